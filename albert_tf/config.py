@@ -1,0 +1,177 @@
+"""AlbertConfig: everything that decides the shape and the arithmetic of an ALBERT encoder.
+
+Field names and defaults are those of the published `albert_config.json` files. The BERT baselines of the ALBERT
+paper are the same architecture with `embedding_size == hidden_size` and `parameter_sharing="none"`.
+"""
+
+import dataclasses
+import difflib
+import json
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+
+PARAMETER_SHARING = ("all", "attention", "ffn", "none")
+ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+
+# Keys of published albert_config.json files that no code of the reference's encoder reads.
+_IGNORED_KEYS = frozenset(
+    {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig:
+    """Architecture of an encoder; validated when made.
+
+    Attributes:
+      vocab_size: V, entries of the word embedding table.
+      embedding_size: E, width of the factorized embeddings. With E == H there is no projection.
+      hidden_size: H, width of the transformer.
+      num_hidden_layers: L, how often a (possibly shared) layer is applied.
+      num_attention_heads: N; H must be a multiple of it.
+      intermediate_size: F, width inside the feed-forward block.
+      num_hidden_groups: G; layer l uses the weights of group int(l / L * G).
+      inner_group_num: blocks applied one after the other within each layer.
+      parameter_sharing: what layers of one group share: "all" (ALBERT), "attention" or "ffn" only, or "none" (BERT).
+      hidden_act: "gelu" (the tanh approximation, as in the reference), "relu", "tanh" or "linear".
+      hidden_dropout_prob: dropout of embeddings and block outputs, in training.
+      attention_probs_dropout_prob: dropout of attention probabilities, in training.
+      max_position_embeddings: longest sequence.
+      type_vocab_size: number of segment types.
+      initializer_range: standard deviation of the truncated normal initialiser.
+      layer_norm_eps: added to the variance in layer normalization.
+    """
+
+    vocab_size: int
+    embedding_size: int = 128
+    hidden_size: int = 4096
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 64
+    intermediate_size: int = 16384
+    num_hidden_groups: int = 1
+    inner_group_num: int = 1
+    parameter_sharing: str = "all"
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_field(field.name, field.type, getattr(self, field.name))
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
+                f"{self.num_attention_heads}. Choose a number of heads that divides it."
+            )
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise UserError(
+                f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
+                f"{self.num_hidden_layers}. Use at most one group per layer."
+            )
+        if self.parameter_sharing not in PARAMETER_SHARING:
+            raise UserError(f"parameter_sharing {self.parameter_sharing!r} is not one of {PARAMETER_SHARING}.")
+        if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
+            raise UserError(
+                f"num_hidden_groups {self.num_hidden_groups} has a meaning only with parameter_sharing='all', "
+                f"not {self.parameter_sharing!r}. Use num_hidden_groups=1."
+            )
+        if self.hidden_act not in ACTIVATIONS:
+            raise UserError(f"hidden_act {self.hidden_act!r} is not one of {ACTIVATIONS}.")
+
+    @property
+    def head_size(self) -> int:
+        """D, the width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def num_attention_groups(self) -> int:
+        """How many different attention blocks there are, not counting inner groups."""
+        return self._num_groups(shared_by=("all", "attention"))
+
+    @property
+    def num_ffn_groups(self) -> int:
+        """How many different feed-forward blocks there are, not counting inner groups."""
+        return self._num_groups(shared_by=("all", "ffn"))
+
+    def _num_groups(self, shared_by: tuple[str, ...]) -> int:
+        return self.num_hidden_groups if self.parameter_sharing in shared_by else self.num_hidden_layers
+
+    def group_of_layer(self, layer: int, num_groups: int) -> int:
+        """Index of the group whose weights `layer` uses.
+
+        The reference computes it in floating point, which is not always floor(l * G / L): with 22 layers and
+        22 groups, layer 15 uses group 14. Unshared parts have one group for each layer, exactly.
+        """
+        if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
+            return layer
+        return int(layer / self.num_hidden_layers * num_groups)
+
+    def replace(self, **changes: Any) -> "AlbertConfig":
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
+        """Reads the keys of a published albert_config.json; an unknown key is an error that suggests the nearest."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in names and key not in _IGNORED_KEYS:
+                near = difflib.get_close_matches(key, names, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(names)}."
+                raise UserError(f"{source}: unknown key {key!r}.{hint}")
+        if "vocab_size" not in values:
+            raise UserError(f"{source}: the key 'vocab_size' is missing.")
+        try:
+            return cls(**{key: value for key, value in values.items() if key in names})
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None
+
+    @classmethod
+    def from_json_file(cls, path: str) -> "AlbertConfig":
+        """Reads an albert_config.json."""
+        if not tf.io.gfile.exists(path):
+            raise UserError(f"config file {path} does not exist. Pass the path of an albert_config.json.")
+        with tf.io.gfile.GFile(path) as file:
+            try:
+                values = json.load(file)
+            except json.JSONDecodeError as error:
+                raise UserError(f"config file {path} is not valid JSON: {error}.") from None
+        if not isinstance(values, dict):
+            raise UserError(f"config file {path} holds a JSON {type(values).__name__}, not an object.")
+        return cls.from_dict(values, source=path)
+
+    def to_json_file(self, path: str) -> None:
+        """Writes an albert_config.json that google-research/albert reads too."""
+        with tf.io.gfile.GFile(path, "w") as file:
+            file.write(json.dumps(self.to_dict(), indent=2) + "\n")
+
+
+_MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+
+
+def _check_field(name: str, kind: type, value: Any) -> None:
+    """Raises UserError unless `value` has the kind of the field and lies in its range."""
+    if kind is str:
+        valid, expected = isinstance(value, str), "a string"
+    elif kind is int:
+        valid, expected = type(value) is int and value > 0, "a positive integer"
+    elif name in _MAY_BE_ZERO:
+        valid, expected = _is_number(value) and 0 <= value < 1, "a probability in [0, 1)"
+    else:
+        valid, expected = _is_number(value) and value > 0, "a positive number"
+    if not valid:
+        raise UserError(f"{name} must be {expected}, not {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

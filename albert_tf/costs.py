@@ -1,0 +1,32 @@
+"""What a configuration costs: floating point operations and memory, computed and not measured."""
+
+from __future__ import annotations
+
+from albert_tf.config import AlbertConfig
+
+# Weights, gradient and two optimizer moments, float32.
+_BYTES_PER_PARAMETER_IN_TRAINING = 16
+
+
+def encoder_flops_per_token(config: AlbertConfig, sequence_length: int) -> int:
+    """Floating point operations of one forward pass for one token; a multiply-add counts as two.
+
+    Sharing saves parameters, not arithmetic: every layer is computed.
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * sequence_length * hidden
+    projection = 0 if config.embedding_size == hidden else 2 * config.embedding_size * hidden
+    return config.num_hidden_layers * config.inner_group_num * layer + projection
+
+
+def masked_lm_flops_per_prediction(config: AlbertConfig) -> int:
+    """Forward operations of the masked language model head for one masked position."""
+    return 2 * config.embedding_size * (config.hidden_size + config.vocab_size)
+
+
+def training_bytes(config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int) -> int:
+    """About how much memory a training step of one replica needs: weights, optimizer and stored activations."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    attention_probs = 3 * config.num_attention_heads * sequence_length
+    per_token = config.num_hidden_layers * config.inner_group_num * (12 * hidden + 6 * inner + attention_probs)
+    return _BYTES_PER_PARAMETER_IN_TRAINING * num_parameters + 4 * per_token * batch_size * sequence_length

@@ -1,0 +1,5 @@
+"""The error that is meant for the user."""
+
+
+class UserError(ValueError):
+    """A mistake in flags, files or configuration; the message says what was found and what to do."""

@@ -1,0 +1,84 @@
+"""Small parts that every block is made of: initialiser, activation, seeded dropout, layer normalization.
+
+Shapes: B batch, S sequence, T tokens (B * S), E embedding, H hidden, N heads, D = H / N, F feed-forward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.keras_compat import keras
+
+
+def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
+    """Truncated normal, cut at two standard deviations, as every kernel and table of the reference."""
+    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+
+def gelu(x: tf.Tensor) -> tf.Tensor:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every version."""
+    return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The function that `AlbertConfig.hidden_act` names."""
+    return {"gelu": gelu, "relu": tf.nn.relu, "tanh": tf.tanh, "linear": tf.identity}[name]
+
+
+def dense(units: int, config: AlbertConfig, name: str) -> keras.layers.Dense:
+    """A dense layer with bias and the configuration's initialiser."""
+    return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
+
+
+def build_children(*layers_and_widths: tuple[keras.layers.Layer, int]) -> None:
+    """Builds each layer for inputs of the given width, its variables named after the layer."""
+    for layer, width in layers_and_widths:
+        with tf.name_scope(layer.name):
+            layer.build(tf.TensorShape([None, width]))
+
+
+def fold_in(seed: tf.Tensor | None, index: int) -> tf.Tensor | None:
+    """A seed for the `index`-th consumer of `seed` (int32 [2]); None stays None."""
+    return None if seed is None else tf.random.experimental.stateless_fold_in(seed, index)
+
+
+class Dropout(keras.layers.Layer):
+    """Dropout whose mask is a function of a seed, so that an interrupted training run can be repeated exactly."""
+
+    def __init__(self, rate: float, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.rate = rate
+
+    def call(self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Drops with probability `rate` in training; without a seed (int32 [2]) the mask is a fresh random one."""
+        if not training or self.rate == 0:
+            return x
+        if seed is None:
+            return tf.nn.dropout(x, self.rate)
+        return tf.nn.experimental.stateless_dropout(x, self.rate, seed)
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalization over the last axis, in float32 whatever the precision of the input."""
+
+    def __init__(self, config: AlbertConfig, **kwargs) -> None:
+        super().__init__(**kwargs, dtype=tf.float32)
+        self._epsilon = config.layer_norm_eps
+        self._autocast = False  # The input is cast here, and the output back to what came in.
+
+    def build(self, input_shape: tf.TensorShape) -> None:
+        width = input_shape[-1]
+        self.gamma = self.add_weight("gamma", [width], initializer="ones")
+        self.beta = self.add_weight("beta", [width], initializer="zeros")
+        super().build(input_shape)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        x32 = tf.cast(x, tf.float32)
+        centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+        scaled = centred * (tf.math.rsqrt(variance + self._epsilon) * self.gamma) + self.beta
+        return tf.cast(scaled, x.dtype)

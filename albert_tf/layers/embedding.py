@@ -1,0 +1,65 @@
+"""Factorized embeddings: words, positions and segment types of width E, then a projection to H."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.keras_compat import keras
+from albert_tf.layers.basic import Dropout, LayerNorm, build_children, dense, initializer
+
+
+class AlbertEmbedding(keras.layers.Layer):
+    """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H (paper, section 3.1).
+
+    When E equals H the projection and its variables do not exist.
+    """
+
+    def __init__(self, config: AlbertConfig, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self._config = config
+        self.layer_norm = LayerNorm(config, name="layer_norm")
+        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
+        self.projection = None
+        if config.embedding_size != config.hidden_size:
+            self.projection = dense(config.hidden_size, config, name="projection")
+
+    def build(self, input_shape: tf.TensorShape | None = None) -> None:
+        config = self._config
+
+        def table(name: str, rows: int) -> tf.Variable:
+            return self.add_weight(name, [rows, config.embedding_size], initializer=initializer(config))
+
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
+        self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
+        build_children((self.layer_norm, config.embedding_size))
+        if self.projection is not None:
+            build_children((self.projection, config.embedding_size))
+        super().build(input_shape)
+
+    def call(
+        self,
+        word_ids: tf.Tensor,
+        type_ids: tf.Tensor,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """word_ids, type_ids: int32 [B, S]; returns float [B, S, H]."""
+        self._check_length(word_ids.shape[1])
+        words = tf.gather(self.word_embeddings, word_ids)  # [B, S, E]
+        # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than as a scatter.
+        one_hot = tf.one_hot(type_ids, self._config.type_vocab_size, dtype=words.dtype)  # [B, S, types]
+        types = tf.tensordot(one_hot, self.token_type_embeddings, axes=1)  # [B, S, E]
+        positions = self.position_embeddings[: tf.shape(word_ids)[1]]  # [S, E]
+        embedded = self.layer_norm(words + types + positions)
+        embedded = self.dropout(embedded, training=training, seed=seed)
+        return embedded if self.projection is None else self.projection(embedded)
+
+    def _check_length(self, length: int | None) -> None:
+        limit = self._config.max_position_embeddings
+        if length is not None and length > limit:
+            raise ValueError(
+                f"the sequence length {length} is longer than the model's {limit} positions "
+                f"(max_position_embeddings). Use sequences of at most {limit} tokens."
+            )

@@ -1,0 +1,37 @@
+"""Losses and metrics as ratios of two sums, so that batches, replicas and steps add up exactly.
+
+A mean over a batch that is spread over replicas is not the mean of the replicas' means, since replicas may hold
+different numbers of masked positions. Every figure is therefore a `Ratio`; whoever adds them up divides last.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+# Added to the denominator of every mean: the reference's guard against a batch without any prediction.
+EPSILON = 1e-5
+
+
+class Ratio(NamedTuple):
+    """A weighted mean that has not been divided yet; both are float32 scalars."""
+
+    numerator: tf.Tensor
+    denominator: tf.Tensor
+
+
+def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> Ratio:
+    """The mean of `values` under `weights`, both of one shape, as a Ratio."""
+    weights = tf.cast(weights, tf.float32)
+    return Ratio(tf.reduce_sum(tf.cast(values, tf.float32) * weights), tf.reduce_sum(weights))
+
+
+def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """logits [..., C], labels int32 [...] -> float32 [...], in nats."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.cast(logits, tf.float32))
+
+
+def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Where the largest logit is the label's: logits [..., C], labels int32 [...] -> bool [...]."""
+    return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)

@@ -1,0 +1,1 @@
+"""Training: where it runs, the loop, its state on disk, and what the user sees."""

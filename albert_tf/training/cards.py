@@ -1,0 +1,80 @@
+"""Start-up cards: what a run is about to do, before the first step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.costs import encoder_flops_per_token, masked_lm_flops_per_prediction, training_bytes
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+
+
+def print_pretraining_start(
+    model: AlbertPretrainer,
+    strategy: tf.distribute.Strategy,
+    manifest: dict[str, Any],
+    batch_size: int,
+    num_train_steps: int,
+) -> None:
+    """The card of a pre-training run; `manifest` is that of the training records."""
+    config, length = model.config, manifest["max_seq_length"]
+    predictions = masked_lm_flops_per_prediction(config) * manifest["max_predictions"] / length
+    _print_card(
+        "Pre-training",
+        {
+            **_model_rows(model, strategy, batch_size, length),
+            "training operations": f"{3 * (encoder_flops_per_token(config, length) + predictions) / 1e6:,.1f} MFLOP a token",
+            "passes over the data": f"{num_train_steps * batch_size / manifest['num_records']:.1f}",
+            "expected first loss": f"{math.log(config.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
+        },
+    )
+
+
+def print_classification_start(
+    model: AlbertClassifier,
+    strategy: tf.distribute.Strategy,
+    num_examples: int,
+    sequence_length: int,
+    batch_size: int,
+    num_train_steps: int,
+) -> None:
+    """The card of a fine-tuning run; `num_examples` are those to train on."""
+    _print_card(
+        "Fine-tuning",
+        {
+            **_model_rows(model, strategy, batch_size, sequence_length),
+            "updates": f"{num_train_steps} ({num_train_steps * batch_size / num_examples:.1f} passes over {num_examples} examples)",
+            "expected first loss": f"{math.log(model.num_classes):.2f} (ln of {model.num_classes} classes)",
+        },
+    )
+
+
+def _model_rows(
+    model: keras.Model, strategy: tf.distribute.Strategy, batch_size: int, sequence_length: int
+) -> dict[str, str]:
+    parts = _parameters_by_part(model)
+    replicas = strategy.num_replicas_in_sync
+    memory = training_bytes(model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length)
+    return {
+        "parameters": f"{sum(parts.values()):,} ({', '.join(f'{name} {size:,}' for name, size in parts.items())})",
+        "devices": f"{type(strategy).__name__}, replicas: {replicas}",
+        "precision": keras.mixed_precision.global_policy().name,
+        "memory of a replica": f"about {memory / 2**30:.1f} GiB",
+        "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",
+    }
+
+
+def _parameters_by_part(model: keras.Model) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    for variable in model.trainable_variables:
+        part = variable.name.split("/")[0]
+        parts[part] = parts.get(part, 0) + variable.shape.num_elements()
+    return parts
+
+
+def _print_card(title: str, rows: dict[str, str]) -> None:
+    width = max(map(len, rows))
+    print(f"{title}\n" + "\n".join(f"  {name:<{width}}  {value}" for name, value in rows.items()), flush=True)

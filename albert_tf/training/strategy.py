@@ -1,0 +1,54 @@
+"""Which devices a model is trained on."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+
+DISTRIBUTIONS = ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
+
+
+def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.Strategy:
+    """The strategy that a flag names.
+
+    Args:
+      distribution: "one_device": the first GPU, or the CPU. "mirrored": all GPUs of this machine, or all its
+        logical CPU devices. "multi_worker_mirrored": the workers of the environment variable TF_CONFIG.
+        "tpu": a TPU slice.
+      tpu: for "tpu": name or grpc:// address, "local" on a TPU virtual machine.
+
+    Raises:
+      UserError: the name is unknown, or there is no such TPU.
+    """
+    if distribution not in DISTRIBUTIONS:
+        raise UserError(f"--distribution={distribution} is not one of {', '.join(DISTRIBUTIONS)}.")
+    if tpu and distribution != "tpu":
+        raise UserError(f"--tpu={tpu} has a meaning only with --distribution=tpu, not {distribution}.")
+    if distribution == "tpu":
+        return _tpu_strategy(tpu)
+    if distribution == "multi_worker_mirrored":
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    devices = _local_devices()
+    if distribution == "one_device":
+        return tf.distribute.OneDeviceStrategy(devices[0])
+    return tf.distribute.MirroredStrategy(devices)
+
+
+def _local_devices() -> list[str]:
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    return [device.name for device in tf.config.list_logical_devices(kind)]
+
+
+def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
+    if not tpu:
+        raise UserError("--distribution=tpu needs --tpu: a name, a grpc:// address, or 'local' on a TPU machine.")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+        if tpu != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"no TPU could be reached with --tpu={tpu}: {reason}") from None
+    return tf.distribute.TPUStrategy(resolver)

@@ -1,0 +1,96 @@
+"""The loop: replicas change nothing, an interruption changes nothing, and trouble is reported."""
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer
+from albert_tf.optimization import LAMB, WarmupPolynomialDecay
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training.loop import LoopSettings, train
+from albert_tf.training.reporting import read_metrics
+from albert_tf.training.steps import Stepper
+
+ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
+
+
+def make_stepper(config, strategy=ONE_DEVICE, learning_rate=0.02, num_train_steps=10):
+    tf.keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = AlbertPretrainer(config)
+        optimizer = LAMB(WarmupPolynomialDecay(learning_rate, num_train_steps, 2))
+    return Stepper(PretrainingTask(model), optimizer, strategy, seed=5)
+
+
+def run(stepper, data, run_dir, **settings):
+    settings = LoopSettings(**{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings})
+    train(stepper, data, data(1000).take(2), settings, str(run_dir), tokens_per_step=96)
+    return [row for row in read_metrics(str(run_dir / "metrics.csv")) if row["split"] == "train"]
+
+
+def losses(rows):
+    return [float(row["loss"]) for row in rows]
+
+
+def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_data, tmp_path):
+    alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
+    together = run(make_stepper(tiny_config, two_devices), pretraining_data, tmp_path / "two")
+    assert two_devices.num_replicas_in_sync == 2
+    assert losses(together) == pytest.approx(losses(alone), abs=1e-5)
+    assert len(alone) == 10 and losses(alone)[0] != losses(alone)[-1]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path, dropout):
+    config = tiny_config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")
+
+    def failing_data(start):
+        return pretraining_data(start).take(6 - start)
+
+    with pytest.raises(tf.errors.OutOfRangeError):
+        run(make_stepper(config), failing_data, tmp_path / "interrupted")
+    assert len(read_metrics(str(tmp_path / "interrupted" / "metrics.csv"))) == 6
+    resumed = run(make_stepper(config), pretraining_data, tmp_path / "interrupted")
+    assert losses(resumed) == losses(expected)  # Steps 1 to 4 of the first run, 5 to 10 of the second.
+
+
+def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_data, tmp_path):
+    single = make_stepper(tiny_config)
+    run(single, pretraining_data, tmp_path / "single")
+    looped = make_stepper(tiny_config)
+    rows = run(looped, pretraining_data, tmp_path / "looped", steps_per_loop=4, eval_steps=5)
+    assert [int(row["step"]) for row in rows] == [4, 5, 8, 10]
+    for left, right in zip(single.task.model.variables, looped.task.model.variables):
+        tf.debugging.assert_near(left, right, atol=1e-6)
+    assert looped.train.experimental_get_tracing_count() == 1
+
+
+def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
+    run(make_stepper(tiny_config), pretraining_data, tmp_path)
+    wider = make_stepper(tiny_config.replace(intermediate_size=48))
+    with pytest.raises(UserError, match="does not fit this model.*--overwrite"):
+        run(wider, pretraining_data, tmp_path)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, tmp_path):
+    stepper = make_stepper(tiny_config)
+    stepper.task.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
+    with pytest.raises(UserError, match="loss is nan at step 1"):
+        run(stepper, pretraining_data, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"])
+def test_settings_are_checked(name):
+    with pytest.raises(UserError, match=f"--{name}=0 is not a positive number"):
+        LoopSettings(**{"num_train_steps": 5, name: 0})
+
+
+def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_path):
+    run(make_stepper(tiny_config), pretraining_data, tmp_path)
+    again = make_stepper(tiny_config)
+    settings = LoopSettings(num_train_steps=10)
+    metrics = train(again, pretraining_data, pretraining_data(1000).take(2), settings, str(tmp_path), 96)
+    rows = read_metrics(str(tmp_path / "metrics.csv"))
+    assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,70 @@
+"""Two logical CPU devices for the whole session, and what many tests start from: a tiny configuration and batches."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before TensorFlow is imported.
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+BATCH, LENGTH, PREDICTIONS = 8, 12, 3
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """The same initial weights in every run of a test."""
+    keras.utils.set_random_seed(7)
+
+
+@pytest.fixture
+def tiny_config() -> AlbertConfig:
+    return AlbertConfig(
+        vocab_size=50,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+    )
+
+
+@pytest.fixture
+def two_devices() -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices("CPU")])
+
+
+def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, tf.Tensor]:
+    """A batch of made-up pre-training data, a function of the step."""
+    seed = tf.stack([tf.cast(step, tf.int32), 11])
+
+    def integers(salt: int, shape: list[int], limit: int) -> tf.Tensor:
+        return tf.random.stateless_uniform(shape, seed + salt, 0, limit, tf.int32)
+
+    lengths = integers(1, [BATCH, 1], LENGTH - 4) + 5
+    return {
+        "input_word_ids": integers(2, [BATCH, LENGTH], vocab_size),
+        "input_mask": tf.cast(tf.range(LENGTH)[None] < lengths, tf.int32),
+        "input_type_ids": integers(3, [BATCH, LENGTH], 2),
+        "masked_lm_positions": integers(4, [BATCH, PREDICTIONS], 5),
+        "masked_lm_ids": integers(5, [BATCH, PREDICTIONS], vocab_size),
+        "masked_lm_weights": tf.cast(integers(6, [BATCH, PREDICTIONS], 2), tf.float32),
+        "sentence_order_labels": integers(7, [BATCH], 2),
+        "example_weights": tf.ones([BATCH]),
+    }
+
+
+@pytest.fixture
+def pretraining_data():
+    """start step -> endless dataset of made-up batches."""
+    return lambda start: tf.data.Dataset.range(start, 1 << 40).map(pretraining_batch)
