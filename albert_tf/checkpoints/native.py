@@ -48,12 +48,20 @@ def save(
         with tf.io.gfile.GFile(os.path.join(temporary, METADATA_FILE), "w") as file:
             file.write(json.dumps({**_describe(model), **metadata}, indent=2) + "\n")
         bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), bundle.values(model))
-        if tf.io.gfile.exists(directory):
-            tf.io.gfile.rmtree(directory)
-        tf.io.gfile.rename(temporary, directory)
+        _replace(directory, temporary)
     finally:
         if tf.io.gfile.exists(temporary):
             tf.io.gfile.rmtree(temporary)
+
+
+def _replace(directory: str, new: str) -> None:
+    """Renames `new` to `directory`; what was there goes away only once the new folder stands."""
+    old = f"{new}-old"
+    if tf.io.gfile.exists(directory):
+        tf.io.gfile.rename(directory, old)
+    tf.io.gfile.rename(new, directory)
+    if tf.io.gfile.exists(old):
+        tf.io.gfile.rmtree(old)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""A reader sees the old file or the new one."""
+
+import hashlib
+
+import pytest
+
+from data_pipeline import atomic_files
+from data_pipeline.errors import UserError
+
+
+def test_json_round_trip_and_hash(tmp_path):
+    path = str(tmp_path / "a.json")
+    atomic_files.write_json(path, {"piece": "▁é", "n": 1})
+    assert atomic_files.read_json(path) == {"piece": "▁é", "n": 1}
+    assert atomic_files.sha256(path) == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_failure_keeps_the_old_file(tmp_path):
+    path = str(tmp_path / "a.bin")
+    atomic_files.write_bytes(path, b"old")
+    with pytest.raises(TypeError):
+        atomic_files.write_bytes(path, 7)
+    assert (tmp_path / "a.bin").read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_broken_json_names_the_file(tmp_path):
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(UserError, match="a.json"):
+        atomic_files.read_json(str(tmp_path / "a.json"))

@@ -1,0 +1,122 @@
+"""Tiny models, exported once for all tests of this folder."""
+
+import dataclasses
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from albert_tf.keras_compat import keras  # noqa: F401, I001  (first: it chooses Keras 2)
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.config import AlbertConfig
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from data_pipeline.tokenization import TokenizerSettings, load_tokenizer
+from export.tasks import TASKS, export_model
+
+ROOT = Path(__file__).parents[2]
+MAX_SEQ_LENGTH = 48
+LABELS = ("red", "green", "blå")
+_WORDS = (
+    "the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly and then every man who "
+    "looked at water river mountain returns largest value (maybe) well-known file path “quoted” café"
+).split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Exports:
+    """Exports of all tasks, with the Keras models they were made from; the model folders are gone."""
+
+    paths: dict
+    models: dict
+    results: dict
+    vocabulary: object
+
+    def base(self, task):
+        return os.path.dirname(self.paths[task])
+
+
+@pytest.fixture(scope="session")
+def vocabulary_dir(tmp_path_factory):
+    """A folder with spiece.model (ids as ALBERT's) and tokenizer.json."""
+    folder = tmp_path_factory.mktemp("vocabulary")
+    choose = random.Random(0).choice
+    lines = [" ".join(choose(_WORDS) for _ in range(12)) + "." for _ in range(2000)]
+    with open(folder / "spiece.model", "wb") as writer:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=writer, model_type="unigram",
+            vocab_size=120, hard_vocab_limit=False, minloglevel=2,
+            pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+            user_defined_symbols=["(", ")", '"', "-", ".", "–", "£", "€"],
+        )  # fmt: skip
+    TokenizerSettings().to_json(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def vocabulary(vocabulary_dir):
+    return load_tokenizer(str(vocabulary_dir / "spiece.model"))
+
+
+@pytest.fixture(scope="session")
+def config(vocabulary):
+    return AlbertConfig(
+        vocab_size=vocabulary.vocab_size, embedding_size=16, hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, intermediate_size=48, max_position_embeddings=64, initializer_range=0.2,
+        hidden_dropout_prob=0.1,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def keras_models(config):
+    """A classifier and a pre-training model with random weights."""
+    tf.random.set_seed(7)
+    return {"classifier": AlbertClassifier(config, len(LABELS)), "pretrainer": AlbertPretrainer(config)}
+
+
+@pytest.fixture(scope="session")
+def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
+    """Native model folders of both models."""
+    root = tmp_path_factory.mktemp("models")
+    metadata = {"max_seq_length": MAX_SEQ_LENGTH}
+    native.save(
+        keras_models["classifier"], str(root / "classifier"), {**metadata, "labels": LABELS}, str(vocabulary_dir)
+    )
+    native.save(keras_models["pretrainer"], str(root / "pretrainer"), metadata, str(vocabulary_dir))
+    return {name: str(root / name) for name in ("classifier", "pretrainer")}
+
+
+@pytest.fixture(scope="session")
+def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
+    """Every task exported from model folders that are deleted before anything is loaded."""
+    root = tmp_path_factory.mktemp("exports")
+    copies = {name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()}
+    results = {
+        task: export_model(
+            str(copies["classifier" if task == "classifier" else "pretrainer"]), str(root / task), task
+        )
+        for task in TASKS
+    }
+    shutil.rmtree(root / "model")
+    paths = {task: result.path for task, result in results.items()}
+    return Exports(paths, keras_models, results, vocabulary)
+
+
+@pytest.fixture(scope="session")
+def run_module():
+    """Runs `python -m module flags...` in the repository's folder; returns the finished process."""
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
+
+    return run

@@ -1,0 +1,116 @@
+"""Strings to encoder inputs in a graph, held equal to the Python twin."""
+
+import inspect
+import itertools
+import statistics
+import textwrap
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_pipeline.tokenization import GraphTokenizer
+from export import encoding, text_graph
+from export.text_graph import TextEncoder
+
+TEXTS = [
+    "", " ", "the cat", "Café “quoted” in 2010, 3.0,", "the cat " * 40, "[MASK]", "[MASK].", "a [MASK] b [MASK]",
+    "[MASK][MASK](x", " [MASK]\tthe", "[mask] [CLS] [SEP]", "un[MASK]s", "日本語 text", "\U0001f600 ﬁ",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graph_tokenizer(vocabulary):
+    return GraphTokenizer(vocabulary.model_file)
+
+
+@pytest.fixture(scope="module")
+def encode(graph_tokenizer, vocabulary):
+    """Graph functions for a maximal length of 16, without and with reading of masks."""
+    encoders = {
+        masks: tf.function(TextEncoder(graph_tokenizer, vocabulary, 16, masks).__call__)
+        for masks in (False, True)
+    }
+
+    def run(texts, pairs=None, masks=False):
+        arguments = [tf.constant(part, tf.string) for part in (texts, pairs) if part is not None]
+        return {name: value.numpy() for name, value in encoders[masks](*arguments).items()}
+
+    return run
+
+
+def assert_same(got, expected):
+    assert set(got) == {"input_word_ids", "input_mask", "input_type_ids"}
+    for name, value in expected.items():
+        assert got[name].dtype == np.int32
+        np.testing.assert_array_equal(got[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_single_texts_equal_python(encode, vocabulary, masks):
+    assert_same(
+        encode(TEXTS, masks=masks), encoding.encode_batch(vocabulary, TEXTS, 16, read_masks=masks)
+    )
+
+
+def test_pairs_equal_python(encode, vocabulary):
+    first, second = zip(*itertools.product(TEXTS, TEXTS))
+    assert_same(
+        encode(list(first), list(second)), encoding.encode_batch(vocabulary, first, 16, second)
+    )
+
+
+def test_many_real_lines_equal_python(encode, vocabulary):
+    source = "\n".join(inspect.getsource(module) for module in (textwrap, inspect, statistics, np.ma.core))
+    lines = [line for line in source.splitlines() if line.strip()][:4000]
+    assert len(lines) == 4000
+    for start in range(0, len(lines), 1000):
+        part = lines[start : start + 1000]
+        assert_same(encode(part), encoding.encode_batch(vocabulary, part, 16))
+
+
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("ab [MASK].,1é\n", max_size=30), min_size=1, max_size=4))
+def test_any_text_with_masks_equals_python(encode, vocabulary, texts):
+    assert_same(
+        encode(texts, masks=True), encoding.encode_batch(vocabulary, texts, 16, read_masks=True)
+    )
+
+
+def test_longest_first_equals_popping_one_by_one():
+    cases = list(itertools.product(range(14), range(14), range(5, 16)))
+    first, second, room = (np.array(column, np.int64) for column in zip(*cases))
+    kept_first, kept_second = text_graph.longest_first(first, second, room)
+    for index, (a, b, fits) in enumerate(cases):
+        while a + b > fits:
+            a, b = (a - 1, b) if a > b else (a, b - 1)
+        assert (kept_first[index], kept_second[index]) == (a, b), cases[index]
+
+
+def test_pads_to_the_longest_of_the_batch_and_never_beyond_the_limit(encode):
+    assert encode(["cat", "the cat"])["input_mask"].shape[1] < 16
+    inputs = encode(["the cat " * 99, "a"])
+    assert inputs["input_mask"].shape == (2, 16)
+    assert inputs["input_mask"][0].all()
+    assert inputs["input_mask"][1].sum() == 3
+
+
+def test_empty_batch(encode):
+    assert encode([])["input_word_ids"].shape[0] == 0
+
+
+def test_mask_becomes_its_id_and_a_glued_full_stop_starts_no_word(encode, vocabulary):
+    ids = encode(["the [MASK]."], masks=True)["input_word_ids"][0].tolist()
+    assert vocabulary.ids_to_pieces(ids) == ["[CLS]", "▁the", "[MASK]", ".", "[SEP]"]
+
+
+def test_mask_is_ordinary_text_where_masks_are_not_read(encode, vocabulary):
+    assert vocabulary.mask_id not in encode(["the [MASK]."])["input_word_ids"]
+
+
+def test_bytes_that_are_not_utf8_do_not_fail(encode):
+    assert encode([b"caf\xe9 \xff", b"the cat"])["input_mask"].shape[0] == 2
