@@ -76,7 +76,9 @@ class AlbertConfig:
                 f"{self.num_hidden_layers}. Use at most one group per layer."
             )
         if self.parameter_sharing not in PARAMETER_SHARING:
-            raise UserError(f"parameter_sharing {self.parameter_sharing!r} is not one of {PARAMETER_SHARING}.")
+            raise UserError(
+                f"parameter_sharing {self.parameter_sharing!r} is not one of {PARAMETER_SHARING}."
+            )
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
                 f"num_hidden_groups {self.num_hidden_groups} has a meaning only with parameter_sharing='all', "
@@ -101,7 +103,11 @@ class AlbertConfig:
         return self._num_groups(shared_by=("all", "ffn"))
 
     def _num_groups(self, shared_by: tuple[str, ...]) -> int:
-        return self.num_hidden_groups if self.parameter_sharing in shared_by else self.num_hidden_layers
+        return (
+            self.num_hidden_groups
+            if self.parameter_sharing in shared_by
+            else self.num_hidden_layers
+        )
 
     def group_of_layer(self, layer: int, num_groups: int) -> int:
         """Index of the group whose weights `layer` uses.
@@ -127,7 +133,9 @@ class AlbertConfig:
         for key in values:
             if key not in names and key not in _IGNORED_KEYS:
                 near = difflib.get_close_matches(key, names, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(names)}."
+                hint = (
+                    f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(names)}."
+                )
                 raise UserError(f"{source}: unknown key {key!r}.{hint}")
         if "vocab_size" not in values:
             raise UserError(f"{source}: the key 'vocab_size' is missing.")
@@ -140,14 +148,18 @@ class AlbertConfig:
     def from_json_file(cls, path: str) -> "AlbertConfig":
         """Reads an albert_config.json."""
         if not tf.io.gfile.exists(path):
-            raise UserError(f"config file {path} does not exist. Pass the path of an albert_config.json.")
+            raise UserError(
+                f"config file {path} does not exist. Pass the path of an albert_config.json."
+            )
         with tf.io.gfile.GFile(path) as file:
             try:
                 values = json.load(file)
             except json.JSONDecodeError as error:
                 raise UserError(f"config file {path} is not valid JSON: {error}.") from None
         if not isinstance(values, dict):
-            raise UserError(f"config file {path} holds a JSON {type(values).__name__}, not an object.")
+            raise UserError(
+                f"config file {path} holds a JSON {type(values).__name__}, not an object."
+            )
         return cls.from_dict(values, source=path)
 
     def to_json_file(self, path: str) -> None:

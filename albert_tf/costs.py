@@ -24,9 +24,18 @@ def masked_lm_flops_per_prediction(config: AlbertConfig) -> int:
     return 2 * config.embedding_size * (config.hidden_size + config.vocab_size)
 
 
-def training_bytes(config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int) -> int:
+def training_bytes(
+    config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
+) -> int:
     """About how much memory a training step of one replica needs: weights, optimizer and stored activations."""
     hidden, inner = config.hidden_size, config.intermediate_size
     attention_probs = 3 * config.num_attention_heads * sequence_length
-    per_token = config.num_hidden_layers * config.inner_group_num * (12 * hidden + 6 * inner + attention_probs)
-    return _BYTES_PER_PARAMETER_IN_TRAINING * num_parameters + 4 * per_token * batch_size * sequence_length
+    per_token = (
+        config.num_hidden_layers
+        * config.inner_group_num
+        * (12 * hidden + 6 * inner + attention_probs)
+    )
+    return (
+        _BYTES_PER_PARAMETER_IN_TRAINING * num_parameters
+        + 4 * per_token * batch_size * sequence_length
+    )

@@ -47,9 +47,14 @@ class AlbertEncoder(keras.Model):
     ) -> dict[str, Any]:
         """Args: seed: int32 [2], from which all dropout masks follow; None draws fresh ones."""
         hidden = self.embeddings(
-            inputs["input_word_ids"], inputs["input_type_ids"], training=training, seed=fold_in(seed, 0)
+            inputs["input_word_ids"],
+            inputs["input_type_ids"],
+            training=training,
+            seed=fold_in(seed, 0),
         )
-        outputs = self.transformer(hidden, inputs["input_mask"], training=training, seed=fold_in(seed, 1))
+        outputs = self.transformer(
+            hidden, inputs["input_mask"], training=training, seed=fold_in(seed, 1)
+        )
         pooled = tf.tanh(self.pooler(outputs[-1][:, 0]))
         return {"sequence_output": outputs[-1], "pooled_output": pooled, "encoder_outputs": outputs}
 

@@ -23,39 +23,72 @@ PRECISIONS = ("float32", "mixed_bfloat16")
 def define_model_flags() -> None:
     """Which model."""
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
-    flags.DEFINE_string("config_file", None, "Architecture from an albert_config.json, instead of --preset.")
     flags.DEFINE_string(
-        "init_checkpoint", None, "Weights to start from: a model folder, or the prefix of a google-research checkpoint."
+        "config_file", None, "Architecture from an albert_config.json, instead of --preset."
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        None,
+        "Weights to start from: a model folder, or the prefix of a google-research checkpoint.",
     )
 
 
 def define_run_flags(modes: tuple[str, ...]) -> None:
     """What to do, and where the results go."""
     flags.DEFINE_enum("mode", modes[0], modes, "What to do.")
-    flags.DEFINE_string("output_dir", None, "Folder of the run; a run found there is continued.", required=True)
+    flags.DEFINE_string(
+        "output_dir", None, "Folder of the run; a run found there is continued.", required=True
+    )
     flags.DEFINE_bool("overwrite", False, "Delete the run found in --output_dir and start over.")
     flags.DEFINE_integer("seed", 0, "Decides initial weights, order of the data and dropout.")
 
 
 def define_training_flags(optimizer: str, learning_rate: float, train_batch_size: int) -> None:
     """How to train; the arguments are the binary's defaults."""
-    flags.DEFINE_enum("optimizer", optimizer, list(OPTIMIZERS), "As in google-research/albert: no bias correction.")
-    flags.DEFINE_float("learning_rate", learning_rate, "Highest rate, reached at the end of the warm-up.", lower_bound=0)
+    flags.DEFINE_enum(
+        "optimizer",
+        optimizer,
+        list(OPTIMIZERS),
+        "As in google-research/albert: no bias correction.",
+    )
+    flags.DEFINE_float(
+        "learning_rate",
+        learning_rate,
+        "Highest rate, reached at the end of the warm-up.",
+        lower_bound=0,
+    )
     flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.", lower_bound=0)
-    flags.DEFINE_float("global_clipnorm", 1.0, "Largest global norm of the gradient.", lower_bound=1e-9)
-    flags.DEFINE_integer("train_batch_size", train_batch_size, "Sequences per update, over all replicas.", lower_bound=1)
-    flags.DEFINE_integer("eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1)
+    flags.DEFINE_float(
+        "global_clipnorm", 1.0, "Largest global norm of the gradient.", lower_bound=1e-9
+    )
+    flags.DEFINE_integer(
+        "train_batch_size",
+        train_batch_size,
+        "Sequences per update, over all replicas.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer(
+        "eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1
+    )
     flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.")
     flags.DEFINE_integer("checkpoint_steps", 1000, "Updates between two checkpoints.")
-    flags.DEFINE_integer("eval_steps", 0, "Updates between two evaluations; 0 evaluates at the end only.")
+    flags.DEFINE_integer(
+        "eval_steps", 0, "Updates between two evaluations; 0 evaluates at the end only."
+    )
     flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.")
 
 
 def define_device_flags() -> None:
     """Where to train."""
-    flags.DEFINE_enum("distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'.")
-    flags.DEFINE_string("tpu", None, "Name or address of the TPU for --distribution=tpu; 'local' on a TPU machine.")
-    flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic; variables stay float32.")
+    flags.DEFINE_enum(
+        "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
+    )
+    flags.DEFINE_string(
+        "tpu", None, "Name or address of the TPU for --distribution=tpu; 'local' on a TPU machine."
+    )
+    flags.DEFINE_enum(
+        "precision", "float32", PRECISIONS, "Precision of the arithmetic; variables stay float32."
+    )
 
 
 def model_config(inherited: AlbertConfig | None, vocab_size: int | None) -> AlbertConfig:
@@ -73,12 +106,16 @@ def model_config(inherited: AlbertConfig | None, vocab_size: int | None) -> Albe
     if FLAGS.preset:
         config = get_preset(FLAGS.preset)
         if vocab_size and vocab_size != config.vocab_size and not FLAGS.init_checkpoint:
-            print(f"--preset={FLAGS.preset}: vocab_size {vocab_size}, the data's, instead of {config.vocab_size}.")
+            print(
+                f"--preset={FLAGS.preset}: vocab_size {vocab_size}, the data's, instead of {config.vocab_size}."
+            )
             config = config.replace(vocab_size=vocab_size)
         return config
     if inherited:
         return inherited
-    raise UserError(f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file.")
+    raise UserError(
+        f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
+    )
 
 
 def check_lengths(config: AlbertConfig, max_seq_length: int, vocab_size: int, data: str) -> None:
@@ -118,5 +155,8 @@ def flag_values() -> dict[str, Any]:
     """All flags of the project's modules by name, to be recorded with a run."""
     modules = FLAGS.flags_by_module_dict()
     return {
-        flag.name: flag.value for name, found in modules.items() if not name.startswith("absl") for flag in found
+        flag.name: flag.value
+        for name, found in modules.items()
+        if not name.startswith("absl")
+        for flag in found
     }

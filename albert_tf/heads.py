@@ -21,7 +21,9 @@ class MaskedLMHead(keras.layers.Layer):
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         config = self._config
-        build_children((self.transform, config.hidden_size), (self.layer_norm, config.embedding_size))
+        build_children(
+            (self.transform, config.hidden_size), (self.layer_norm, config.embedding_size)
+        )
         # Added to float32 logits, so never cast to the compute precision.
         self.output_bias = self.add_weight(
             "output_bias", [config.vocab_size], initializer="zeros", experimental_autocast=False
@@ -45,7 +47,9 @@ class MaskedLMHead(keras.layers.Layer):
         shape = tf.shape(positions)
         rows = tf.reshape(gathered, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
-        logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)  # [B * P, V]
+        logits = tf.matmul(
+            rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True
+        )  # [B * P, V]
         logits = tf.cast(logits, tf.float32) + self.output_bias
         return tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
 
@@ -70,7 +74,9 @@ class SentencePairHead(keras.layers.Layer):
 class ClassificationHead(keras.layers.Layer):
     """Dropout and a dense layer on the pooled output."""
 
-    def __init__(self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs) -> None:
+    def __init__(
+        self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs
+    ) -> None:
         super().__init__(**kwargs)
         self._config = config
         self.dropout = Dropout(dropout_rate, name="dropout")

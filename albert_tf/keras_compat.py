@@ -25,7 +25,12 @@ def _installed_version(*distributions: str) -> tuple[int, int]:
 
 
 _TF_VERSION = _installed_version(
-    "tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly", "tensorflow-macos", "intel-tensorflow"
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-tpu",
+    "tf-nightly",
+    "tensorflow-macos",
+    "intel-tensorflow",
 )
 
 if _TF_VERSION < (2, 16):
@@ -47,7 +52,9 @@ else:
 def require_keras_2(thing: object, argument: str) -> None:
     """Raises TypeError when `thing`, given as `argument`, is an object of Keras 3."""
     module = type(thing).__module__
-    if module.startswith("keras.src") and not isinstance(thing, (keras.layers.Layer, keras.optimizers.Optimizer)):
+    if module.startswith("keras.src") and not isinstance(
+        thing, (keras.layers.Layer, keras.optimizers.Optimizer)
+    ):
         raise TypeError(
             f"`{argument}` is a Keras 3 object ({module}.{type(thing).__name__}), and this project runs on Keras 2. "
             "Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or make the object with "

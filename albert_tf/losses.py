@@ -29,7 +29,9 @@ def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> Ratio:
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """logits [..., C], labels int32 [...] -> float32 [...], in nats."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.cast(logits, tf.float32))
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )
 
 
 def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:

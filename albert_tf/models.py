@@ -55,7 +55,9 @@ class AlbertPretrainer(_TaskModel):
     ) -> dict[str, Any]:
         outputs = self.encoder(inputs, training=training, seed=seed)
         logits = self.masked_lm(
-            outputs["sequence_output"], inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
+            outputs["sequence_output"],
+            inputs["masked_lm_positions"],
+            self.encoder.embeddings.word_embeddings,
         )
         order = self.sentence_order(outputs["pooled_output"])
         return {**outputs, "masked_lm_logits": logits, "sentence_order_logits": order}
@@ -71,12 +73,18 @@ class AlbertClassifier(_TaskModel):
     """
 
     def __init__(
-        self, config: AlbertConfig, num_classes: int, dropout_rate: float = 0.1, name: str = "classifier"
+        self,
+        config: AlbertConfig,
+        num_classes: int,
+        dropout_rate: float = 0.1,
+        name: str = "classifier",
     ) -> None:
         super().__init__(config, name)
         self.num_classes = num_classes
         self.dropout_rate = dropout_rate
-        self.classification = ClassificationHead(config, num_classes, dropout_rate, name="classification")
+        self.classification = ClassificationHead(
+            config, num_classes, dropout_rate, name="classification"
+        )
         self.build_heads(self.classification)
 
     def call(

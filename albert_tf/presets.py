@@ -4,10 +4,18 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
 _SIZES = {
-    "base": dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
-    "large": dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096),
-    "xlarge": dict(hidden_size=2048, num_hidden_layers=24, num_attention_heads=16, intermediate_size=8192),
-    "xxlarge": dict(hidden_size=4096, num_hidden_layers=12, num_attention_heads=64, intermediate_size=16384),
+    "base": dict(
+        hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072
+    ),
+    "large": dict(
+        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
+    ),
+    "xlarge": dict(
+        hidden_size=2048, num_hidden_layers=24, num_attention_heads=16, intermediate_size=8192
+    ),
+    "xxlarge": dict(
+        hidden_size=4096, num_hidden_layers=12, num_attention_heads=64, intermediate_size=16384
+    ),
 }
 
 
@@ -23,7 +31,11 @@ def _published(size: str, version: str) -> AlbertConfig:
 
 
 PRESETS: dict[str, AlbertConfig] = {
-    **{f"albert-{size}-{version}": _published(size, version) for version in ("v1", "v2") for size in _SIZES},
+    **{
+        f"albert-{size}-{version}": _published(size, version)
+        for version in ("v1", "v2")
+        for size in _SIZES
+    },
     "albert-small": AlbertConfig(
         vocab_size=8000,
         embedding_size=128,

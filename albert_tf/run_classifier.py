@@ -46,11 +46,15 @@ shared_flags.define_training_flags(optimizer="adamw", learning_rate=2e-5, train_
 shared_flags.define_device_flags()
 flags.DEFINE_string("train_file", None, "TSV to train on.")
 flags.DEFINE_string("dev_file", None, "TSV to evaluate on, and to choose the best model by.")
-flags.DEFINE_string("predict_file", None, "TSV to predict; predictions.tsv is written to --output_dir.")
+flags.DEFINE_string(
+    "predict_file", None, "TSV to predict; predictions.tsv is written to --output_dir."
+)
 flags.DEFINE_string("text_column", "text", "Column of the (first) sentence.")
 flags.DEFINE_string("pair_column", None, "Column of the second sentence, for pairs.")
 flags.DEFINE_string("label_column", "label", "Column of the label.")
-flags.DEFINE_string("vocab_file", None, "SentencePiece model, where --init_checkpoint is no model folder.")
+flags.DEFINE_string(
+    "vocab_file", None, "SentencePiece model, where --init_checkpoint is no model folder."
+)
 flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", lower_bound=4)
 flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training file.", lower_bound=0.001)
 flags.DEFINE_float("warmup_proportion", 0.1, "Share of the updates in which the rate rises.", 0, 1)
@@ -127,7 +131,12 @@ def read_examples(flag: str, labelled: bool = True) -> Examples:
     """The TSV file that a flag names."""
     if not FLAGS[flag].value:
         raise UserError(f"--{flag} is missing, and --mode={FLAGS.mode} needs it.")
-    return read_tsv(FLAGS[flag].value, FLAGS.text_column, FLAGS.pair_column, FLAGS.label_column if labelled else None)
+    return read_tsv(
+        FLAGS[flag].value,
+        FLAGS.text_column,
+        FLAGS.pair_column,
+        FLAGS.label_column if labelled else None,
+    )
 
 
 def inherited_config():
@@ -142,7 +151,9 @@ def find_vocabulary() -> tuple[str, SentencePieceTokenizer]:
     if not path and FLAGS.init_checkpoint and tf.io.gfile.isdir(FLAGS.init_checkpoint):
         path = os.path.join(FLAGS.init_checkpoint, "spiece.model")
     if not path:
-        raise UserError("--vocab_file is missing: --init_checkpoint is no model folder, which would have one.")
+        raise UserError(
+            "--vocab_file is missing: --init_checkpoint is no model folder, which would have one."
+        )
     return path, load_tokenizer(path)
 
 
@@ -151,7 +162,9 @@ def dataset(arrays: dict[str, np.ndarray]) -> tf.data.Dataset:
     return classification_dataset(arrays, FLAGS.eval_batch_size, seed=0, training=False)
 
 
-def predictions(strategy: tf.distribute.Strategy, examples: Examples) -> tuple[list[str], np.ndarray]:
+def predictions(
+    strategy: tf.distribute.Strategy, examples: Examples
+) -> tuple[list[str], np.ndarray]:
     """Labels of the best model of this run, probabilities float32 [N, C]."""
     folder = os.path.join(FLAGS.output_dir, "model")
     metadata = native.read_metadata(folder)
@@ -175,7 +188,9 @@ def report(strategy: tf.distribute.Strategy, examples: Examples) -> None:
         ("macro F1", lambda y, p: sklearn.metrics.f1_score(y, p, average="macro", zero_division=0)),
         ("Matthews correlation", sklearn.metrics.matthews_corrcoef),
     ):
-        print(f"  {name:<22} {score(examples.labels, predicted):.4f}  {score(examples.labels, majority):.4f}")
+        print(
+            f"  {name:<22} {score(examples.labels, predicted):.4f}  {score(examples.labels, majority):.4f}"
+        )
 
 
 def predict(strategy: tf.distribute.Strategy) -> None:
@@ -186,7 +201,9 @@ def predict(strategy: tf.distribute.Strategy) -> None:
     with tf.io.gfile.GFile(path, "w") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(["label", *labels])
-        writer.writerows([labels[row.argmax()], *(f"{value:.6f}" for value in row)] for row in probabilities)
+        writer.writerows(
+            [labels[row.argmax()], *(f"{value:.6f}" for value in row)] for row in probabilities
+        )
     print(f"{len(examples)} predictions: {path}")
 
 

@@ -26,7 +26,8 @@ from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import make_strategy
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.errors import run_binary
-from data_pipeline.records import read_manifest, unigram_baseline
+from data_pipeline.record_statistics import unigram_baseline
+from data_pipeline.records import read_manifest
 
 FLAGS = flags.FLAGS
 
@@ -37,7 +38,9 @@ shared_flags.define_device_flags()
 flags.DEFINE_string("train_data", None, "Folder of training records.")
 flags.DEFINE_string("eval_data", None, "Folder of held-out records.")
 flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
-flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the highest learning rate.", lower_bound=0)
+flags.DEFINE_integer(
+    "num_warmup_steps", 3125, "Updates until the highest learning rate.", lower_bound=0
+)
 
 
 def main() -> None:
@@ -47,7 +50,9 @@ def main() -> None:
         evaluate(strategy)
         return
     if not FLAGS.train_data:
-        raise UserError("--train_data is missing: the folder of records that create_pretraining_data wrote.")
+        raise UserError(
+            "--train_data is missing: the folder of records that create_pretraining_data wrote."
+        )
     manifest = read_manifest(FLAGS.train_data)
     config = read_config(manifest)
     settings = shared_flags.loop_settings(FLAGS.num_train_steps)
@@ -59,18 +64,28 @@ def main() -> None:
         if FLAGS.init_checkpoint:
             native.load_weights(model, FLAGS.init_checkpoint)
         optimizer = shared_flags.make_optimizer(FLAGS.num_train_steps, FLAGS.num_warmup_steps)
-    print_pretraining_start(model, strategy, manifest, FLAGS.train_batch_size, FLAGS.num_train_steps)
+    print_pretraining_start(
+        model, strategy, manifest, FLAGS.train_batch_size, FLAGS.num_train_steps
+    )
 
     def training_data(start_step: int) -> tf.data.Dataset:
         return pretraining_dataset(
-            FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed, training=True, start_step=start_step
+            FLAGS.train_data,
+            FLAGS.train_batch_size,
+            seed=FLAGS.seed,
+            training=True,
+            start_step=start_step,
         )
 
     stepper = Stepper(PretrainingTask(model), optimizer, strategy, FLAGS.seed)
     tokens_per_step = FLAGS.train_batch_size * manifest["max_seq_length"]
-    metrics = train(stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step)
+    metrics = train(
+        stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step
+    )
     model_dir = os.path.join(FLAGS.output_dir, "model")
-    native.save(model, model_dir, model_metadata(manifest, metrics), vocabulary_dir=FLAGS.train_data)
+    native.save(
+        model, model_dir, model_metadata(manifest, metrics), vocabulary_dir=FLAGS.train_data
+    )
     if metrics:
         print_results(metrics, manifest)
     print(
@@ -85,14 +100,19 @@ def read_config(manifest: dict) -> AlbertConfig:
     folder = FLAGS.init_checkpoint
     inherited = native.read_config(folder) if folder and tf.io.gfile.isdir(folder) else None
     config = shared_flags.model_config(inherited, manifest["vocab_size"])
-    shared_flags.check_lengths(config, manifest["max_seq_length"], manifest["vocab_size"], FLAGS.train_data)
+    shared_flags.check_lengths(
+        config, manifest["max_seq_length"], manifest["vocab_size"], FLAGS.train_data
+    )
     return config
 
 
 def held_out_data(manifest: dict) -> tf.data.Dataset:
     """Held-out records, which must have been made with the vocabulary of `manifest`."""
     return pretraining_dataset(
-        FLAGS.eval_data, FLAGS.eval_batch_size, training=False, vocab_fingerprint=manifest["vocab_fingerprint"]
+        FLAGS.eval_data,
+        FLAGS.eval_batch_size,
+        training=False,
+        vocab_fingerprint=manifest["vocab_fingerprint"],
     )
 
 
@@ -117,19 +137,25 @@ def evaluate(strategy: tf.distribute.Strategy) -> None:
     if not isinstance(model, AlbertPretrainer):
         raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
     stepper = Stepper(PretrainingTask(model), None, strategy)
-    print_results(stepper.evaluate(held_out_data(metadata)), read_manifest(FLAGS.train_data or FLAGS.eval_data))
+    print_results(
+        stepper.evaluate(held_out_data(metadata)),
+        read_manifest(FLAGS.train_data or FLAGS.eval_data),
+    )
 
 
 def print_results(metrics: dict[str, float], train_manifest: dict) -> None:
     """The held-out figures beside what a guess without a model would reach."""
     eval_manifest = read_manifest(FLAGS.eval_data)
     unigram = unigram_baseline(train_manifest, eval_manifest)
-    share = eval_manifest["statistics"]["label_balance"]
     print(f"Held-out evaluation ({FLAGS.eval_data})        model   baseline")
     for name, baseline, kind in (
         ("masked_lm_accuracy", unigram["accuracy"], "most frequent piece"),
         ("masked_lm_loss", unigram["cross_entropy"], "unigram distribution"),
-        ("sentence_order_accuracy", max(share, 1 - share), "most frequent label"),
+        (
+            "sentence_order_accuracy",
+            eval_manifest["statistics"]["majority_order_accuracy"],
+            "most frequent label",
+        ),
         ("sentence_order_loss", math.log(2), "ln 2"),
     ):
         print(f"  {name:<26} {metrics[name]:10.4f} {baseline:10.4f}  ({kind})")

@@ -26,11 +26,15 @@ class Task(Protocol):
     losses: tuple[str, ...]
     metrics: tuple[str, ...]
 
-    def ratios(self, batch: Batch, training: bool, seed: tf.Tensor | None = None) -> dict[str, Ratio]:
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
         """Losses and metrics of one batch; denominators do not depend on the model."""
 
 
-def total_loss(task: Task, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None) -> tf.Tensor:
+def total_loss(
+    task: Task, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
+) -> tf.Tensor:
     """The loss that is minimised, a scalar.
 
     Args:
@@ -38,7 +42,9 @@ def total_loss(task: Task, ratios: dict[str, Ratio], denominators: dict[str, tf.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in task.losses}
-    return tf.add_n([ratios[name].numerator / (denominators[name] + EPSILON) for name in task.losses])
+    return tf.add_n(
+        [ratios[name].numerator / (denominators[name] + EPSILON) for name in task.losses]
+    )
 
 
 class PretrainingTask:
@@ -50,7 +56,9 @@ class PretrainingTask:
     def __init__(self, model: AlbertPretrainer) -> None:
         self.model = model
 
-    def ratios(self, batch: Batch, training: bool, seed: tf.Tensor | None = None) -> dict[str, Ratio]:
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
         """Batch: see data_pipeline.datasets.pretraining_dataset."""
         outputs = self.model(batch, training=training, seed=seed)
         words, order = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
@@ -73,7 +81,9 @@ class ClassificationTask:
     def __init__(self, model: AlbertClassifier) -> None:
         self.model = model
 
-    def ratios(self, batch: Batch, training: bool, seed: tf.Tensor | None = None) -> dict[str, Ratio]:
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
         """Batch: see data_pipeline.classification.classification_dataset."""
         logits = self.model(batch, training=training, seed=seed)
         labels, weights = batch["label_ids"], batch["example_weights"]

@@ -41,7 +41,11 @@ CONFIGS = {
     "none shared": (BASE.replace(parameter_sharing="none"), 4, 4),
     "two groups of two": (BASE.replace(num_hidden_groups=2, inner_group_num=2), 4, 4),
     "embedding as wide as hidden": (BASE.replace(embedding_size=16), 1, 1),
-    "relu and dropout": (BASE.replace(hidden_act="relu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1), 1, 1),
+    "relu and dropout": (
+        BASE.replace(hidden_act="relu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),
+        1,
+        1,
+    ),
 }
 
 
@@ -64,7 +68,9 @@ class EncoderTask:
 
     def ratios(self, batch, training, seed=None):
         outputs = self.model(batch, training=training, seed=seed)
-        total = tf.reduce_sum((outputs["sequence_output"] - 0.3) ** 2) + tf.reduce_sum(outputs["pooled_output"] ** 2)
+        total = tf.reduce_sum((outputs["sequence_output"] - 0.3) ** 2) + tf.reduce_sum(
+            outputs["pooled_output"] ** 2
+        )
         return {"square": Ratio(tf.cast(total, tf.float32), tf.constant(float(BATCH * LENGTH)))}
 
 
@@ -103,7 +109,9 @@ def floats(outputs: Any) -> list[np.ndarray]:
 
 def test_every_public_model_is_in_the_table():
     public = [getattr(albert_tf, name) for name in albert_tf.__all__]
-    models = {thing for thing in public if isinstance(thing, type) and issubclass(thing, keras.Model)}
+    models = {
+        thing for thing in public if isinstance(thing, type) and issubclass(thing, keras.Model)
+    }
     assert models == set(MODELS)
 
 
@@ -113,7 +121,14 @@ def test_variables(config_name, model_class):
     config, attention_blocks, ffn_blocks = CONFIGS[config_name]
     model = MODELS[model_class].make(config)
     projection = 0 if config.embedding_size == config.hidden_size else 2
-    expected = 5 + projection + 10 * attention_blocks + 6 * ffn_blocks + 2 + MODELS[model_class].num_head_variables
+    expected = (
+        5
+        + projection
+        + 10 * attention_blocks
+        + 6 * ffn_blocks
+        + 2
+        + MODELS[model_class].num_head_variables
+    )
     names = [variable.name for variable in model.trainable_variables]
     assert len(names) == len(set(names)) == len(model.variables) == expected
 
@@ -129,7 +144,9 @@ def test_training_lowers_the_loss_and_moves_every_variable(config_name, model_cl
     def step(seed):
         with tf.GradientTape() as tape:
             loss = total_loss(task, task.ratios(batch, training=True, seed=seed))
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        )
 
     optimizer.build(model.trainable_variables)
     first = total_loss(task, task.ratios(batch, training=False))
@@ -137,7 +154,9 @@ def test_training_lowers_the_loss_and_moves_every_variable(config_name, model_cl
         step(tf.constant([0, index]))
     last = total_loss(task, task.ratios(batch, training=False))
     assert float(last) < 0.98 * float(first)
-    moved = [np.abs(old - new.numpy()).max() > 0 for old, new in zip(before, model.trainable_variables)]
+    moved = [
+        np.abs(old - new.numpy()).max() > 0 for old, new in zip(before, model.trainable_variables)
+    ]
     assert all(moved)
 
 
@@ -185,7 +204,9 @@ def test_dropout_acts_in_training_only_and_follows_its_seed(model_class):
 
     seed, other = tf.constant([1, 2]), tf.constant([1, 3])
     np.testing.assert_array_equal(outputs(), outputs(seed=seed))
-    np.testing.assert_array_equal(outputs(training=True, seed=seed), outputs(training=True, seed=seed))
+    np.testing.assert_array_equal(
+        outputs(training=True, seed=seed), outputs(training=True, seed=seed)
+    )
     assert not np.array_equal(outputs(training=True, seed=seed), outputs(training=True, seed=other))
     assert not np.array_equal(outputs(training=True), outputs(training=True))
     assert not np.array_equal(outputs(), outputs(training=True, seed=seed))
@@ -197,7 +218,14 @@ def test_padding_changes_nothing(model_class):
     model, batch = MODELS[model_class].make(BASE), make_batch()
     mask = batch["input_mask"]
     scrambled = {**batch, "input_word_ids": tf.where(mask == 1, batch["input_word_ids"], 39)}
-    longer = {**batch, **{name: tf.pad(batch[name], [[0, 0], [0, 2]]) for name in batch if name.startswith("input_")}}
+    longer = {
+        **batch,
+        **{
+            name: tf.pad(batch[name], [[0, 0], [0, 2]])
+            for name in batch
+            if name.startswith("input_")
+        },
+    }
     expected = dict(_named_outputs(model(batch)))
     for other in (scrambled, longer):
         for name, value in _named_outputs(model(other)):
@@ -209,5 +237,7 @@ def test_padding_changes_nothing(model_class):
 def test_a_sequence_longer_than_the_positions():
     model = albert_tf.AlbertEncoder(BASE)
     ids = tf.zeros([1, 13], tf.int32)
-    with pytest.raises(ValueError, match="sequence length 13 is longer than the model's 12 positions"):
+    with pytest.raises(
+        ValueError, match="sequence length 13 is longer than the model's 12 positions"
+    ):
         model({"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids})

@@ -41,7 +41,9 @@ def tiny_config() -> AlbertConfig:
 
 @pytest.fixture
 def two_devices() -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices("CPU")])
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices("CPU")]
+    )
 
 
 def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, tf.Tensor]:

@@ -25,7 +25,11 @@ def our_name(variable: tf.Variable) -> str:
 
 def read_shapes(prefix: str) -> dict[str, list[int]]:
     """Names and shapes of the weights in a checkpoint; slots and counters left out, `module/` stripped."""
-    return {_strip(name): shape for name, shape in _reader(prefix).get_variable_to_shape_map().items() if _is_weight(name)}
+    return {
+        _strip(name): shape
+        for name, shape in _reader(prefix).get_variable_to_shape_map().items()
+        if _is_weight(name)
+    }
 
 
 def _is_weight(name: str) -> bool:
@@ -82,16 +86,23 @@ def assign(
         if theirs in shapes and shapes[theirs] == expected:
             found.append((variable, theirs))
         elif theirs in shapes:
-            problems.append(f"  misshapen: {theirs} has shape {shapes[theirs]}, the model needs {expected}")
+            problems.append(
+                f"  misshapen: {theirs} has shape {shapes[theirs]}, the model needs {expected}"
+            )
         elif _matches(ours, allow_missing):
             kept.append(ours)
         else:
             problems.append(f"  missing: {theirs}, shape {expected}")
     read = {name_of(our_name(variable)) for variable in variables}
-    problems += [f"  unused: {name}" for name in sorted(shapes) if name not in read and not _matches(name, allow_unused)]
+    problems += [
+        f"  unused: {name}"
+        for name in sorted(shapes)
+        if name not in read and not _matches(name, allow_unused)
+    ]
     if problems:
         raise UserError(
-            f"checkpoint {prefix} does not fit the model:\n" + "\n".join(problems)
+            f"checkpoint {prefix} does not fit the model:\n"
+            + "\n".join(problems)
             + "\nPass the configuration that the checkpoint was made with."
         )
     for variable, theirs in found:

@@ -1,9 +1,9 @@
 """A model folder: configuration, weights, vocabulary and what the model is for. Loads on either stack.
 
-    albert_config.json   the architecture
-    model.json           task, labels, lengths, and hashes of what it was made from
-    model.ckpt.*         weights by name
-    spiece.model, tokenizer.json   the vocabulary and how text is normalised before it
+albert_config.json   the architecture
+model.json           task, labels, lengths, and hashes of what it was made from
+model.ckpt.*         weights by name
+spiece.model, tokenizer.json   the vocabulary and how text is normalised before it
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ def _replace(directory: str, new: str) -> None:
 
 def _describe(model: keras.Model) -> dict[str, Any]:
     if isinstance(model, AlbertClassifier):
-        return {"task": "classification", "num_classes": model.num_classes, "dropout_rate": model.dropout_rate}
+        return {
+            "task": "classification",
+            "num_classes": model.num_classes,
+            "dropout_rate": model.dropout_rate,
+        }
     return {"task": "pretraining"}
 
 
@@ -116,5 +120,9 @@ def load_weights(
     if google.is_google(prefix):
         return google.load(model, prefix, allow_missing, allow_unused)
     return bundle.assign(
-        model.variables, prefix, lambda ours: ours, allow_missing=allow_missing, allow_unused=allow_unused
+        model.variables,
+        prefix,
+        lambda ours: ours,
+        allow_missing=allow_missing,
+        allow_unused=allow_unused,
     )

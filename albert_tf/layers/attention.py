@@ -37,7 +37,9 @@ class AttentionBlock(keras.layers.Layer):
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden = self._config.hidden_size
-        build_children(*((part, hidden) for part in (self.query, self.key, self.value, self.output_dense)))
+        build_children(
+            *((part, hidden) for part in (self.query, self.key, self.value, self.output_dense))
+        )
         build_children((self.layer_norm, hidden))
         super().build(input_shape)
 
@@ -57,10 +59,14 @@ class AttentionBlock(keras.layers.Layer):
         probs = self.probs_dropout(probs, training=training, seed=fold_in(seed, 0))
         context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])  # [B, S, N, D]
         context = tf.reshape(context, [tf.shape(rows)[0], self._config.hidden_size])  # [T, H]
-        output = self.output_dropout(self.output_dense(context), training=training, seed=fold_in(seed, 1))
+        output = self.output_dropout(
+            self.output_dense(context), training=training, seed=fold_in(seed, 1)
+        )
         return self.layer_norm(rows + output)
 
-    def _project(self, rows: tf.Tensor, layout: PaddedLayout) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _project(
+        self, rows: tf.Tensor, layout: PaddedLayout
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """[T, H] -> queries, keys and values, each [B, N, S, D]."""
         parts = (self.query, self.key, self.value)
         kernel = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3H]

@@ -53,7 +53,9 @@ class Dropout(keras.layers.Layer):
         super().__init__(**kwargs)
         self.rate = rate
 
-    def call(self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None) -> tf.Tensor:
+    def call(
+        self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Drops with probability `rate` in training; without a seed (int32 [2]) the mask is a fresh random one."""
         if not training or self.rate == 0:
             return x

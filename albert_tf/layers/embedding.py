@@ -28,7 +28,9 @@ class AlbertEmbedding(keras.layers.Layer):
         config = self._config
 
         def table(name: str, rows: int) -> tf.Variable:
-            return self.add_weight(name, [rows, config.embedding_size], initializer=initializer(config))
+            return self.add_weight(
+                name, [rows, config.embedding_size], initializer=initializer(config)
+            )
 
         self.word_embeddings = table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
@@ -49,7 +51,9 @@ class AlbertEmbedding(keras.layers.Layer):
         self._check_length(word_ids.shape[1])
         words = tf.gather(self.word_embeddings, word_ids)  # [B, S, E]
         # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than as a scatter.
-        one_hot = tf.one_hot(type_ids, self._config.type_vocab_size, dtype=words.dtype)  # [B, S, types]
+        one_hot = tf.one_hot(
+            type_ids, self._config.type_vocab_size, dtype=words.dtype
+        )  # [B, S, types]
         types = tf.tensordot(one_hot, self.token_type_embeddings, axes=1)  # [B, S, E]
         positions = self.position_embeddings[: tf.shape(word_ids)[1]]  # [S, E]
         embedded = self.layer_norm(words + types + positions)

@@ -23,10 +23,14 @@ class FeedForwardBlock(keras.layers.Layer):
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden, inner = self._config.hidden_size, self._config.intermediate_size
-        build_children((self.intermediate, hidden), (self.output_dense, inner), (self.layer_norm, hidden))
+        build_children(
+            (self.intermediate, hidden), (self.output_dense, inner), (self.layer_norm, hidden)
+        )
         super().build(input_shape)
 
-    def call(self, rows: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None) -> tf.Tensor:
+    def call(
+        self, rows: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """rows: float [T, H]; returns float [T, H]."""
         output = self.output_dense(self._activation(self.intermediate(rows)))
         output = self.output_dropout(output, training=training, seed=seed)

@@ -23,12 +23,19 @@ class SharedTransformer(keras.layers.Layer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
         self._config = config
-        self.attention_blocks = self._make_blocks(AttentionBlock, config.num_attention_groups, "attention")
+        self.attention_blocks = self._make_blocks(
+            AttentionBlock, config.num_attention_groups, "attention"
+        )
         self.ffn_blocks = self._make_blocks(FeedForwardBlock, config.num_ffn_groups, "ffn")
 
-    def _make_blocks(self, block: type, num_groups: int, kind: str) -> list[list[keras.layers.Layer]]:
+    def _make_blocks(
+        self, block: type, num_groups: int, kind: str
+    ) -> list[list[keras.layers.Layer]]:
         return [
-            [block(self._config, name=f"group_{group}_inner_{inner}_{kind}") for inner in range(self._config.inner_group_num)]
+            [
+                block(self._config, name=f"group_{group}_inner_{inner}_{kind}")
+                for inner in range(self._config.inner_group_num)
+            ]
             for group in range(num_groups)
         ]
 
@@ -62,7 +69,9 @@ class SharedTransformer(keras.layers.Layer):
         config = self._config
         order = []
         for layer in range(config.num_hidden_layers):
-            attention_group = self.attention_blocks[config.group_of_layer(layer, config.num_attention_groups)]
+            attention_group = self.attention_blocks[
+                config.group_of_layer(layer, config.num_attention_groups)
+            ]
             ffn_group = self.ffn_blocks[config.group_of_layer(layer, config.num_ffn_groups)]
             order.extend(zip(attention_group, ffn_group))
         return order

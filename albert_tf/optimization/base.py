@@ -91,7 +91,9 @@ class AdamFamily(keras.optimizers.Optimizer):
         self._v = [self.add_variable_from_reference(variable, "v") for variable in var_list]
         self._built = True
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any):
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any
+    ):
         """Makes sparse gradients dense first: the norm of rows that are not summed is not the gradient's norm."""
         dense = [
             (gradient if gradient is None else tf.convert_to_tensor(gradient), variable)
@@ -112,7 +114,9 @@ class AdamFamily(keras.optimizers.Optimizer):
             beta_2=self.beta_2,
             epsilon=self.epsilon,
             weight_decay=self.weight_decay_rate if self.is_decayed(name) else 0.0,
-            correction_step=tf.cast(self.iterations + 1, variable.dtype) if self.bias_correction else None,
+            correction_step=tf.cast(self.iterations + 1, variable.dtype)
+            if self.bias_correction
+            else None,
         )
         self._m[index].assign(m)
         self._v[index].assign(v)
@@ -125,7 +129,9 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def is_decayed(self, name: str) -> bool:
         """Whether weight decay applies to the variable of that name."""
-        return not any(re.search(pattern, name) for pattern in self.exclude_from_weight_decay_patterns)
+        return not any(
+            re.search(pattern, name) for pattern in self.exclude_from_weight_decay_patterns
+        )
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -138,4 +144,8 @@ class AdamFamily(keras.optimizers.Optimizer):
             bias_correction=self.bias_correction,
             exclude_from_weight_decay=list(self.exclude_from_weight_decay_patterns),
         )
-        return {key: value for key, value in config.items() if key not in ("is_legacy_optimizer", "jit_compile")}
+        return {
+            key: value
+            for key, value in config.items()
+            if key not in ("is_legacy_optimizer", "jit_compile")
+        }

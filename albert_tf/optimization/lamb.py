@@ -15,7 +15,9 @@ def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     """Norm of the weights over norm of the update, a scalar; 1 where either norm is 0."""
     weight_norm, update_norm = tf.norm(weights), tf.norm(update)
     defined = tf.logical_and(weight_norm > 0, update_norm > 0)
-    return tf.where(defined, tf.math.divide_no_nan(weight_norm, update_norm), tf.ones_like(weight_norm))
+    return tf.where(
+        defined, tf.math.divide_no_nan(weight_norm, update_norm), tf.ones_like(weight_norm)
+    )
 
 
 class LAMB(AdamFamily):

@@ -57,7 +57,9 @@ def _model_rows(
 ) -> dict[str, str]:
     parts = _parameters_by_part(model)
     replicas = strategy.num_replicas_in_sync
-    memory = training_bytes(model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length)
+    memory = training_bytes(
+        model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length
+    )
     return {
         "parameters": f"{sum(parts.values()):,} ({', '.join(f'{name} {size:,}' for name, size in parts.items())})",
         "devices": f"{type(strategy).__name__}, replicas: {replicas}",
@@ -77,4 +79,7 @@ def _parameters_by_part(model: keras.Model) -> dict[str, int]:
 
 def _print_card(title: str, rows: dict[str, str]) -> None:
     width = max(map(len, rows))
-    print(f"{title}\n" + "\n".join(f"  {name:<{width}}  {value}" for name, value in rows.items()), flush=True)
+    print(
+        f"{title}\n" + "\n".join(f"  {name:<{width}}  {value}" for name, value in rows.items()),
+        flush=True,
+    )

@@ -39,11 +39,15 @@ class LoopSettings:
             if getattr(self, name) < 1:
                 raise UserError(f"--{name}={getattr(self, name)} is not a positive number.")
         if self.eval_steps < 0:
-            raise UserError(f"--eval_steps={self.eval_steps} is negative; 0 evaluates at the end only.")
+            raise UserError(
+                f"--eval_steps={self.eval_steps} is negative; 0 evaluates at the end only."
+            )
 
     def next_stop(self, step: int) -> int:
         """The next step after `step` at which something is reported, saved or evaluated."""
-        periods = [self.steps_per_loop, self.checkpoint_steps] + ([self.eval_steps] if self.eval_steps else [])
+        periods = [self.steps_per_loop, self.checkpoint_steps] + (
+            [self.eval_steps] if self.eval_steps else []
+        )
         return min(self.num_train_steps, *(step - step % period + period for period in periods))
 
     def is_due(self, step: int, period: int) -> bool:
@@ -79,11 +83,15 @@ def train(
     checkpoints = os.path.join(run_dir, "checkpoints")
     with stepper.strategy.scope():
         stepper.optimizer.build(stepper.task.model.trainable_variables)
-        state = TrainingState(checkpoints, stepper.task.model, stepper.optimizer, settings.keep_checkpoints)
+        state = TrainingState(
+            checkpoints, stepper.task.model, stepper.optimizer, settings.keep_checkpoints
+        )
         if state.restore():
             print(f"resuming at step {state.step} from {state.latest}", flush=True)
     evaluated: dict[str, float] = {}
-    reporter = Reporter(run_dir, stepper.task.metrics, settings.num_train_steps, state.step, tokens_per_step)
+    reporter = Reporter(
+        run_dir, stepper.task.metrics, settings.num_train_steps, state.step, tokens_per_step
+    )
     iterator = iter(stepper.distribute(training_data(state.step)))
     try:
         while state.step < settings.num_train_steps:

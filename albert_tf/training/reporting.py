@@ -30,7 +30,15 @@ class Reporter:
         tokens_per_step: int,
     ) -> None:
         """Args: tokens_per_step: of the global batch, padding included."""
-        self._fields = ["step", "split", "loss", *metrics, "learning_rate", "gradient_norm", "tokens_per_second"]
+        self._fields = [
+            "step",
+            "split",
+            "loss",
+            *metrics,
+            "learning_rate",
+            "gradient_norm",
+            "tokens_per_second",
+        ]
         self._path = os.path.join(run_dir, METRICS_FILE)
         self._tokens_per_step = tokens_per_step
         self._last_step = start_step
@@ -42,18 +50,28 @@ class Reporter:
         }
         self._write_rows(row for row in read_metrics(self._path) if int(row["step"]) <= start_step)
         self._bar = tqdm(
-            total=num_train_steps, initial=start_step, unit="step", disable=not sys.stderr.isatty(), dynamic_ncols=True
+            total=num_train_steps,
+            initial=start_step,
+            unit="step",
+            disable=not sys.stderr.isatty(),
+            dynamic_ncols=True,
         )
 
     def train(self, step: int, metrics: dict[str, float]) -> None:
         """Reports the metrics of the steps since the last report."""
         now = time.monotonic()
         rate = (step - self._last_step) * self._tokens_per_step / (now - self._last_time)
-        self._bar.set_postfix(loss=f"{metrics['loss']:.3f}", tokens_per_s=f"{rate:,.0f}", refresh=False)
+        self._bar.set_postfix(
+            loss=f"{metrics['loss']:.3f}", tokens_per_s=f"{rate:,.0f}", refresh=False
+        )
         self._bar.update(step - self._last_step)
-        if self._bar.disable and (now - self._last_line > _LINE_SECONDS or step == self._num_train_steps):
+        if self._bar.disable and (
+            now - self._last_line > _LINE_SECONDS or step == self._num_train_steps
+        ):
             self._last_line = now
-            eta = (now - self._last_time) / (step - self._last_step) * (self._num_train_steps - step)
+            eta = (
+                (now - self._last_time) / (step - self._last_step) * (self._num_train_steps - step)
+            )
             print(
                 f"step {step}/{self._num_train_steps}  loss {metrics['loss']:.4f}  "
                 f"lr {metrics['learning_rate']:.2e}  {rate:,.0f} tokens/s  ETA {eta:.0f} s",
@@ -73,7 +91,9 @@ class Reporter:
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:
         with tf.io.gfile.GFile(self._path, "a") as file:
             values = {name: f"{value:.7g}" for name, value in metrics.items()}
-            csv.DictWriter(file, self._fields, lineterminator="\n").writerow({"step": step, "split": split, **values})
+            csv.DictWriter(file, self._fields, lineterminator="\n").writerow(
+                {"step": step, "split": split, **values}
+            )
         with self._writers[split].as_default():
             for name, value in metrics.items():
                 tf.summary.scalar(name, value, step=step)

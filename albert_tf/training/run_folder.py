@@ -1,9 +1,9 @@
 """The folder of a run: what was asked for, with which software, and whether an older run may be continued there.
 
-    flags.json  environment.json  albert_config.json   what was run
-    checkpoints/                                        to resume from
-    metrics.csv  tensorboard/  curves.png               how it went
-    model/                                              the result, see checkpoints/native.py
+flags.json  environment.json  albert_config.json   what was run
+checkpoints/                                        to resume from
+metrics.csv  tensorboard/  curves.png               how it went
+model/                                              the result, see checkpoints/native.py
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
 
 CONFIG_FILE = "albert_config.json"
 
@@ -58,7 +57,6 @@ def environment() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
-        "keras": keras.__version__,
         "platform": platform.platform(),
     }
 

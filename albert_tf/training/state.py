@@ -22,7 +22,9 @@ class TrainingState:
         """Args: directory: of the checkpoints. keep: how many of the newest are kept."""
         self._optimizer = optimizer
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
-        self._manager = tf.train.CheckpointManager(self._checkpoint, directory, max_to_keep=keep, checkpoint_name="step")
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint, directory, max_to_keep=keep, checkpoint_name="step"
+        )
 
     @property
     def step(self) -> int:

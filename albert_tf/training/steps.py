@@ -41,7 +41,9 @@ class Stepper:
         names = (*self.task.metrics, "gradient_norm")
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
         for _ in tf.range(num_steps):
-            sums = self._sum_over_replicas(self.strategy.run(self._replica_train_step, args=(next(iterator),)))
+            sums = self._sum_over_replicas(
+                self.strategy.run(self._replica_train_step, args=(next(iterator),))
+            )
             totals = tf.nest.map_structure(tf.add, totals, sums)
         metrics = _divide(totals)
         metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
@@ -54,12 +56,17 @@ class Stepper:
         with tf.GradientTape() as tape:
             ratios = self.task.ratios(batch, training=True, seed=self._dropout_seed(context))
             denominators = {name: ratios[name].denominator for name in self.task.losses}
-            loss = total_loss(self.task, ratios, context.all_reduce(tf.distribute.ReduceOp.SUM, denominators))
+            loss = total_loss(
+                self.task, ratios, context.all_reduce(tf.distribute.ReduceOp.SUM, denominators)
+            )
         # Dense, because the norm of a sparse gradient counts repeated rows apart.
         gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, variables)]
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         self.optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
-        return {**ratios, "gradient_norm": Ratio(tf.linalg.global_norm(gradients), tf.constant(1.0))}
+        return {
+            **ratios,
+            "gradient_norm": Ratio(tf.linalg.global_norm(gradients), tf.constant(1.0)),
+        }
 
     def _dropout_seed(self, context: tf.distribute.ReplicaContext) -> tf.Tensor:
         """A function of run, step and replica, so that a resumed run draws the same masks."""
@@ -69,7 +76,8 @@ class Stepper:
 
     def _sum_over_replicas(self, per_replica: dict[str, Ratio]) -> dict[str, Ratio]:
         return tf.nest.map_structure(
-            lambda value: self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None), per_replica
+            lambda value: self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None),
+            per_replica,
         )
 
     def evaluate(self, dataset: tf.data.Dataset) -> dict[str, float]:
@@ -91,7 +99,9 @@ class Stepper:
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """Splits each global batch over the replicas."""
         options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+        options.experimental_distribute.auto_shard_policy = (
+            tf.data.experimental.AutoShardPolicy.DATA
+        )
         return self.strategy.experimental_distribute_dataset(dataset.with_options(options))
 
 

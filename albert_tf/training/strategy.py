@@ -24,7 +24,9 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
     if distribution not in DISTRIBUTIONS:
         raise UserError(f"--distribution={distribution} is not one of {', '.join(DISTRIBUTIONS)}.")
     if tpu and distribution != "tpu":
-        raise UserError(f"--tpu={tpu} has a meaning only with --distribution=tpu, not {distribution}.")
+        raise UserError(
+            f"--tpu={tpu} has a meaning only with --distribution=tpu, not {distribution}."
+        )
     if distribution == "tpu":
         return _tpu_strategy(tpu)
     if distribution == "multi_worker_mirrored":
@@ -42,7 +44,9 @@ def _local_devices() -> list[str]:
 
 def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
     if not tpu:
-        raise UserError("--distribution=tpu needs --tpu: a name, a grpc:// address, or 'local' on a TPU machine.")
+        raise UserError(
+            "--distribution=tpu needs --tpu: a name, a grpc:// address, or 'local' on a TPU machine."
+        )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         if tpu != "local":

@@ -41,13 +41,22 @@ def test_a_published_file_is_read_and_written(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_size": 100, "num_attention_heads": 3}, "hidden_size 100 is not a multiple of num_attention_heads 3"),
+        (
+            {"hidden_size": 100, "num_attention_heads": 3},
+            "hidden_size 100 is not a multiple of num_attention_heads 3",
+        ),
         ({"num_hidden_layers": 0}, "num_hidden_layers must be a positive integer, not 0"),
         ({"num_hidden_layers": 2.5}, "num_hidden_layers must be a positive integer, not 2.5"),
-        ({"hidden_dropout_prob": 1.0}, r"hidden_dropout_prob must be a probability in \[0, 1\), not 1.0"),
+        (
+            {"hidden_dropout_prob": 1.0},
+            r"hidden_dropout_prob must be a probability in \[0, 1\), not 1.0",
+        ),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"parameter_sharing": "some"}, "parameter_sharing 'some' is not one of"),
-        ({"parameter_sharing": "none", "num_hidden_groups": 2}, "only with parameter_sharing='all'"),
+        (
+            {"parameter_sharing": "none", "num_hidden_groups": 2},
+            "only with parameter_sharing='all'",
+        ),
         ({"num_hidden_groups": 13}, "num_hidden_groups 13 is more than num_hidden_layers 12"),
     ],
 )
@@ -62,7 +71,10 @@ def test_impossible_values(changes, message):
         ("{", "is not valid JSON"),
         ("[1]", "holds a JSON list, not an object"),
         ('{"hidden_size": 8}', "the key 'vocab_size' is missing"),
-        ('{"vocab_size": 8, "hiden_size": 8}', "unknown key 'hiden_size'. Did you mean 'hidden_size'?"),
+        (
+            '{"vocab_size": 8, "hiden_size": 8}',
+            "unknown key 'hiden_size'. Did you mean 'hidden_size'?",
+        ),
         ('{"vocab_size": -1}', "albert_config.json: vocab_size must be a positive integer, not -1"),
     ],
 )

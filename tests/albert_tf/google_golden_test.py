@@ -49,7 +49,9 @@ def test_outputs(model, batch):
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5, rtol=0)
     for layer, hidden in enumerate(outputs["encoder_outputs"]):
-        np.testing.assert_allclose(hidden, expected[f"encoder_layer_{layer:02d}"], atol=1e-5, rtol=0)
+        np.testing.assert_allclose(
+            hidden, expected[f"encoder_layer_{layer:02d}"], atol=1e-5, rtol=0
+        )
     log_probs = tf.reshape(tf.nn.log_softmax(outputs["masked_lm_logits"]), [12, -1])
     np.testing.assert_allclose(log_probs, expected["masked_lm_log_probs"], atol=1e-5, rtol=0)
     order = tf.nn.log_softmax(outputs["sentence_order_logits"])
@@ -61,7 +63,9 @@ def test_losses(model, batch):
     ratios = task.ratios(batch, training=False)
     for name in ("masked_lm_loss", "sentence_order_loss"):
         numerator, denominator = ratios[name]
-        np.testing.assert_allclose(numerator / (denominator + 1e-5), expected[name], atol=1e-5, rtol=0)
+        np.testing.assert_allclose(
+            numerator / (denominator + 1e-5), expected[name], atol=1e-5, rtol=0
+        )
     np.testing.assert_allclose(total_loss(task, ratios), expected["total_loss"], atol=1e-5, rtol=0)
 
 
@@ -75,14 +79,18 @@ def test_gradients(model, batch):
     for variable, gradient in zip(model.trainable_variables, gradients):
         row = table[our_name(variable)]
         gradient = tf.convert_to_tensor(gradient).numpy()
-        np.testing.assert_allclose(gradient.T if row.transposed else gradient, expected[row.google], atol=1e-5, rtol=0)
+        np.testing.assert_allclose(
+            gradient.T if row.transposed else gradient, expected[row.google], atol=1e-5, rtol=0
+        )
 
 
 @pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
 def test_six_steps(model, batch, optimizer_class):
     expected = read(f"after_6_steps_{optimizer_class.__name__.lower()}.npz")
     schedule = WarmupPolynomialDecay(
-        float(expected["learning_rate"]), int(expected["num_train_steps"]), int(expected["num_warmup_steps"])
+        float(expected["learning_rate"]),
+        int(expected["num_train_steps"]),
+        int(expected["num_warmup_steps"]),
     )
     optimizer, task, losses = optimizer_class(schedule), PretrainingTask(model), []
     # The recorded runs read the step after it was incremented: their first update has the rate of step 1, not 0.
@@ -99,4 +107,6 @@ def test_six_steps(model, batch, optimizer_class):
     for variable in model.trainable_variables:
         row = table[our_name(variable)]
         value = variable.numpy().T if row.transposed else variable.numpy()
-        np.testing.assert_allclose(value, expected[f"var/{row.google}"], atol=1e-4, rtol=0, err_msg=row.ours)
+        np.testing.assert_allclose(
+            value, expected[f"var/{row.google}"], atol=1e-4, rtol=0, err_msg=row.ours
+        )

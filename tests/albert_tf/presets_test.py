@@ -17,10 +17,19 @@ def test_parameter_counts(name, encoder, pretrainer):
 
 def test_dropout_of_the_published_versions():
     rates = {name: config.hidden_dropout_prob for name, config in PRESETS.items()}
-    assert [rates[f"albert-{size}-v1"] for size in ("base", "large", "xlarge", "xxlarge")] == [0.1, 0.1, 0.1, 0.0]
-    assert [rates[f"albert-{size}-v2"] for size in ("base", "large", "xlarge", "xxlarge")] == [0.0] * 4
+    assert [rates[f"albert-{size}-v1"] for size in ("base", "large", "xlarge", "xxlarge")] == [
+        0.1,
+        0.1,
+        0.1,
+        0.0,
+    ]
+    assert [rates[f"albert-{size}-v2"] for size in ("base", "large", "xlarge", "xxlarge")] == [
+        0.0
+    ] * 4
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UserError, match="preset 'albert-huge' is unknown. Known presets: albert-base-v1"):
+    with pytest.raises(
+        UserError, match="preset 'albert-huge' is unknown. Known presets: albert-base-v1"
+    ):
         get_preset("albert-huge")

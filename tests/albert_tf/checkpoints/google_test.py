@@ -30,7 +30,10 @@ def test_an_encoder_leaves_the_heads_unread(config):
 def test_missing_variables_are_listed_and_nothing_is_assigned(config):
     model = AlbertClassifier(config, num_classes=3)
     before = model.encoder.pooler.kernel.numpy()
-    with pytest.raises(UserError, match=r"missing: output_weights, shape \[3, 32\]\n  missing: output_bias, shape \[3\]"):
+    with pytest.raises(
+        UserError,
+        match=r"missing: output_weights, shape \[3, 32\]\n  missing: output_bias, shape \[3\]",
+    ):
         google.load(model, PREFIX, allow_unused=["^cls/"])
     np.testing.assert_array_equal(model.encoder.pooler.kernel, before)
     kept = google.load(model, PREFIX, allow_missing=["^classification/"], allow_unused=["^cls/"])
@@ -42,7 +45,10 @@ def test_misshapen_variables_are_listed(config):
     with pytest.raises(UserError) as error:
         google.load(model, PREFIX)
     message = str(error.value)
-    assert "misshapen: bert/embeddings/position_embeddings has shape [32, 16], the model needs [64, 16]" in message
+    assert (
+        "misshapen: bert/embeddings/position_embeddings has shape [32, 16], the model needs [64, 16]"
+        in message
+    )
     assert message.count("misshapen") == 4
 
 

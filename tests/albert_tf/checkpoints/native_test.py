@@ -41,7 +41,9 @@ def test_a_failed_save_leaves_the_old_folder_and_nothing_else(tiny_config, tmp_p
     folder = tmp_path / "model"
     native.save(AlbertPretrainer(tiny_config), str(folder), {"step": 1})
     with pytest.raises(Exception, match="spiece.model"):
-        native.save(AlbertPretrainer(tiny_config), str(folder), {"step": 2}, str(tmp_path / "nowhere"))
+        native.save(
+            AlbertPretrainer(tiny_config), str(folder), {"step": 2}, str(tmp_path / "nowhere")
+        )
     assert native.read_metadata(str(folder))["step"] == 1
     assert list(tmp_path.iterdir()) == [folder]
 
@@ -56,5 +58,7 @@ def test_weights_that_do_not_fit_the_configuration(tiny_config, tmp_path):
     native.save(AlbertPretrainer(tiny_config), str(folder), {})
     config = json.loads((folder / "albert_config.json").read_text())
     (folder / "albert_config.json").write_text(json.dumps({**config, "vocab_size": 60}))
-    with pytest.raises(UserError, match=r"misshapen: encoder/embeddings/word_embeddings has shape \[50, 8\]"):
+    with pytest.raises(
+        UserError, match=r"misshapen: encoder/embeddings/word_embeddings has shape \[50, 8\]"
+    ):
         native.load_model(str(folder))

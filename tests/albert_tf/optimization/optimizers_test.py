@@ -17,7 +17,9 @@ def numpy_update(gradient, weights, decay, correct):
 
 
 @pytest.mark.parametrize("bias_correction", [False, True])
-@pytest.mark.parametrize(("name", "decay", "adapted"), [("kernel", 0.01, True), ("layer_norm/gamma", 0.0, False)])
+@pytest.mark.parametrize(
+    ("name", "decay", "adapted"), [("kernel", 0.01, True), ("layer_norm/gamma", 0.0, False)]
+)
 def test_first_update(name, decay, adapted, bias_correction):
     rng = np.random.default_rng(0)
     weights, gradient = rng.normal(size=(2, 3, 4)).astype(np.float32)
@@ -26,19 +28,29 @@ def test_first_update(name, decay, adapted, bias_correction):
         optimizer = optimizer_class(0.1, bias_correction=bias_correction, global_clipnorm=None)
         optimizer.apply_gradients([(tf.constant(gradient), variable)])
         update = numpy_update(gradient, weights, decay, bias_correction)
-        ratio = np.linalg.norm(weights) / np.linalg.norm(update) if adapted and optimizer_class is LAMB else 1.0
+        ratio = (
+            np.linalg.norm(weights) / np.linalg.norm(update)
+            if adapted and optimizer_class is LAMB
+            else 1.0
+        )
         np.testing.assert_allclose(variable, weights - 0.1 * ratio * update, atol=1e-5)
 
 
 def test_trust_ratio_is_one_where_a_norm_is_zero():
     zero, one = tf.zeros([3]), tf.ones([3])
-    assert [float(trust_ratio(*pair)) for pair in ((zero, one), (one, zero), (2 * one, one))] == [1.0, 1.0, 2.0]
+    assert [float(trust_ratio(*pair)) for pair in ((zero, one), (one, zero), (2 * one, one))] == [
+        1.0,
+        1.0,
+        2.0,
+    ]
 
 
 def test_sparse_gradients_are_clipped_by_their_dense_norm():
     """Two gradients for one row add up: the norm is |3 + 1| = 4, not sqrt(3^2 + 1^2)."""
     table = tf.Variable([[0.0], [0.0]], name="table")
-    optimizer = AdamW(1.0, weight_decay_rate=0.0, beta_1=0.0, beta_2=0.0, epsilon=1.0, global_clipnorm=2.0)
+    optimizer = AdamW(
+        1.0, weight_decay_rate=0.0, beta_1=0.0, beta_2=0.0, epsilon=1.0, global_clipnorm=2.0
+    )
     rows = tf.IndexedSlices(tf.constant([[3.0], [1.0]]), tf.constant([1, 1]), tf.constant([2, 1]))
     optimizer.apply_gradients([(rows, table)])
     np.testing.assert_allclose(table, [[0.0], [-2.0 / (2.0 + 1.0)]], atol=1e-6)
@@ -46,7 +58,9 @@ def test_sparse_gradients_are_clipped_by_their_dense_norm():
 
 @pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
 def test_config_round_trip(optimizer_class):
-    optimizer = optimizer_class(0.5, weight_decay_rate=0.02, bias_correction=True, global_clipnorm=3.0)
+    optimizer = optimizer_class(
+        0.5, weight_decay_rate=0.02, bias_correction=True, global_clipnorm=3.0
+    )
     copy = optimizer_class.from_config(optimizer.get_config())
     assert copy.get_config() == optimizer.get_config()
     assert (copy.weight_decay_rate, copy.bias_correction, copy.global_clipnorm) == (0.02, True, 3.0)

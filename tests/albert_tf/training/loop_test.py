@@ -23,7 +23,9 @@ def make_stepper(config, strategy=ONE_DEVICE, learning_rate=0.02, num_train_step
 
 
 def run(stepper, data, run_dir, **settings):
-    settings = LoopSettings(**{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings})
+    settings = LoopSettings(
+        **{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings}
+    )
     train(stepper, data, data(1000).take(2), settings, str(run_dir), tokens_per_step=96)
     return [row for row in read_metrics(str(run_dir / "metrics.csv")) if row["split"] == "train"]
 
@@ -41,7 +43,9 @@ def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_dat
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path, dropout):
+def test_an_interrupted_run_repeats_the_same_losses(
+    tiny_config, pretraining_data, tmp_path, dropout
+):
     config = tiny_config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")
 
@@ -52,7 +56,9 @@ def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_dat
         run(make_stepper(config), failing_data, tmp_path / "interrupted")
     assert len(read_metrics(str(tmp_path / "interrupted" / "metrics.csv"))) == 6
     resumed = run(make_stepper(config), pretraining_data, tmp_path / "interrupted")
-    assert losses(resumed) == losses(expected)  # Steps 1 to 4 of the first run, 5 to 10 of the second.
+    assert losses(resumed) == losses(
+        expected
+    )  # Steps 1 to 4 of the first run, 5 to 10 of the second.
 
 
 def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_data, tmp_path):
@@ -80,7 +86,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, 
         run(stepper, pretraining_data, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"])
+@pytest.mark.parametrize(
+    "name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"]
+)
 def test_settings_are_checked(name):
     with pytest.raises(UserError, match=f"--{name}=0 is not a positive number"):
         LoopSettings(**{"num_train_steps": 5, name: 0})
@@ -90,7 +98,9 @@ def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_pa
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     again = make_stepper(tiny_config)
     settings = LoopSettings(num_train_steps=10)
-    metrics = train(again, pretraining_data, pretraining_data(1000).take(2), settings, str(tmp_path), 96)
+    metrics = train(
+        again, pretraining_data, pretraining_data(1000).take(2), settings, str(tmp_path), 96
+    )
     rows = read_metrics(str(tmp_path / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,49 @@
+# `make demo` and `make test` do all their own set-up: interpreter, virtual environment, packages.
+#   PYTHON=/path/to/python3.12   another interpreter (3.9 to 3.13)
+
+PYTHON ?=
+OUTPUT ?= demo_out
+CORPUS ?=
+RESTART ?=
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+INTERPRETER := $(shell scripts/find_python.sh $(PYTHON))
+ifneq ($(INTERPRETER),)
+VERSION := $(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+endif
+VENV := .venv-$(VERSION)
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint install clean interpreter
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    raw text to a served model, in about five minutes (CORPUS=, OUTPUT=, RESTART=1)"
+	@echo "make test    all tests (PYTEST_ARGS=)"
+	@echo "make lint    ruff"
+	@echo "make install the virtual environment only"
+	@echo "make clean   deletes virtual environments and demo_out"
+	@echo "Every command takes PYTHON=/path/to/python."
+
+# find_python.sh has said on stderr what is missing.
+interpreter:
+	@test -n "$(INTERPRETER)"
+
+install: interpreter
+	@scripts/install.sh "$(INTERPRETER)" "$(VENV)"
+
+demo: install
+	@$(BIN)/python -m demo.run --output_dir="$(OUTPUT)" $(if $(CORPUS),--corpus="$(CORPUS)") $(if $(RESTART),--restart) $(DEMO_ARGS)
+
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+test: lint
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+clean:
+	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache build *.egg-info

@@ -1,0 +1,119 @@
+"""Key figures of the demonstration, read from what its stages wrote; and one picture of the curves."""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+from pathlib import Path
+
+from albert_tf.training.reporting import read_metrics
+from data_pipeline.classification import read_tsv
+from data_pipeline.record_statistics import unigram_baseline
+from data_pipeline.records import read_manifest
+
+
+def _json(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _metrics(model_dir: Path) -> dict[str, float]:
+    return _json(model_dir / "model.json")["metrics"]
+
+
+def _megabytes(path: Path) -> float:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6
+
+
+def corpus(out: Path) -> str:
+    texts = [
+        (out / "corpus" / f"{split}.txt").read_text(encoding="utf-8")
+        for split in ("train", "heldout")
+    ]
+    documents = [sum(1 for document in text.split("\n\n") if document.strip()) for text in texts]
+    return f"{len(texts[0]) / 1e6:.1f} MB, {documents[0]} documents, {documents[1]} held out"
+
+
+def vocabulary(out: Path) -> str:
+    pieces = (out / "vocabulary" / "spiece.vocab").read_text(encoding="utf-8").count("\n")
+    return f"{pieces} pieces"
+
+
+def records(out: Path) -> str:
+    train, heldout = (read_manifest(str(out / "records" / split)) for split in ("train", "heldout"))
+    return f"{train['num_records']} records of {train['max_seq_length']} tokens, {heldout['num_records']} held out"
+
+
+def pretraining(out: Path) -> str:
+    metrics = _metrics(out / "pretraining" / "model")
+    folders = [str(out / "records" / split) for split in ("train", "heldout")]
+    baseline = unigram_baseline(*map(read_manifest, folders))
+    return (
+        f"held-out MLM accuracy {metrics['masked_lm_accuracy']:.3f} (unigram {baseline['accuracy']:.3f}), "
+        f"SOP accuracy {metrics['sentence_order_accuracy']:.3f} (chance 0.5)"
+    )
+
+
+def fine_tuning(out: Path) -> str:
+    best, scratch = (
+        _metrics(out / folder / "model")["accuracy"]
+        for folder in ("classifier", "classifier_from_scratch")
+    )
+    labels = read_tsv(str(out / "task" / "dev.tsv")).labels
+    majority = max(collections.Counter(labels).values()) / len(labels)
+    return f"dev accuracy {best:.3f} (from scratch {scratch:.3f}, majority {majority:.3f})"
+
+
+def export(out: Path) -> str:
+    models = sorted(path.name for path in (out / "saved_models").iterdir() if path.is_dir())
+    return f"{', '.join(models)}: {_megabytes(out / 'saved_models'):.0f} MB"
+
+
+def serving(out: Path) -> str:
+    difference = _json(out / "serving.json")["largest_difference"]
+    return f"REST, gRPC and TF Hub agree with Keras to {difference:.1e}"
+
+
+def plot(out: Path) -> None:
+    """Writes curves.png: losses and accuracies of pre-training and of both fine-tuning runs."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 7), layout="constrained")
+    panels = figure.subplots(2, 2).flat
+    steps = _json(out / "pretraining" / "flags.json")["num_train_steps"]
+    figure.suptitle(f"Pre-training ({steps} steps) and fine-tuning; dots: held-out data")
+    runs = {
+        "pretraining": "",
+        "classifier": "pre-trained",
+        "classifier_from_scratch": "from scratch",
+    }
+    for axes, (folder, metric) in zip(
+        panels,
+        [
+            ("pretraining", "masked_lm_loss"),
+            ("pretraining", "masked_lm_accuracy"),
+            ("pretraining", "sentence_order_accuracy"),
+            ("classifier", "accuracy"),
+        ],
+    ):
+        for run in [name for name in runs if name.startswith(folder)]:
+            _draw(axes, read_metrics(str(out / run / "metrics.csv")), metric, runs[run])
+        axes.set_title(f"{folder}: {metric}")
+        axes.set_xlabel("step")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    figure.savefig(out / "curves.png", dpi=110)
+
+
+def _draw(axes, rows: list[dict[str, str]], metric: str, label: str) -> None:
+    for split, style in (("train", "-"), ("eval", "o--")):
+        points = [
+            (int(row["step"]), float(row[metric]))
+            for row in rows
+            if row["split"] == split and row[metric]
+        ]
+        points = [point for point in points if math.isfinite(point[1])]
+        if points:
+            axes.plot(
+                *zip(*points), style, label=f"{label} {split}".strip(), linewidth=1.1, markersize=4
+            )

@@ -1,0 +1,226 @@
+"""The whole job, from raw text to a served model: run it, then copy from it.
+
+    python -m demo.run --output_dir=demo_out
+
+Every stage is an ordinary command, which is printed before it runs. A stage that was finished before is not run
+again; `--restart` starts over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from absl import flags
+
+from data_pipeline.errors import UserError, run_binary
+from demo import figures
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("output_dir", "demo_out", "Everything is written below this folder.")
+flags.DEFINE_string(
+    "corpus",
+    None,
+    "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
+)
+flags.DEFINE_bool("restart", False, "Delete what an earlier run made, and start over.")
+flags.DEFINE_integer("vocab_size", 8000, "Word pieces.")
+flags.DEFINE_multi_string(
+    "pretraining_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
+)
+flags.DEFINE_multi_string(
+    "classifier_flag", [], "Further flag of run_classifier, e.g. --num_train_epochs=1."
+)
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A step of the demonstration.
+
+    Attributes:
+      name: for the summary.
+      commands: module and flags of each command, run one after the other.
+      artefact: what the stage makes, relative to the output folder.
+      figure: reads the stage's key figure from the output folder.
+    """
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+    artefact: str
+    figure: Callable[[Path], str]
+
+
+def stages(out: Path) -> list[Stage]:
+    """The stages in order; the commands are what a user would type."""
+    corpus = (f"--corpus={FLAGS.corpus}",) if FLAGS.corpus else ()
+    vocabulary = f"--vocab_file={out}/vocabulary/spiece.model"
+    task = (f"--train_file={out}/task/train.tsv", f"--dev_file={out}/task/dev.tsv")
+    classifier = ("albert_tf.run_classifier", f"--flagfile={CONFIGS}/demo_classifier.flags", *task)
+    return [
+        Stage(
+            "corpus",
+            (("demo.collect_docstrings", f"--output_dir={out}/corpus", *corpus),),
+            "corpus",
+            figures.corpus,
+        ),
+        Stage(
+            "vocabulary",
+            (
+                (
+                    "data_pipeline.train_vocabulary",
+                    f"--input={out}/corpus/train.txt",
+                    f"--output_dir={out}/vocabulary",
+                    f"--vocab_size={FLAGS.vocab_size}",
+                ),
+            ),
+            "vocabulary",
+            figures.vocabulary,
+        ),
+        Stage(
+            "records",
+            tuple(_records(out, split, vocabulary) for split in ("train", "heldout")),
+            "records",
+            figures.records,
+        ),
+        Stage(
+            "pre-training",
+            (
+                (
+                    "albert_tf.run_pretraining",
+                    f"--flagfile={CONFIGS}/demo_pretrain.flags",
+                    f"--train_data={out}/records/train",
+                    f"--eval_data={out}/records/heldout",
+                    f"--output_dir={out}/pretraining",
+                    *FLAGS.pretraining_flag,
+                ),
+            ),
+            "pretraining/model",
+            figures.pretraining,
+        ),
+        Stage(
+            "fine-tuning",
+            (
+                (
+                    "demo.make_classification_task",
+                    f"--corpus_dir={out}/corpus",
+                    f"--output_dir={out}/task",
+                ),
+                (
+                    *classifier,
+                    f"--init_checkpoint={out}/pretraining/model",
+                    f"--output_dir={out}/classifier",
+                    *FLAGS.classifier_flag,
+                ),
+                (
+                    *classifier,
+                    f"--config_file={out}/pretraining/model/albert_config.json",
+                    vocabulary,
+                    f"--output_dir={out}/classifier_from_scratch",
+                    *FLAGS.classifier_flag,
+                ),
+            ),
+            "classifier/model",
+            figures.fine_tuning,
+        ),
+        Stage(
+            "export",
+            tuple(
+                (
+                    "export.run_export",
+                    f"--model_dir={out}/{folder}/model",
+                    f"--task={name}",
+                    f"--output_dir={out}/saved_models/{name}",
+                )
+                for folder, name in (
+                    ("classifier", "classifier"),
+                    ("pretraining", "masked_lm"),
+                    ("pretraining", "encoder"),
+                )
+            ),
+            "saved_models",
+            figures.export,
+        ),
+        Stage("serving", (("demo.query", f"--demo_dir={out}"),), "serving.json", figures.serving),
+    ]
+
+
+def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
+    return (
+        "data_pipeline.create_pretraining_data",
+        f"--input={out}/corpus/{split}.txt",
+        f"--output_dir={out}/records/{split}",
+        vocabulary,
+        "--max_seq_length=128",
+        "--num_shards=4",
+        "--dupe_factor=2" if split == "train" else "--dupe_factor=1",
+        "--overwrite",
+    )
+
+
+def main() -> None:
+    out = Path(FLAGS.output_dir)
+    if FLAGS.restart and out.exists():
+        shutil.rmtree(out)
+    done_dir = out / "stages"
+    done_dir.mkdir(parents=True, exist_ok=True)
+    summary = []
+    for stage in stages(out):
+        record = done_dir / f"{stage.name}.json"
+        commands = [list(command) for command in stage.commands]
+        finished = json.loads(record.read_text()) if record.exists() else None
+        if finished is None:
+            print(f"\n=== {stage.name} ===", flush=True)
+            started = time.monotonic()
+            for command in stage.commands:
+                run(command)
+            finished = {"seconds": time.monotonic() - started, "commands": commands}
+            record.write_text(json.dumps(finished, indent=2) + "\n")
+        elif finished["commands"] != commands:
+            raise UserError(
+                f"{out} holds the stage {stage.name!r} of a demonstration with other settings. Start over with "
+                "--restart (make demo RESTART=1), or name another --output_dir."
+            )
+        summary.append(
+            (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artefact))
+        )
+    figures.plot(out)
+    print_summary(summary)
+    print(
+        f"\nCurves: {out}/curves.png\nNext: python -m export.server --model=classifier={out}/saved_models/classifier"
+    )
+
+
+def run(command: tuple[str, ...]) -> None:
+    """Runs `python -m module flags`; its failure ends the demonstration."""
+    print(f"\n$ python -m {shlex.join(command)}", flush=True)
+    code = subprocess.run(
+        [sys.executable, "-m", *command], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    ).returncode
+    if code:
+        raise UserError(
+            f"python -m {command[0]} failed with exit code {code}; its message is above."
+        )
+
+
+def print_summary(rows: list[tuple[str, float, str, str]]) -> None:
+    """The final table: stage, wall time, key figure, artefact."""
+    width = max(len(row[2]) for row in rows)
+    print(f"\n{'stage':<13} {'seconds':>7}  {'result':<{width}}  where")
+    for name, seconds, figure, artefact in rows:
+        print(f"{name:<13} {seconds:7.0f}  {figure:<{width}}  {artefact}")
+    print(f"{'total':<13} {sum(row[1] for row in rows):7.0f}")
+
+
+if __name__ == "__main__":
+    run_binary(main)
