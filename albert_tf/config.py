@@ -1,7 +1,8 @@
 """AlbertConfig: everything that decides the shape and the arithmetic of an ALBERT encoder.
 
-Field names and defaults are those of the published `albert_config.json` files. The BERT baselines of the ALBERT
-paper are the same architecture with `embedding_size == hidden_size` and `parameter_sharing="none"`.
+Field names and defaults are those of the published `albert_config.json` files. The BERT baselines
+of the ALBERT paper are the same architecture with `embedding_size == hidden_size` and
+`parameter_sharing="none"`.
 """
 
 import dataclasses
@@ -35,7 +36,8 @@ class AlbertConfig:
       intermediate_size: F, width inside the feed-forward block.
       num_hidden_groups: G; layer l uses the weights of group int(l / L * G).
       inner_group_num: blocks applied one after the other within each layer.
-      parameter_sharing: what layers of one group share: "all" (ALBERT), "attention" or "ffn" only, or "none" (BERT).
+      parameter_sharing: what layers of one group share: "all" (ALBERT), "attention" or "ffn" only,
+        or "none" (BERT).
       hidden_act: "gelu" (the tanh approximation, as in the reference), "relu", "tanh" or "linear".
       hidden_dropout_prob: dropout of embeddings and block outputs, in training.
       attention_probs_dropout_prob: dropout of attention probabilities, in training.
@@ -81,7 +83,8 @@ class AlbertConfig:
             )
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
-                f"num_hidden_groups {self.num_hidden_groups} has a meaning only with parameter_sharing='all', "
+                f"num_hidden_groups {self.num_hidden_groups} has a meaning only with "
+                "parameter_sharing='all', "
                 f"not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
         if self.hidden_act not in ACTIVATIONS:
@@ -112,8 +115,9 @@ class AlbertConfig:
     def group_of_layer(self, layer: int, num_groups: int) -> int:
         """Index of the group whose weights `layer` uses.
 
-        The reference computes it in floating point, which is not always floor(l * G / L): with 22 layers and
-        22 groups, layer 15 uses group 14. Unshared parts have one group for each layer, exactly.
+        The reference computes it in floating point, which is not always floor(l * G / L): with 22
+        layers and 22 groups, layer 15 uses group 14. Unshared parts have one group for each layer,
+        exactly.
         """
         if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
             return layer
@@ -128,7 +132,9 @@ class AlbertConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
-        """Reads the keys of a published albert_config.json; an unknown key is an error that suggests the nearest."""
+        """Reads the keys of a published albert_config.json; an unknown key is an error that
+        suggests the nearest.
+        """
         names = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in names and key not in _IGNORED_KEYS:

@@ -27,7 +27,9 @@ def masked_lm_flops_per_prediction(config: AlbertConfig) -> int:
 def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:
-    """About how much memory a training step of one replica needs: weights, optimizer and stored activations."""
+    """About how much memory a training step of one replica needs: weights, optimizer and stored
+    activations.
+    """
     hidden, inner = config.hidden_size, config.intermediate_size
     attention_probs = 3 * config.num_attention_heads * sequence_length
     per_token = (

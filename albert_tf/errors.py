@@ -2,4 +2,4 @@
 
 
 class UserError(ValueError):
-    """A mistake in flags, files or configuration; the message says what was found and what to do."""
+    """A mistake in flags, files or configuration; the message says what to do."""

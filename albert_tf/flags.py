@@ -92,11 +92,13 @@ def define_device_flags() -> None:
 
 
 def model_config(inherited: AlbertConfig | None, vocab_size: int | None) -> AlbertConfig:
-    """The architecture of --preset or --config_file, or that of the model folder in --init_checkpoint.
+    """The architecture of --preset or --config_file, or that of the model folder in
+    --init_checkpoint.
 
     Args:
       inherited: configuration found beside --init_checkpoint.
-      vocab_size: of the data; a preset takes it over, since a preset without weights only names an architecture.
+      vocab_size: of the data; a preset takes it over, since a preset without weights only names an
+        architecture.
     """
     given = [name for name in ("preset", "config_file") if FLAGS[name].value]
     if len(given) == 2:
@@ -107,7 +109,8 @@ def model_config(inherited: AlbertConfig | None, vocab_size: int | None) -> Albe
         config = get_preset(FLAGS.preset)
         if vocab_size and vocab_size != config.vocab_size and not FLAGS.init_checkpoint:
             print(
-                f"--preset={FLAGS.preset}: vocab_size {vocab_size}, the data's, instead of {config.vocab_size}."
+                f"--preset={FLAGS.preset}: vocab_size {vocab_size}, the data's, instead of "
+                f"{config.vocab_size}."
             )
             config = config.replace(vocab_size=vocab_size)
         return config
@@ -122,12 +125,14 @@ def check_lengths(config: AlbertConfig, max_seq_length: int, vocab_size: int, da
     """Raises UserError when the data in `data` do not fit the model."""
     if vocab_size != config.vocab_size:
         raise UserError(
-            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is {config.vocab_size}. "
+            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "
+            f"{config.vocab_size}. "
             "Use the vocabulary that the model was made with."
         )
     if max_seq_length > config.max_position_embeddings:
         raise UserError(
-            f"max_seq_length {max_seq_length} of {data} is longer than the model's {config.max_position_embeddings} "
+            f"max_seq_length {max_seq_length} of {data} is longer than the model's "
+            f"{config.max_position_embeddings} "
             f"positions. Use at most {config.max_position_embeddings}."
         )
 

@@ -55,7 +55,9 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 class SentencePairHead(keras.layers.Layer):
-    """Two logits from the pooled output: 0 the segments are in order, 1 they are swapped (SOP) or random (NSP)."""
+    """Two logits from the pooled output: 0 the segments are in order, 1 they are swapped (SOP) or
+    random (NSP).
+    """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)

@@ -1,7 +1,8 @@
 """Losses and metrics as ratios of two sums, so that batches, replicas and steps add up exactly.
 
-A mean over a batch that is spread over replicas is not the mean of the replicas' means, since replicas may hold
-different numbers of masked positions. Every figure is therefore a `Ratio`; whoever adds them up divides last.
+A mean over a batch that is spread over replicas is not the mean of the replicas' means, since
+replicas may hold different numbers of masked positions. Every figure is therefore a `Ratio`;
+whoever adds them up divides last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Added to the denominator of every mean: the reference's guard against a batch without any prediction.
+# Added to the denominator of every mean: the reference's guard against a batch without any
+# prediction.
 EPSILON = 1e-5
 
 

@@ -40,7 +40,8 @@ class AlbertPretrainer(_TaskModel):
     """Masked language model and sentence order, for pre-training.
 
     Inputs: those of AlbertEncoder and `masked_lm_positions` int32 [B, P].
-    Outputs, a dict: `masked_lm_logits` float32 [B, P, V]; `sentence_order_logits` float32 [B, 2]; and the
+    Outputs, a dict: `masked_lm_logits` float32 [B, P, V]; `sentence_order_logits` float32 [B, 2];
+      and the
     encoder's outputs.
     """
 
@@ -69,7 +70,8 @@ class AlbertPretrainer(_TaskModel):
 class AlbertClassifier(_TaskModel):
     """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
 
-    Inputs: those of AlbertEncoder. `dropout_rate` is the reference's 0.1 before the output layer, in training.
+    Inputs: those of AlbertEncoder. `dropout_rate` is the reference's 0.1 before the output layer,
+      in training.
     """
 
     def __init__(

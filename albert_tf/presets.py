@@ -1,4 +1,4 @@
-"""Named architectures: the published English ALBERTs, and small ones for demonstrations and tests."""
+"""Named architectures: the published English ALBERTs, and small ones for trying out."""
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -46,12 +46,11 @@ PRESETS: dict[str, AlbertConfig] = {
     ),
     "albert-tiny": AlbertConfig(
         vocab_size=8000,
-        embedding_size=32,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=128,
-        max_position_embeddings=128,
+        embedding_size=128,
+        hidden_size=128,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=512,
     ),
 }
 

@@ -1,8 +1,10 @@
-"""Fine-tunes an ALBERT to classify sentences or sentence pairs from TSV files, evaluates it, predicts with it.
+"""Fine-tunes an ALBERT to classify sentences or sentence pairs from TSV files, evaluates it,
+predicts with it.
 
     python -m albert_tf.run_classifier --init_checkpoint=runs/base/model \
         --train_file=train.tsv --dev_file=dev.tsv --output_dir=runs/mytask
-    python -m albert_tf.run_classifier --mode=predict --output_dir=runs/mytask --predict_file=new.tsv
+    python -m albert_tf.run_classifier --mode=predict --output_dir=runs/mytask
+    --predict_file=new.tsv
 
 A TSV file has a header; by default its columns are `text` and `label`.
 """
@@ -10,6 +12,7 @@ A TSV file has a header; by default its columns are `text` and `label`.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import os
 
 import numpy as np
@@ -114,7 +117,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
                 "step": step,
                 "metrics": metrics,
             }
-            native.save(model, model_dir, metadata, vocabulary_dir=os.path.dirname(vocabulary))
+            native.save(model, model_dir, metadata, vocabulary, dataclasses.asdict(tokenizer.settings))
 
     stepper = Stepper(ClassificationTask(model), optimizer, strategy, FLAGS.seed)
     tokens = FLAGS.train_batch_size * FLAGS.max_seq_length
@@ -122,7 +125,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     train(stepper, training_data, dev_data, settings, FLAGS.output_dir, tokens, keep_best)
     report(strategy, dev)
     print(
-        f"Model: {model_dir}\nNext: python -m export.run_export --model_dir={model_dir} --task=classifier "
+        f"Model: {model_dir}\nNext: python -m export.run_export --model_dir={model_dir} "
+        "--task=classifier "
         "--output_dir=..."
     )
 
@@ -146,7 +150,9 @@ def inherited_config():
 
 
 def find_vocabulary() -> tuple[str, SentencePieceTokenizer]:
-    """The vocabulary file of --vocab_file or of the model folder in --init_checkpoint, and its tokenizer."""
+    """The vocabulary file of --vocab_file or of the model folder in --init_checkpoint, and its
+    tokenizer.
+    """
     path = FLAGS.vocab_file
     if not path and FLAGS.init_checkpoint and tf.io.gfile.isdir(FLAGS.init_checkpoint):
         path = os.path.join(FLAGS.init_checkpoint, "spiece.model")
@@ -177,7 +183,9 @@ def predictions(
 
 
 def report(strategy: tf.distribute.Strategy, examples: Examples) -> None:
-    """Prints the scores of the best model on a labelled file, beside those of always guessing its commonest label."""
+    """Prints the scores of the best model on a labelled file, beside those of always guessing its
+    commonest label.
+    """
     labels, probabilities = predictions(strategy, examples)
     predicted = [labels[index] for index in probabilities.argmax(axis=1)]
     commonest = max(labels, key=examples.labels.count)

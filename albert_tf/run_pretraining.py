@@ -1,4 +1,5 @@
-"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it on held-out ones.
+"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it on
+held-out ones.
 
     python -m albert_tf.run_pretraining --preset=albert-base-v2 \
         --train_data=records/train --eval_data=records/heldout --output_dir=runs/base
@@ -83,15 +84,18 @@ def main() -> None:
         stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step
     )
     model_dir = os.path.join(FLAGS.output_dir, "model")
+    vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
     native.save(
-        model, model_dir, model_metadata(manifest, metrics), vocabulary_dir=FLAGS.train_data
+        model, model_dir, model_metadata(manifest, metrics), vocab_file, manifest["tokenizer"]
     )
     if metrics:
         print_results(metrics, manifest)
     print(
-        f"Model: {model_dir}\nNext: python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
+        f"Model: {model_dir}\nNext: python -m albert_tf.run_classifier "
+        f"--init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...\n"
-        f"  or: python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."
+        f"  or: python -m export.run_export --model_dir={model_dir} --task=masked_lm "
+        "--output_dir=..."
     )
 
 

@@ -1,4 +1,6 @@
-"""What is trained and measured: a model, its losses and its metrics, independent of how it is trained."""
+"""What is trained and measured: a model, its losses and its metrics, independent of how it is
+trained.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key figures of the demonstration, read from what its stages wrote; and one picture of the curves."""
+"""Key figures of the demonstration, read from what its stages wrote, and a picture of the curves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def vocabulary(out: Path) -> str:
 
 def records(out: Path) -> str:
     train, heldout = (read_manifest(str(out / "records" / split)) for split in ("train", "heldout"))
-    return f"{train['num_records']} records of {train['max_seq_length']} tokens, {heldout['num_records']} held out"
+    length = train["max_seq_length"]
+    return f"{train['num_records']} records of {length} tokens, {heldout['num_records']} held out"
 
 
 def pretraining(out: Path) -> str:
@@ -49,7 +50,8 @@ def pretraining(out: Path) -> str:
     folders = [str(out / "records" / split) for split in ("train", "heldout")]
     baseline = unigram_baseline(*map(read_manifest, folders))
     return (
-        f"held-out MLM accuracy {metrics['masked_lm_accuracy']:.3f} (unigram {baseline['accuracy']:.3f}), "
+        f"held-out MLM accuracy {metrics['masked_lm_accuracy']:.3f} (unigram "
+        f"{baseline['accuracy']:.3f}), "
         f"SOP accuracy {metrics['sentence_order_accuracy']:.3f} (chance 0.5)"
     )
 

@@ -2,8 +2,8 @@
 
     python -m demo.run --output_dir=demo_out
 
-Every stage is an ordinary command, which is printed before it runs. A stage that was finished before is not run
-again; `--restart` starts over.
+Every stage is an ordinary command, which is printed before it runs. A stage that was finished
+before is not run again; `--restart` starts over.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def main() -> None:
             record.write_text(json.dumps(finished, indent=2) + "\n")
         elif finished["commands"] != commands:
             raise UserError(
-                f"{out} holds the stage {stage.name!r} of a demonstration with other settings. Start over with "
+                f"{out} holds the stage {stage.name!r} of a demonstration with other settings. "
+                "Start over with "
                 "--restart (make demo RESTART=1), or name another --output_dir."
             )
         summary.append(
@@ -197,7 +198,8 @@ def main() -> None:
     figures.plot(out)
     print_summary(summary)
     print(
-        f"\nCurves: {out}/curves.png\nNext: python -m export.server --model=classifier={out}/saved_models/classifier"
+        f"\nCurves: {out}/curves.png\nNext: python -m export.server "
+        f"--model=classifier={out}/saved_models/classifier"
     )
 
 

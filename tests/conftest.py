@@ -1,4 +1,6 @@
-"""Two logical CPU devices for the whole session, and what many tests start from: a tiny configuration and batches."""
+"""Two logical CPU devices for the whole session, and what many tests start from: a tiny
+configuration and batches.
+"""
 
 from __future__ import annotations
 

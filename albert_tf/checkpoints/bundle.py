@@ -1,4 +1,5 @@
-"""Name-keyed TensorFlow checkpoints (the TF1 kind: a prefix with .index and .data files), read and written.
+"""Name-keyed TensorFlow checkpoints (the TF1 kind: a prefix with .index and .data files), read and
+written.
 
 Loading is strict: a missing, unused or misshapen variable is an error that lists them all.
 """
@@ -24,7 +25,9 @@ def our_name(variable: tf.Variable) -> str:
 
 
 def read_shapes(prefix: str) -> dict[str, list[int]]:
-    """Names and shapes of the weights in a checkpoint; slots and counters left out, `module/` stripped."""
+    """Names and shapes of the weights in a checkpoint; slots and counters left out, `module/`
+    stripped.
+    """
     return {
         _strip(name): shape
         for name, shape in _reader(prefix).get_variable_to_shape_map().items()
@@ -43,7 +46,8 @@ def _strip(name: str) -> str:
 def _reader(prefix: str) -> tf.train.CheckpointReader:
     if not tf.io.gfile.exists(f"{prefix}.index"):
         raise UserError(
-            f"checkpoint {prefix} does not exist: there is no file {prefix}.index. Pass the path without the "
+            f"checkpoint {prefix} does not exist: there is no file {prefix}.index. Pass the path "
+            "without the "
             "ending .index, or a model folder."
         )
     try:
@@ -67,7 +71,8 @@ def assign(
       prefix: the checkpoint's path without .index.
       name_of: our name -> the name in the checkpoint.
       transposed: our name -> whether the checkpoint holds the transpose.
-      allow_missing: regular expressions of our names that may be absent from the checkpoint and keep their values.
+      allow_missing: regular expressions of our names that may be absent from the checkpoint and
+        keep their values.
       allow_unused: regular expressions of the checkpoint's names that may be left unread.
 
     Returns:

@@ -1,4 +1,6 @@
-"""google-research/albert's TF1 checkpoints, as in the published tarballs (`model.ckpt-best.{index,data}`)."""
+"""google-research/albert's TF1 checkpoints, as in the published tarballs
+(`model.ckpt-best.{index,data}`).
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,12 @@ def load(
 
     Args:
       model: has a `config`.
-      prefix: path without `.index`; the published archives hold no `checkpoint` file, so a folder is not enough.
-      allow_missing: regular expressions of our names that may keep their values, e.g. ["^classification/"].
-      allow_unused: regular expressions of the checkpoint's names that may go unread, e.g. ["^cls/"].
+      prefix: path without `.index`; the published archives hold no `checkpoint` file, so a folder
+        is not enough.
+      allow_missing: regular expressions of our names that may keep their values, e.g.
+        ["^classification/"].
+      allow_unused: regular expressions of the checkpoint's names that may go unread, e.g.
+        ["^cls/"].
 
     Returns:
       Names of the variables that kept their values.
@@ -36,8 +41,10 @@ def load(
     unknown = [name for name in map(bundle.our_name, model.variables) if name not in table]
     if unknown:
         raise UserError(
-            f"parameter_sharing={model.config.parameter_sharing!r} has no counterpart in google-research's "
-            f"checkpoints, which know sharing by groups only; first variable without a name there: {unknown[0]}."
+            f"parameter_sharing={model.config.parameter_sharing!r} has no counterpart in "
+            "google-research's "
+            "checkpoints, which know sharing by groups only; first variable without a name there: "
+            f"{unknown[0]}."
         )
     return bundle.assign(
         model.variables,

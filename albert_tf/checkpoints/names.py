@@ -36,7 +36,9 @@ def _encoder(config: AlbertConfig) -> list[VariableName]:
 
 
 def _block(group: int, inner: int) -> list[VariableName]:
-    """The reference calls the blocks of every group attention_1 and ffn_1, and nests the FFN's output oddly."""
+    """The reference calls the blocks of every group attention_1 and ffn_1, and nests the FFN's
+    output oddly.
+    """
     google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
     attention = f"encoder/transformer/group_{group}_inner_{inner}_attention"
     ffn = f"encoder/transformer/group_{group}_inner_{inner}_ffn"
@@ -81,7 +83,7 @@ def _output(ours: str, scope: str) -> list[VariableName]:
 def variable_names(config: AlbertConfig) -> dict[str, VariableName]:
     """The rows of the table by our name, for every variable a model of this configuration may have.
 
-    The reference knows sharing by groups only; other kinds of sharing have no Google names and get no rows
-    for the parts that it lacks.
+    The reference knows sharing by groups only; other kinds of sharing have no Google names and get
+    no rows for the parts that it lacks.
     """
     return {row.ours: row for row in _encoder(config) + _heads()}

@@ -1,4 +1,5 @@
-"""A model folder: configuration, weights, vocabulary and what the model is for. Loads on either stack.
+"""A model folder: configuration, weights, vocabulary and what the model is for. Loads on either
+stack.
 
 albert_config.json   the architecture
 model.json           task, labels, lengths, and hashes of what it was made from
@@ -25,33 +26,44 @@ from albert_tf.models import AlbertClassifier, AlbertPretrainer
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
-VOCABULARY_FILES = ("spiece.model", "tokenizer.json")
+VOCABULARY_FILE = "spiece.model"
+TOKENIZER_FILE = "tokenizer.json"
 
 
 def save(
-    model: keras.Model, directory: str, metadata: dict[str, Any], vocabulary_dir: str | None = None
+    model: keras.Model,
+    directory: str,
+    metadata: dict[str, Any],
+    vocab_file: str | None = None,
+    tokenizer: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a model folder under a temporary name and renames it; an older folder of that name is replaced.
+    """Writes a model folder under a temporary name and renames it; an older one is replaced.
 
     Args:
       model: AlbertPretrainer or AlbertClassifier.
       directory: the folder to write.
       metadata: what model.json says beside task and classes, e.g. labels, max_seq_length, hashes.
-      vocabulary_dir: where spiece.model and tokenizer.json are copied from.
+      vocab_file: SentencePiece model to copy into the folder.
+      tokenizer: how text is normalised before it, for tokenizer.json; goes with `vocab_file`.
     """
     temporary = f"{directory.rstrip('/')}.tmp-{uuid.uuid4().hex[:8]}"
     tf.io.gfile.makedirs(temporary)
     try:
         model.config.to_json_file(os.path.join(temporary, CONFIG_FILE))
-        for name in VOCABULARY_FILES if vocabulary_dir else ():
-            tf.io.gfile.copy(os.path.join(vocabulary_dir, name), os.path.join(temporary, name))
-        with tf.io.gfile.GFile(os.path.join(temporary, METADATA_FILE), "w") as file:
-            file.write(json.dumps({**_describe(model), **metadata}, indent=2) + "\n")
+        _write_json(os.path.join(temporary, METADATA_FILE), {**_describe(model), **metadata})
+        if vocab_file:
+            tf.io.gfile.copy(vocab_file, os.path.join(temporary, VOCABULARY_FILE))
+            _write_json(os.path.join(temporary, TOKENIZER_FILE), tokenizer)
         bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), bundle.values(model))
         _replace(directory, temporary)
     finally:
         if tf.io.gfile.exists(temporary):
             tf.io.gfile.rmtree(temporary)
+
+
+def _write_json(path: str, values: Any) -> None:
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(json.dumps(values, indent=2) + "\n")
 
 
 def _replace(directory: str, new: str) -> None:
@@ -79,7 +91,8 @@ def read_metadata(directory: str) -> dict[str, Any]:
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
         raise UserError(
-            f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder `model` that "
+            f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder "
+            "`model` that "
             "run_pretraining or run_classifier wrote."
         )
     with tf.io.gfile.GFile(path) as file:

@@ -21,12 +21,13 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 class AttentionBlock(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Dense(SelfAttention(x)))): the attention half of a transformer layer."""
+    """LayerNorm(x + Dropout(Dense(SelfAttention(x)))): the attention half of a layer."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
         self._config = config
-        # Three layers, because checkpoints and LAMB's trust ratios want three variables; one matmul uses them.
+        # Three layers, because checkpoints and LAMB's trust ratios want three variables; one matmul
+        # uses them.
         self.query = dense(config.hidden_size, config, name="query")
         self.key = dense(config.hidden_size, config, name="key")
         self.value = dense(config.hidden_size, config, name="value")

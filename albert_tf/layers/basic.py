@@ -1,6 +1,8 @@
-"""Small parts that every block is made of: initialiser, activation, seeded dropout, layer normalization.
+"""Small parts that every block is made of: initialiser, activation, seeded dropout, layer
+normalization.
 
-Shapes: B batch, S sequence, T tokens (B * S), E embedding, H hidden, N heads, D = H / N, F feed-forward.
+Shapes: B batch, S sequence, T tokens (B * S), E embedding, H hidden, N heads, D = H / N, F
+  feed-forward.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from albert_tf.keras_compat import keras
 
 
 def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
-    """Truncated normal, cut at two standard deviations, as every kernel and table of the reference."""
+    """Truncated normal, cut at two standard deviations: every kernel and table of the reference."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every version."""
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every
+    version.
+    """
     return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
@@ -47,7 +51,9 @@ def fold_in(seed: tf.Tensor | None, index: int) -> tf.Tensor | None:
 
 
 class Dropout(keras.layers.Layer):
-    """Dropout whose mask is a function of a seed, so that an interrupted training run can be repeated exactly."""
+    """Dropout whose mask is a function of a seed, so that an interrupted training run can be
+    repeated exactly.
+    """
 
     def __init__(self, rate: float, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -56,7 +62,9 @@ class Dropout(keras.layers.Layer):
     def call(
         self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Drops with probability `rate` in training; without a seed (int32 [2]) the mask is a fresh random one."""
+        """Drops with probability `rate` in training; without a seed (int32 [2]) the mask is a fresh
+        random one.
+        """
         if not training or self.rate == 0:
             return x
         if seed is None:

@@ -10,7 +10,8 @@ from albert_tf.layers.basic import Dropout, LayerNorm, build_children, dense, in
 
 
 class AlbertEmbedding(keras.layers.Layer):
-    """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H (paper, section 3.1).
+    """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H
+    (paper, section 3.1).
 
     When E equals H the projection and its variables do not exist.
     """
@@ -50,7 +51,8 @@ class AlbertEmbedding(keras.layers.Layer):
         """word_ids, type_ids: int32 [B, S]; returns float [B, S, H]."""
         self._check_length(word_ids.shape[1])
         words = tf.gather(self.word_embeddings, word_ids)  # [B, S, E]
-        # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than as a scatter.
+        # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than
+        # as a scatter.
         one_hot = tf.one_hot(
             type_ids, self._config.type_vocab_size, dtype=words.dtype
         )  # [B, S, types]

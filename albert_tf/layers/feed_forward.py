@@ -10,7 +10,7 @@ from albert_tf.layers.basic import Dropout, LayerNorm, activation, build_childre
 
 
 class FeedForwardBlock(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Dense(act(Dense(x))))): the feed-forward half of a transformer layer."""
+    """LayerNorm(x + Dropout(Dense(act(Dense(x))))): the feed-forward half of a layer."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)

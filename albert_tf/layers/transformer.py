@@ -13,7 +13,8 @@ from albert_tf.layers.packing import PaddedLayout
 
 
 class SharedTransformer(keras.layers.Layer):
-    """L layers over G groups of weights; each layer applies the `inner_group_num` blocks of its group in turn.
+    """L layers over G groups of weights; each layer applies the `inner_group_num` blocks of its
+    group in turn.
 
     Attributes:
       attention_blocks: AttentionBlock by [group][inner group].
@@ -53,7 +54,9 @@ class SharedTransformer(keras.layers.Layer):
         training: bool = False,
         seed: tf.Tensor | None = None,
     ) -> list[tf.Tensor]:
-        """hidden: float [B, S, H]; input_mask: int32 [B, S]; returns L * inner_group_num tensors [B, S, H]."""
+        """hidden: float [B, S, H]; input_mask: int32 [B, S]; returns L * inner_group_num tensors
+        [B, S, H].
+        """
         layout, bias = PaddedLayout(input_mask), attention_bias(input_mask)
         rows = layout.to_rows(hidden)  # [T, H]
         outputs = []

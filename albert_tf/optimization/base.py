@@ -1,4 +1,6 @@
-"""What LAMB and AdamW have in common: moments, decay inside the update, exclusion by name, dense clipping."""
+"""What LAMB and AdamW have in common: moments, decay inside the update, exclusion by name, dense
+clipping.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ def adam_update(
     weight_decay: float,
     correction_step: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One step of Adam with decoupled decay inside the update (google-research/albert, optimization.py).
+    """One step of Adam with decoupled decay inside the update (google-research/albert,
+    optimization.py).
 
     Args:
       gradient, m, v, weights: float tensors of one shape: gradient, both moments, current weights.
       weight_decay: 0 for variables that are not decayed.
-      correction_step: 1-based step for bias correction; None, the reference's way, corrects nothing.
+      correction_step: 1-based step for bias correction; None, the reference's way, corrects
+        nothing.
 
     Returns:
       (update, new m, new v); the caller subtracts update times a rate.
@@ -49,8 +53,8 @@ def adam_update(
 class AdamFamily(keras.optimizers.Optimizer):
     """Base of both optimizers; a subclass says how far a variable moves along its update.
 
-    Gradients are made dense and summed over replicas before they are clipped by their global norm, so that clipping
-    does not depend on the number of replicas or on how embeddings are looked up.
+    Gradients are made dense and summed over replicas before they are clipped by their global norm,
+    so that clipping does not depend on the number of replicas or on how embeddings are looked up.
     """
 
     def __init__(
@@ -94,7 +98,9 @@ class AdamFamily(keras.optimizers.Optimizer):
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any
     ):
-        """Makes sparse gradients dense first: the norm of rows that are not summed is not the gradient's norm."""
+        """Makes sparse gradients dense first: the norm of rows that are not summed is not the
+        gradient's norm.
+        """
         dense = [
             (gradient if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in grads_and_vars

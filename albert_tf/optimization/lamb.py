@@ -23,8 +23,9 @@ def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
 class LAMB(AdamFamily):
     """AdamW's update, scaled for each variable by its trust ratio.
 
-    A shared block is one variable, so all layers that share it have one ratio; query, key and value have three.
-    Variables excluded from layer adaptation move as under AdamW; by default those excluded from decay.
+    A shared block is one variable, so all layers that share it have one ratio; query, key and value
+    have three. Variables excluded from layer adaptation move as under AdamW; by default those
+    excluded from decay.
     """
 
     def __init__(

@@ -15,7 +15,8 @@ def warmup_polynomial_decay(
 ) -> tf.Tensor:
     """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py).
 
-    The step counts from 0 and the decay from step 0: the first update has rate 0, and the rate drops from `peak`
+    The step counts from 0 and the decay from step 0: the first update has rate 0, and the rate
+      drops from `peak`
     to peak * (1 - warmup / train) where the warm-up ends.
 
     Args:
@@ -39,7 +40,8 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         if not 0 <= num_warmup_steps <= num_train_steps:
             raise UserError(
-                f"num_warmup_steps {num_warmup_steps} does not lie between 0 and num_train_steps {num_train_steps}."
+                f"num_warmup_steps {num_warmup_steps} does not lie between 0 and num_train_steps "
+                f"{num_train_steps}."
             )
         self.peak = peak
         self.num_train_steps = num_train_steps

@@ -22,11 +22,12 @@ def print_pretraining_start(
     """The card of a pre-training run; `manifest` is that of the training records."""
     config, length = model.config, manifest["max_seq_length"]
     predictions = masked_lm_flops_per_prediction(config) * manifest["max_predictions"] / length
+    flops = 3 * (encoder_flops_per_token(config, length) + predictions)  # Forward and backward.
     _print_card(
         "Pre-training",
         {
             **_model_rows(model, strategy, batch_size, length),
-            "training operations": f"{3 * (encoder_flops_per_token(config, length) + predictions) / 1e6:,.1f} MFLOP a token",
+            "training operations": f"{flops / 1e6:,.1f} MFLOP a token",
             "passes over the data": f"{num_train_steps * batch_size / manifest['num_records']:.1f}",
             "expected first loss": f"{math.log(config.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
         },
@@ -42,12 +43,13 @@ def print_classification_start(
     num_train_steps: int,
 ) -> None:
     """The card of a fine-tuning run; `num_examples` are those to train on."""
+    passes = num_train_steps * batch_size / num_examples
     _print_card(
         "Fine-tuning",
         {
             **_model_rows(model, strategy, batch_size, sequence_length),
-            "updates": f"{num_train_steps} ({num_train_steps * batch_size / num_examples:.1f} passes over {num_examples} examples)",
-            "expected first loss": f"{math.log(model.num_classes):.2f} (ln of {model.num_classes} classes)",
+            "updates": f"{num_train_steps} ({passes:.1f} passes over {num_examples} examples)",
+            "expected first loss": f"{math.log(model.num_classes):.2f} (ln {model.num_classes})",
         },
     )
 
@@ -60,8 +62,9 @@ def _model_rows(
     memory = training_bytes(
         model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length
     )
+    by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
     return {
-        "parameters": f"{sum(parts.values()):,} ({', '.join(f'{name} {size:,}' for name, size in parts.items())})",
+        "parameters": f"{sum(parts.values()):,} ({by_part})",
         "devices": f"{type(strategy).__name__}, replicas: {replicas}",
         "precision": keras.mixed_precision.global_policy().name,
         "memory of a replica": f"about {memory / 2**30:.1f} GiB",

@@ -10,7 +10,9 @@ from albert_tf.training.reporting import read_metrics
 
 
 def plot_curves(metrics_path: str, png_path: str) -> None:
-    """Writes a PNG with losses (left) and accuracies (right) over steps; held-out figures are dotted."""
+    """Writes a PNG with losses (left) and accuracies (right) over steps; held-out figures are
+    dotted.
+    """
     from matplotlib.figure import (
         Figure,  # Imported here: it is slow, and only the end of a run needs it.
     )

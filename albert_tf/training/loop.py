@@ -51,7 +51,9 @@ class LoopSettings:
         return min(self.num_train_steps, *(step - step % period + period for period in periods))
 
     def is_due(self, step: int, period: int) -> bool:
-        """Whether something done every `period` steps (0: never) and at the end is to be done at `step`."""
+        """Whether something done every `period` steps (0: never) and at the end is to be done at
+        `step`.
+        """
         return step == self.num_train_steps or (period > 0 and step % period == 0)
 
 
@@ -64,7 +66,8 @@ def train(
     tokens_per_step: int,
     on_evaluation: Callable[[int, dict[str, float]], None] | None = None,
 ) -> dict[str, float]:
-    """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is one.
+    """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
+    one.
 
     Args:
       stepper: task, optimizer and strategy.
@@ -119,6 +122,6 @@ def train(
 def _check_finite(step: int, metrics: dict[str, float], latest: str | None) -> None:
     if not math.isfinite(metrics["loss"]):
         raise UserError(
-            f"the loss is {metrics['loss']} at step {step}. Last good checkpoint: {latest or 'none'}. Lower "
-            "--learning_rate or lengthen --num_warmup_steps."
+            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest or 'none'}. "
+            "Lower --learning_rate or lengthen the warm-up."
         )

@@ -17,8 +17,8 @@ _LINE_SECONDS = 15.0  # Without a terminal, a line of progress is printed this o
 class Reporter:
     """Shows and stores the figures of a training run.
 
-    metrics.csv has a row for each report: step, split (train or eval) and every metric; figures that a split
-    does not have are empty. Rows after the step that a run resumes at are dropped.
+    metrics.csv has a row for each report: step, split (train or eval) and every metric; figures
+    that a split does not have are empty. Rows after the step that a run resumes at are dropped.
     """
 
     def __init__(

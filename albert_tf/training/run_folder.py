@@ -1,4 +1,5 @@
-"""The folder of a run: what was asked for, with which software, and whether an older run may be continued there.
+"""The folder of a run: what was asked for, with which software, and whether an older run may be
+continued there.
 
 flags.json  environment.json  albert_config.json   what was run
 checkpoints/                                        to resume from
@@ -41,7 +42,8 @@ def prepare(run_dir: str, config: AlbertConfig, settings: dict[str, Any], overwr
             tf.io.gfile.rmtree(run_dir)
         elif AlbertConfig.from_json_file(config_path) != config:
             raise UserError(
-                f"--output_dir={run_dir} holds a run of a model with another configuration. Name another folder, "
+                f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
+                "another folder, "
                 "or pass --overwrite to delete that run and start over."
             )
     elif tf.io.gfile.exists(run_dir) and tf.io.gfile.listdir(run_dir):

@@ -55,7 +55,8 @@ class TrainingState:
         except (ValueError, AssertionError, tf.errors.OpError) as error:
             reason = str(error).splitlines()[0]
             raise UserError(
-                f"checkpoint {self.latest} does not fit this model or is damaged: {reason} Use another "
+                f"checkpoint {self.latest} does not fit this model or is damaged: {reason} Use "
+                "another "
                 "--output_dir, or --overwrite to start over."
             ) from None
         return True

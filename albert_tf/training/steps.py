@@ -14,8 +14,10 @@ from albert_tf.tasks import Batch, Task, total_loss
 class Stepper:
     """Runs a task's training and evaluation steps; each kind is traced once.
 
-    The gradient is that of the loss over the global batch: denominators are summed over replicas before the
-    division, gradients after it. The result does not depend on the number of replicas but for rounding.
+    The gradient is that of the loss over the global batch: denominators are summed over replicas
+      before the
+    division, gradients after it. The result does not depend on the number of replicas but for
+    rounding.
     """
 
     def __init__(
@@ -35,7 +37,8 @@ class Stepper:
         """Runs `num_steps` (int32 scalar) updates.
 
         Returns:
-          By name, float32 scalars: the task's metrics over all these steps, and of the last step the
+          By name, float32 scalars: the task's metrics over all these steps, and of the last step
+            the
           `learning_rate` and the global `gradient_norm` before clipping.
         """
         names = (*self.task.metrics, "gradient_norm")

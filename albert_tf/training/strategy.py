@@ -13,9 +13,9 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
     """The strategy that a flag names.
 
     Args:
-      distribution: "one_device": the first GPU, or the CPU. "mirrored": all GPUs of this machine, or all its
-        logical CPU devices. "multi_worker_mirrored": the workers of the environment variable TF_CONFIG.
-        "tpu": a TPU slice.
+      distribution: "one_device": the first GPU, or the CPU. "mirrored": all GPUs of this machine,
+        or all its logical CPU devices. "multi_worker_mirrored": the workers of the environment
+        variable TF_CONFIG. "tpu": a TPU slice.
       tpu: for "tpu": name or grpc:// address, "local" on a TPU virtual machine.
 
     Raises:
@@ -45,7 +45,8 @@ def _local_devices() -> list[str]:
 def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
     if not tpu:
         raise UserError(
-            "--distribution=tpu needs --tpu: a name, a grpc:// address, or 'local' on a TPU machine."
+            "--distribution=tpu needs --tpu: a name, a grpc:// address, or 'local' on a TPU "
+            "machine."
         )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)

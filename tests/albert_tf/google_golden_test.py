@@ -1,4 +1,6 @@
-"""The forward pass, the losses and six optimizer steps equal those of google-research/albert's own code."""
+"""The forward pass, the losses and six optimizer steps equal those of google-research/albert's own
+code.
+"""
 
 from pathlib import Path
 
@@ -93,7 +95,8 @@ def test_six_steps(model, batch, optimizer_class):
         int(expected["num_warmup_steps"]),
     )
     optimizer, task, losses = optimizer_class(schedule), PretrainingTask(model), []
-    # The recorded runs read the step after it was incremented: their first update has the rate of step 1, not 0.
+    # The recorded runs read the step after it was incremented: their first update has the rate of
+    # step 1, not 0.
     optimizer.iterations.assign(1)
     for step in range(7):
         with tf.GradientTape() as tape:

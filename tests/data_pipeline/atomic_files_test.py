@@ -12,7 +12,9 @@ def test_json_round_trip_and_hash(tmp_path):
     path = str(tmp_path / "a.json")
     atomic_files.write_json(path, {"piece": "▁é", "n": 1})
     assert atomic_files.read_json(path) == {"piece": "▁é", "n": 1}
-    assert atomic_files.sha256(path) == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
+    assert (
+        atomic_files.sha256(path) == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
+    )
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -27,5 +29,5 @@ def test_failure_keeps_the_old_file(tmp_path):
 
 def test_broken_json_names_the_file(tmp_path):
     (tmp_path / "a.json").write_text("{")
-    with pytest.raises(UserError, match="a.json"):
+    with pytest.raises(UserError, match=r"a.json"):
         atomic_files.read_json(str(tmp_path / "a.json"))

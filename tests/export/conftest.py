@@ -25,15 +25,15 @@ from export.tasks import TASKS, export_model
 ROOT = Path(__file__).parents[2]
 MAX_SEQ_LENGTH = 48
 LABELS = ("red", "green", "blå")
-_WORDS = (
-    "the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly and then every man who "
-    "looked at water river mountain returns largest value (maybe) well-known file path “quoted” café"
-).split()
+_TEXT = """the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly and then
+every man who looked at water river mountain returns largest value (maybe) well-known file path
+“quoted” café"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Exports:
-    """Exports of all tasks, with the Keras models they were made from; the model folders are gone."""
+    """Exports of all tasks, with the Keras models they were made from; the model folders are
+    gone."""
 
     paths: dict
     models: dict
@@ -48,8 +48,8 @@ class Exports:
 def vocabulary_dir(tmp_path_factory):
     """A folder with spiece.model (ids as ALBERT's) and tokenizer.json."""
     folder = tmp_path_factory.mktemp("vocabulary")
-    choose = random.Random(0).choice
-    lines = [" ".join(choose(_WORDS) for _ in range(12)) + "." for _ in range(2000)]
+    choose, words = random.Random(0).choice, _TEXT.split()
+    lines = [" ".join(choose(words) for _ in range(12)) + "." for _ in range(2000)]
     with open(folder / "spiece.model", "wb") as writer:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines), model_writer=writer, model_type="unigram",
@@ -69,28 +69,39 @@ def vocabulary(vocabulary_dir):
 @pytest.fixture(scope="session")
 def config(vocabulary):
     return AlbertConfig(
-        vocab_size=vocabulary.vocab_size, embedding_size=16, hidden_size=32, num_hidden_layers=2,
-        num_attention_heads=4, intermediate_size=48, max_position_embeddings=64, initializer_range=0.2,
+        vocab_size=vocabulary.vocab_size,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=64,
+        initializer_range=0.2,
         hidden_dropout_prob=0.1,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")
 def keras_models(config):
     """A classifier and a pre-training model with random weights."""
     tf.random.set_seed(7)
-    return {"classifier": AlbertClassifier(config, len(LABELS)), "pretrainer": AlbertPretrainer(config)}
+    return {
+        "classifier": AlbertClassifier(config, len(LABELS)),
+        "pretrainer": AlbertPretrainer(config),
+    }
 
 
 @pytest.fixture(scope="session")
 def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
     """Native model folders of both models."""
     root = tmp_path_factory.mktemp("models")
-    metadata = {"max_seq_length": MAX_SEQ_LENGTH}
-    native.save(
-        keras_models["classifier"], str(root / "classifier"), {**metadata, "labels": LABELS}, str(vocabulary_dir)
-    )
-    native.save(keras_models["pretrainer"], str(root / "pretrainer"), metadata, str(vocabulary_dir))
+    metadata = {"max_seq_length": MAX_SEQ_LENGTH, "labels": LABELS}
+    vocabulary = str(vocabulary_dir / "spiece.model"), dataclasses.asdict(TokenizerSettings())
+    for model, name in (
+        (keras_models["classifier"], "classifier"),
+        (keras_models["pretrainer"], "pretrainer"),
+    ):
+        native.save(model, str(root / name), metadata, *vocabulary)
     return {name: str(root / name) for name in ("classifier", "pretrainer")}
 
 
@@ -98,10 +109,14 @@ def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
 def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
     """Every task exported from model folders that are deleted before anything is loaded."""
     root = tmp_path_factory.mktemp("exports")
-    copies = {name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()}
+    copies = {
+        name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()
+    }
     results = {
         task: export_model(
-            str(copies["classifier" if task == "classifier" else "pretrainer"]), str(root / task), task
+            str(copies["classifier" if task == "classifier" else "pretrainer"]),
+            str(root / task),
+            task,
         )
         for task in TASKS
     }
@@ -111,12 +126,24 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def store(exports):
+    """The classifier and the masked LM, loaded as a server loads them."""
+    from export.model_store import ModelStore
+
+    return ModelStore({"topics": exports.base("classifier"), "words": exports.base("masked_lm")})
+
+
+@pytest.fixture(scope="session")
 def run_module():
     """Runs `python -m module flags...` in the repository's folder; returns the finished process."""
 
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", *map(str, arguments)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
     return run

@@ -46,8 +46,8 @@ def test_misshapen_variables_are_listed(config):
         google.load(model, PREFIX)
     message = str(error.value)
     assert (
-        "misshapen: bert/embeddings/position_embeddings has shape [32, 16], the model needs [64, 16]"
-        in message
+        "misshapen: bert/embeddings/position_embeddings has shape [32, 16], the model needs [64, "
+        "16]" in message
     )
     assert message.count("misshapen") == 4
 
@@ -73,7 +73,7 @@ def test_sharing_that_the_reference_does_not_know(config):
 
 
 def test_a_missing_or_damaged_checkpoint(config, tmp_path):
-    with pytest.raises(UserError, match="there is no file .*nowhere.index"):
+    with pytest.raises(UserError, match=r"there is no file .*nowhere\.index"):
         google.load(AlbertPretrainer(config), str(tmp_path / "nowhere"))
     (tmp_path / "broken.index").write_bytes(b"not an index")
     with pytest.raises(UserError, match="broken cannot be read"):

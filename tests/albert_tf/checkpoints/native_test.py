@@ -11,19 +11,17 @@ from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
 
 @pytest.fixture
-def vocabulary_dir(tmp_path):
-    folder = tmp_path / "vocabulary"
-    folder.mkdir()
-    for name in native.VOCABULARY_FILES:
-        (folder / name).write_text(name)
-    return str(folder)
+def vocab_file(tmp_path):
+    path = tmp_path / "30k-clean.model"
+    path.write_text("pieces")
+    return str(path)
 
 
-def test_round_trip_and_replacement(tiny_config, vocabulary_dir, tmp_path):
+def test_round_trip_and_replacement(tiny_config, vocab_file, tmp_path):
     folder = str(tmp_path / "model")
-    native.save(AlbertPretrainer(tiny_config), folder, {"step": 1}, vocabulary_dir)
+    native.save(AlbertPretrainer(tiny_config), folder, {"step": 1}, vocab_file, {"lower": True})
     model = AlbertClassifier(tiny_config.replace(parameter_sharing="none"), 3, dropout_rate=0.2)
-    native.save(model, folder, {"labels": ["a", "b", "c"]}, vocabulary_dir)
+    native.save(model, folder, {"labels": ["a", "b", "c"]}, vocab_file, {"lower": False})
     assert native.read_metadata(folder) == {
         "task": "classification",
         "num_classes": 3,
@@ -34,13 +32,15 @@ def test_round_trip_and_replacement(tiny_config, vocabulary_dir, tmp_path):
     assert loaded.get_config() == model.get_config()
     for left, right in zip(model.variables, loaded.variables):
         np.testing.assert_array_equal(left, right)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "vocabulary"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["30k-clean.model", "model"]
+    assert (tmp_path / "model" / "spiece.model").read_text() == "pieces"
+    assert json.loads((tmp_path / "model" / "tokenizer.json").read_text()) == {"lower": False}
 
 
 def test_a_failed_save_leaves_the_old_folder_and_nothing_else(tiny_config, tmp_path):
     folder = tmp_path / "model"
     native.save(AlbertPretrainer(tiny_config), str(folder), {"step": 1})
-    with pytest.raises(Exception, match="spiece.model"):
+    with pytest.raises(Exception, match="nowhere"):
         native.save(
             AlbertPretrainer(tiny_config), str(folder), {"step": 2}, str(tmp_path / "nowhere")
         )

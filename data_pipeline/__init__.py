@@ -1,0 +1,1 @@
+"""Text to TFRecord to tf.data: tokenizing, pre-training records and classification inputs."""

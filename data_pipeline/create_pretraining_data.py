@@ -1,0 +1,145 @@
+"""Makes pre-training records (masked words, sentence order) from text.
+
+Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' \\
+  --vocab_file=vocab/spiece.model --output_dir=data --max_seq_length=128
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from absl import flags
+
+from data_pipeline import documents, segments
+from data_pipeline.errors import run_binary
+from data_pipeline.examples import PretrainingSettings
+from data_pipeline.pretraining_data import UNKNOWN_WARNING, Corpus, create_pretraining_data
+from data_pipeline.tokenization import load_tokenizer
+
+FLAGS = flags.FLAGS
+_DEFAULTS = PretrainingSettings()
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
+    flags.DEFINE_string("output_dir", None, "Folder to write records to.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model (spiece.model).", required=True)
+    flags.DEFINE_bool(
+        "lower_case",
+        None,
+        "Lower-case the text; default: tokenizer.json of the vocabulary, or true.",
+    )
+    flags.DEFINE_enum(
+        "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."
+    )
+    flags.DEFINE_string("text_field", "text", "Field of jsonl that holds the text.")
+    flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
+    flags.DEFINE_integer(
+        "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
+    )
+    flags.DEFINE_integer(
+        "max_predictions_per_seq",
+        0,
+        "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
+    )
+    flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
+    flags.DEFINE_integer("ngram", _DEFAULTS.ngram, "Longest masked n-gram, in words.")
+    flags.DEFINE_bool(
+        "favor_shorter_ngram",
+        True,
+        "P(n) is proportional to 1/n; false reverses the probabilities.",
+    )
+    flags.DEFINE_float(
+        "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
+    )
+    flags.DEFINE_integer(
+        "dupe_factor", _DEFAULTS.dupe_factor, "Copies of the text, each with other masks."
+    )
+    flags.DEFINE_enum(
+        "sentence_objective",
+        _DEFAULTS.sentence_objective,
+        segments.OBJECTIVES,
+        "Sentence order, next sentence, or no pairs at all.",
+    )
+    flags.DEFINE_integer(
+        "num_shards", 0, "Number of files; 0: one for about 128 MB, at least 8.", lower_bound=0
+    )
+    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
+    flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
+
+
+def settings_from_flags() -> PretrainingSettings:
+    """The flags as a checked dataclass."""
+    return PretrainingSettings(
+        max_seq_length=FLAGS.max_seq_length,
+        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+        masked_lm_prob=FLAGS.masked_lm_prob,
+        ngram=FLAGS.ngram,
+        favor_shorter_ngram=FLAGS.favor_shorter_ngram,
+        short_seq_prob=FLAGS.short_seq_prob,
+        dupe_factor=FLAGS.dupe_factor,
+        sentence_objective=FLAGS.sentence_objective,
+        seed=FLAGS.seed,
+    )
+
+
+def summary_table(manifest: dict[str, Any]) -> str:
+    """What was read and written, one line per number."""
+    corpus, statistics = manifest["corpus"], manifest["statistics"]
+    rows = [
+        ("documents", f"{corpus['documents']:,}"),
+        ("sentences", f"{corpus['sentences']:,}"),
+        ("tokens", f"{corpus['tokens']:,}"),
+        ("share of <unk>", f"{corpus['unknown_share']:.3%}"),
+        ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
+        ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
+        ("mask rate", f"{statistics['mask_rate']:.2%}"),
+        ("swapped pairs", f"{statistics['label_balance']:.2%}"),
+        ("most frequent masked piece", _unigram_text(statistics["unigram"])),
+    ]
+    rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
+    rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
+
+
+def _unigram_text(unigram: dict[str, Any] | None) -> str:
+    if unigram is None:
+        return "none: nothing was masked"
+    return f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"
+
+
+def main() -> None:
+    """Makes the records, then says what came out and what to do next."""
+    tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
+    corpus = Corpus(FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language)
+    manifest = create_pretraining_data(
+        corpus,
+        FLAGS.output_dir,
+        tokenizer,
+        settings_from_flags(),
+        num_shards=FLAGS.num_shards,
+        overwrite=FLAGS.overwrite,
+        show_progress=True,
+    )
+    print(f"Wrote {FLAGS.output_dir}:\n{summary_table(manifest)}")
+    for example in manifest["corpus"]["problem_examples"]:
+        print(f"warning: {example}", file=sys.stderr)
+    if manifest["corpus"]["unknown_share"] > UNKNOWN_WARNING:
+        print(
+            f"warning: {manifest['corpus']['unknown_share']:.1%} of the tokens are <unk>: the "
+            "vocabulary does not suit this text (other language, or upper case kept?).",
+            file=sys.stderr,
+        )
+    print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.output_dir}")
+    print(
+        "Next:  python -m albert_tf.run_pretraining --preset=albert-base-v2 "
+        f"--train_data={FLAGS.output_dir} --output_dir=RUN"
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

@@ -1,0 +1,63 @@
+"""Trains a SentencePiece vocabulary from text.
+
+Example: python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=vocab
+"""
+
+from __future__ import annotations
+
+from absl import flags
+
+from data_pipeline import documents
+from data_pipeline.errors import run_binary
+from data_pipeline.tokenization import DIGIT_COMMA_RULES, load_tokenizer
+from data_pipeline.vocabulary import train_vocabulary
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
+    flags.DEFINE_string("output_dir", None, "Folder to write spiece.model to.", required=True)
+    flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.")
+    flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
+    flags.DEFINE_enum(
+        "digit_comma", "google", DIGIT_COMMA_RULES, "How pieces such as '2010,' are treated later."
+    )
+    flags.DEFINE_enum(
+        "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."
+    )
+    flags.DEFINE_integer(
+        "input_sentence_size", 10_000_000, "Use at most so many sentences, drawn at random."
+    )
+    flags.DEFINE_float("character_coverage", 0.99995, "Share of the characters that get a piece.")
+    flags.DEFINE_bool("overwrite", False, "Replace a vocabulary in --output_dir.")
+
+
+def main() -> None:
+    """Trains, then says what came out and what to do next."""
+    path = train_vocabulary(
+        FLAGS.input,
+        FLAGS.output_dir,
+        FLAGS.vocab_size,
+        FLAGS.lower_case,
+        digit_comma=FLAGS.digit_comma,
+        input_format=FLAGS.input_format,
+        input_sentence_size=FLAGS.input_sentence_size,
+        character_coverage=FLAGS.character_coverage,
+        overwrite=FLAGS.overwrite,
+        show_progress=True,
+    )
+    tokenizer = load_tokenizer(path)
+    sample = "The quick brown fox jumped over 1,234 dogs in 2010, didn't it?"
+    print(f"Wrote {path}: {tokenizer.vocab_size} pieces, fingerprint {tokenizer.fingerprint[:12]}.")
+    print(f"Sample: {' '.join(tokenizer.encode_pieces(sample))}")
+    print(
+        "Next: python -m data_pipeline.create_pretraining_data "
+        f"--input='{FLAGS.input}' --vocab_file={path} --output_dir=DATA"
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

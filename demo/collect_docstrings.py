@@ -1,0 +1,163 @@
+"""Makes the demonstration's corpus: the prose of installed Python packages, or your own text.
+
+Every module of the packages beside this interpreter, and of its standard library, is a document:
+the sentences of its docstrings, each kept once in the whole corpus. Nothing is imported. Some
+documents are held out, chosen by a hash of their names.
+
+Example: python -m demo.collect_docstrings --output_dir=demo_out/corpus
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import platform
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from absl import flags
+
+from data_pipeline.errors import UserError, run_binary
+from demo import corpus
+from demo.corpus import CorpusDocument
+from demo.docstring_prose import prose_sentences
+
+FLAGS = flags.FLAGS
+
+MIN_SENTENCES = 3  # Of a module; modules with fewer are left out.
+MAX_FILE_BYTES = 1_000_000
+STANDARD_LIBRARY = "python"
+_SKIPPED_FOLDER = re.compile(r"tests?|_vendor|_?vendored|idlelib|__pycache__|.*-packages")
+_SKIPPED_FILE = re.compile(r"test_.*|.*_test\.py|conftest\.py")
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("output_dir", None, "Folder to write the corpus to.", required=True)
+    flags.DEFINE_string(
+        "corpus",
+        None,
+        "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
+    )
+    flags.DEFINE_float("heldout_share", 0.05, "Share of the documents that is held out.")
+    flags.DEFINE_integer("processes", os.cpu_count(), "Processes that parse source files.")
+
+
+def default_roots() -> list[tuple[str, Path]]:
+    """Package name ("" where each entry is a package) and folder of what is installed here."""
+    paths = sysconfig.get_paths()
+    installed = sorted({Path(paths["purelib"]), Path(paths["platlib"])})
+    return [*(("", folder) for folder in installed), (STANDARD_LIBRARY, Path(paths["stdlib"]))]
+
+
+def source_files(roots: Iterable[tuple[str, Path]]) -> list[tuple[str, str, Path]]:
+    """Package, module and file of the sources below some folders, sorted; tests are left out."""
+    found = []
+    for package, root in roots:
+        for folder, folders, files in os.walk(root):
+            folders[:] = [name for name in folders if not _SKIPPED_FOLDER.fullmatch(name)]
+            for path in (Path(folder, name) for name in files if name.endswith(".py")):
+                if _SKIPPED_FILE.fullmatch(path.name) or path.stat().st_size > MAX_FILE_BYTES:
+                    continue
+                parts = path.relative_to(root).with_suffix("").parts
+                module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                found.append((package or parts[0].lstrip("_"), module, path))
+    return sorted(found)
+
+
+def _prepare_worker() -> None:
+    warnings.simplefilter("ignore")  # Of the parser, about other people's sources.
+    gc.disable()  # A third of the time; syntax trees hold no cycles.
+
+
+def _sentences_of(path: Path) -> list[str]:
+    try:
+        return prose_sentences(path.read_bytes())
+    except OSError:
+        return []
+
+
+def docstring_documents(
+    roots: Iterable[tuple[str, Path]], processes: int = 1
+) -> list[CorpusDocument]:
+    """The documents of installed packages, sorted by package and module.
+
+    Args:
+      roots: as `default_roots` returns them.
+      processes: parse in so many processes; the result does not depend on it.
+    """
+    files = source_files(roots)
+    with multiprocessing.Pool(max(1, processes), _prepare_worker) as pool:
+        texts = pool.imap(_sentences_of, [path for _, _, path in files], chunksize=32)
+        modules = [(package, module, text) for (package, module, _), text in zip(files, texts)]
+    return list(_without_repetitions(modules))
+
+
+def _without_repetitions(
+    modules: Iterable[tuple[str, str, list[str]]],
+) -> Iterator[CorpusDocument]:
+    """Keeps the first of equal sentences, and the documents that remain long enough."""
+    seen: set[str] = set()
+    for package, module, sentences in modules:
+        new: dict[str, str] = {}
+        for sentence in sentences:
+            key = corpus.normalized(sentence)
+            if key not in seen:
+                new.setdefault(key, sentence)
+        if len(new) >= MIN_SENTENCES:
+            seen.update(new)
+            yield CorpusDocument(package, module, list(new.values()))
+
+
+def own_documents(patterns: str) -> list[CorpusDocument]:
+    """The documents of the user's own files, see data_pipeline/documents.py; nothing is left out.
+
+    Raises:
+      UserError: no such file, or no text in it.
+    """
+    from data_pipeline.documents import read_documents
+
+    found = []
+    for document in read_documents(patterns):
+        source = os.path.basename(document.source)
+        sentences = [" ".join(sentence.split()) for sentence in document.sentences]
+        found.append(CorpusDocument(source, f"{source}:{document.index}", sentences))
+    if not found:
+        raise UserError(f"There is no text in {patterns}; give files with text.")
+    return found
+
+
+def main() -> None:
+    """Collects, splits, writes, says what came out."""
+    if FLAGS.corpus is not None:
+        documents = own_documents(FLAGS.corpus)
+    else:
+        documents = docstring_documents(default_roots(), FLAGS.processes)
+    settings = {
+        "corpus": FLAGS.corpus,
+        "python": platform.python_version(),
+        "heldout_share": FLAGS.heldout_share,
+    }
+    documents = corpus.hold_out(documents, FLAGS.heldout_share)
+    manifest = corpus.write(documents, FLAGS.output_dir, settings)
+    for split in corpus.SPLITS:
+        counts = manifest[split]
+        print(
+            f"{split}.txt: {counts['bytes'] / 1e6:.1f} MB, {counts['sentences']:,} sentences in "
+            f"{counts['documents']:,} documents"
+        )
+    largest = list(manifest["sources"].items())[:8]
+    print("Largest sources: " + ", ".join(f"{k} {v['sentences']:,}" for k, v in largest))
+    print(
+        f"Next: python -m data_pipeline.train_vocabulary --input={FLAGS.output_dir}/train.txt "
+        "--output_dir=VOCABULARY"
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

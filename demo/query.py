@@ -1,0 +1,136 @@
+"""Asks the exported models by every door, and compares the answers with those of the Keras models.
+
+Doors: HTTP and gRPC of the local server (the same calls that TF Serving answers), hub.load and
+  hub.KerasLayer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before TensorFlow is imported.
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_hub as hub
+from absl import flags
+
+from albert_tf.checkpoints import native
+from data_pipeline.classification import Examples, encode_classification, read_tsv
+from data_pipeline.errors import UserError, run_binary
+from data_pipeline.tokenization import load_tokenizer
+from export.predict import predict_grpc, predict_rest
+from export.saved_model import existing_versions
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("demo_dir", "demo_out", "Output folder of the demonstration.")
+
+START_SECONDS = 120
+TOLERANCE = 1e-5
+CLOZE = ["Returns the [MASK] of the file.", "If [MASK] is true, the array is copied."]
+
+
+def main() -> None:
+    out = Path(FLAGS.demo_dir)
+    examples = first(read_tsv(str(out / "task" / "dev.tsv")), 16)
+    differences = {}
+    with local_server(out / "saved_models", ["classifier", "masked_lm"]) as address:
+        expected = keras_probabilities(out / "classifier" / "model", examples)
+        rows = predict_rest(address["rest"], "classifier", examples.text_a)
+        differences["REST"] = largest(expected, [row["probabilities"] for row in rows])
+        answer = predict_grpc(address["grpc"], "classifier", {"text": examples.text_a})
+        differences["gRPC"] = largest(expected, answer["probabilities"])
+        for text, label, row in zip(examples.text_a[:4], examples.labels, rows):
+            print(f"{text[:70]:<70}  is from {label}, predicted {row['label']}")
+        for text, row in zip(CLOZE, predict_rest(address["rest"], "masked_lm", CLOZE)):
+            print(f"{text:<70}  {' '.join(row['top_pieces'][0])}")
+    differences.update(hub_differences(out, examples))
+    for door, difference in differences.items():
+        print(f"{door}: largest difference from Keras {difference:.1e}")
+    result = {"largest_difference": max(differences.values()), "differences": differences}
+    (out / "serving.json").write_text(json.dumps(result, indent=2) + "\n")
+    if result["largest_difference"] > TOLERANCE:
+        raise UserError(
+            f"served answers differ from Keras by more than {TOLERANCE}: {differences}."
+        )
+
+
+def first(examples: Examples, count: int) -> Examples:
+    """The first examples of a file."""
+    return Examples(
+        examples.source,
+        examples.lines[:count],
+        examples.text_a[:count],
+        None,
+        examples.labels[:count],
+    )
+
+
+@contextlib.contextmanager
+def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
+    """Runs export.server on free ports while the block lasts; gives its addresses."""
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder) / "ready.json"
+        command = [sys.executable, "-m", "export.server", "--rest_port=0", "--grpc_port=0"]
+        command += [f"--ready_file={ready}", *(f"--model={name}={models / name}" for name in names)]
+        server = subprocess.Popen(command)
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while not ready.exists():
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise UserError("the local server did not start; its message is above.")
+                time.sleep(0.2)
+            yield json.loads(ready.read_text())
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def keras_inputs(model_dir: Path, examples: Examples) -> dict[str, np.ndarray]:
+    """Examples as the model's Python tokenizer encodes them."""
+    tokenizer = load_tokenizer(str(model_dir / "spiece.model"))
+    length = native.read_metadata(str(model_dir))["max_seq_length"]
+    return encode_classification(examples, tokenizer, length)
+
+
+def keras_probabilities(model_dir: Path, examples: Examples) -> np.ndarray:
+    """float32 [B, C] of the model in Keras."""
+    logits = native.load_model(str(model_dir))(keras_inputs(model_dir, examples))
+    return tf.nn.softmax(logits).numpy()
+
+
+def hub_differences(out: Path, examples: Examples) -> dict[str, float]:
+    """The encoder through TF Hub, plain and as a trainable Keras layer."""
+    folder = out / "saved_models" / "encoder"
+    path = str(folder / str(existing_versions(str(folder))[-1]))
+    model_dir = out / "pretraining" / "model"
+    inputs = {
+        name: tf.constant(values) for name, values in keras_inputs(model_dir, examples).items()
+    }
+    expected = native.load_model(str(model_dir)).encoder(inputs)["pooled_output"]
+    layer = hub.KerasLayer(path, trainable=True)
+    specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in inputs}
+    model = keras.Model(specs, layer(specs)["pooled_output"])
+    differences = {
+        "hub.load": largest(expected, hub.load(path)(inputs)["pooled_output"]),
+        "hub.KerasLayer": largest(expected, model(inputs)),
+    }
+    print(f"hub.KerasLayer(trainable=True): {len(model.trainable_variables)} trainable variables")
+    return differences
+
+
+def largest(expected: np.ndarray, received: np.ndarray) -> float:
+    """The largest absolute difference."""
+    return float(np.abs(np.asarray(expected) - np.asarray(received)).max())
+
+
+if __name__ == "__main__":
+    run_binary(main)

@@ -1,0 +1,1 @@
+"""Turns a trained model folder into a SavedModel that other programs call, and serves it."""

@@ -1,0 +1,69 @@
+"""What an exported graph must make of a text, in Python: the encoding that training used.
+
+Exports are checked against it, with nothing shared between the two but the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.classification import Examples, encode_classification
+from data_pipeline.tokenization import SentencePieceTokenizer
+from export.text_graph import MASK_TEXT, SPACE_PIECE
+
+
+def encode_batch(
+    vocabulary: SentencePieceTokenizer,
+    texts: Sequence[str],
+    max_seq_length: int,
+    text_pairs: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Texts -> input_word_ids, input_mask, input_type_ids int32 [B, S], S the longest of the batch.
+
+    Args:
+      vocabulary: the Python tokenizer.
+      texts: B texts.
+      max_seq_length: longest sequence, special tokens included.
+      text_pairs: B second texts; an empty one is as good as none.
+    """
+    pairs = None if text_pairs is None else list(text_pairs)
+    examples = Examples("texts", list(range(len(texts))), list(texts), pairs, None)
+    return trim(encode_classification(examples, vocabulary, max_seq_length))
+
+
+def encode_masked_batch(
+    vocabulary: SentencePieceTokenizer, texts: Sequence[str], max_seq_length: int
+) -> dict[str, np.ndarray]:
+    """The same for texts in which a literal "[MASK]" is the mask."""
+    word_ids = np.full([len(texts), max_seq_length], vocabulary.pad_id, np.int32)
+    mask = np.zeros_like(word_ids)
+    for row, text in enumerate(texts):
+        ids = encode_with_masks(vocabulary, text)[: max_seq_length - 2]
+        packed = [vocabulary.cls_id, *ids, vocabulary.sep_id]
+        word_ids[row, : len(packed)] = packed
+        mask[row, : len(packed)] = 1
+    return trim(
+        {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": np.zeros_like(mask)}
+    )
+
+
+def encode_with_masks(vocabulary: SentencePieceTokenizer, text: str) -> list[int]:
+    """Ids of a text, without special pieces but for a mask at each literal "[MASK]"."""
+    ids: list[int] = []
+    for index, part in enumerate(text.split(MASK_TEXT)):
+        part_ids = list(vocabulary.encode(part))
+        if index:
+            ids.append(vocabulary.mask_id)
+            glued = part[:1] not in tuple(" \t\n\r\f")
+            if glued and part_ids and vocabulary.pieces[part_ids[0]] == SPACE_PIECE:
+                part_ids = part_ids[1:]
+        ids.extend(part_ids)
+    return ids
+
+
+def trim(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """[B, max] -> [B, S], S the longest of the batch."""
+    longest = int(inputs["input_mask"].sum(axis=1).max())
+    return {name: value[:, :longest] for name, value in inputs.items()}

@@ -1,0 +1,91 @@
+"""Exports a model folder as a numbered SavedModel for TF Serving, TF Hub and export.server.
+
+python -m export.run_export --model_dir=runs/topics/model --output_dir=exports/topics
+--task=classifier
+"""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+from absl import flags, logging
+
+import albert_tf.errors
+from data_pipeline.errors import run_binary
+from export.saved_model import Exported
+from export.tasks import TASKS, export_model
+
+SERVING_IMAGE = "tensorflow/serving:2.19.0"
+
+FLAGS = flags.FLAGS
+
+
+def next_command(task: str, output_dir: str, path: str) -> str:
+    """What to do with the export, as lines to paste into a shell."""
+    if task == "encoder":
+        return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""
+    if task == "preprocessor":
+        return (
+            'python -c "import tensorflow_hub as hub, tensorflow_text; '
+            f"print(hub.load('{path}')(['some text']))\""
+        )
+    folder = os.path.abspath(output_dir)
+    name = os.path.basename(folder)
+    text = "some [MASK] text" if task == "masked_lm" else "some text"
+    return (
+        f"python -m export.server --model={name}={folder}\n"
+        f"  or: docker run --rm -p 8500:8500 -p 8501:8501 -v {folder}:/models/{name} "
+        f"-e MODEL_NAME={name} {SERVING_IMAGE}\n"
+        f'  then: curl -d \'{{"instances": ["{text}"]}}\' '
+        f"http://127.0.0.1:8501/v1/models/{name}:predict"
+    )
+
+
+def report(task: str, output_dir: str, exported: Exported) -> str:
+    """The lines that the binary prints."""
+    lines = [f"exported {exported.path}"]
+    for name, signature in exported.signatures.items():
+        inputs, outputs = (
+            ", ".join(f"{tensor} {spec}" for tensor, spec in signature[side].items())
+            for side in ("inputs", "outputs")
+        )
+        lines.append(f"  signature {name}: {inputs} -> {outputs}")
+    lines.append(f"  largest difference from the Keras model: {exported.max_difference:.1e}")
+    lines.append(f"next: {next_command(task, output_dir, exported.path)}")
+    return "\n".join(lines)
+
+
+def define_flags() -> None:
+    """Only the program itself has flags; importing the library defines none."""
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        "Model folder that run_pretraining or run_classifier wrote.",
+        required=True,
+    )
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder of the served model; its versions live in it side by side.",
+        required=True,
+    )
+    flags.DEFINE_enum("task", None, list(TASKS), "What to export.", required=True)
+    flags.DEFINE_integer("version", None, "Number of the version; by default the next one.")
+    flags.DEFINE_integer(
+        "max_seq_length", None, "Longest sequence that a text becomes; by default that of training."
+    )
+
+
+def main() -> None:
+    logging.set_verbosity(logging.WARNING)
+    tf.get_logger().setLevel("WARNING")
+    exported = export_model(
+        FLAGS.model_dir, FLAGS.output_dir, FLAGS.task, FLAGS.version, FLAGS.max_seq_length
+    )
+    print(report(FLAGS.task, FLAGS.output_dir, exported))
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main, user_errors=[albert_tf.errors.UserError])

@@ -1,0 +1,157 @@
+"""Writes a SavedModel as a numbered version: all or nothing, after its answers were checked.
+
+TF Serving serves a folder the moment its name is a number. So everything is written under another
+name on the same file system, loaded again, compared with the Keras model, and renamed last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline import atomic_files
+from data_pipeline.errors import UserError
+from export.probes import Probe, largest_difference
+from export.warmup import check_warmup, write_warmup
+
+TOLERANCE = 1e-5
+MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+      path: the version's folder.
+      signatures: for each signature its inputs and outputs as "dtype[shape]" by name.
+      max_difference: largest absolute difference from the Keras model over all probes.
+      warmup_requests: how many requests the warm-up file holds.
+    """
+
+    path: str
+    signatures: dict[str, dict[str, dict[str, str]]]
+    max_difference: float
+    warmup_requests: int
+
+
+def write_version(
+    module,
+    output_dir: str,
+    version: int | None,
+    probes: Sequence[Probe],
+    provenance: dict[str, Any],
+) -> Exported:
+    """Saves `module` as `<output_dir>/<version>/` after checking it against `probes`.
+
+    Args:
+      module: the module to save; its `signatures()` gives functions by name.
+      output_dir: the model's folder; its name is the model's name.
+      version: a positive integer; None takes the next after the highest one there.
+      probes: requests with the answers of the Keras model.
+      provenance: what the manifest says beside signatures and checks.
+
+    Raises:
+      UserError: when the version exists, or the saved model does not answer as the Keras model
+        does.
+    """
+    target = version_path(output_dir, version)
+    temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
+    tf.io.gfile.makedirs(output_dir)
+    try:
+        tf.saved_model.save(module, temporary, signatures=module.signatures())
+        write_warmup(temporary, os.path.basename(output_dir.rstrip("/")), probes)
+        exported = _check(temporary, target, probes)
+        manifest = {
+            **provenance,
+            **dataclasses.asdict(exported),
+            "version": int(os.path.basename(target)),
+        }
+        del manifest["path"]
+        path = os.path.join(temporary, MANIFEST_FILE)
+        tf.io.gfile.makedirs(os.path.dirname(path))
+        atomic_files.write_json(path, manifest)
+        _rename_new(temporary, target)
+    finally:
+        if tf.io.gfile.exists(temporary):
+            tf.io.gfile.rmtree(temporary)
+    return exported
+
+
+def version_path(output_dir: str, version: int | None) -> str:
+    """The folder that a version gets, which must not exist yet."""
+    if version is None:
+        return os.path.join(output_dir, str(max(existing_versions(output_dir), default=0) + 1))
+    if version < 1:
+        raise UserError(f"--version={version}: TF Serving's versions are integers from 1 on.")
+    target = os.path.join(output_dir, str(version))
+    if tf.io.gfile.exists(target):
+        raise UserError(
+            f"{target} exists already. Leave out --version to take the next number, or remove "
+            f"that folder."
+        )
+    return target
+
+
+def existing_versions(output_dir: str) -> list[int]:
+    """The numbers among the names in a folder, ascending; empty when there is no such folder."""
+    if not tf.io.gfile.isdir(output_dir):
+        return []
+    names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def _rename_new(temporary: str, target: str) -> None:
+    try:
+        tf.io.gfile.rename(temporary, target)
+    except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):
+        raise UserError(f"{target} was written by somebody else meanwhile. Export again.") from None
+
+
+def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
+    """Loads what was saved and asks it everything."""
+    signatures = tf.saved_model.load(directory).signatures
+    try:
+        differences = [ask(signatures, probe) for probe in probes]
+        warmup_requests = check_warmup(directory, signatures)
+    except (ValueError, tf.errors.OpError) as error:
+        raise UserError(
+            f"{target} was not written, because the exported graph does not answer as the Keras "
+            f"model "
+            f"does: {error}. Please report this with the versions of tensorflow and "
+            f"tensorflow-text."
+        ) from error
+    described = {name: describe_signature(function) for name, function in signatures.items()}
+    return Exported(target, described, max(differences, default=0.0), warmup_requests)
+
+
+def ask(signatures, probe: Probe) -> float:
+    """Sends one probe to the loaded signatures; see `largest_difference`."""
+    inputs = {name: tf.constant(value) for name, value in probe.inputs.items()}
+    answer = signatures[probe.signature](**inputs)
+    return largest_difference(
+        probe, {name: np.asarray(value) for name, value in answer.items()}, TOLERANCE
+    )
+
+
+def describe_signature(function) -> dict[str, dict[str, str]]:
+    """Inputs and outputs of a signature as "dtype[shape]" by name."""
+    inputs = function.structured_input_signature[1]
+    return {
+        "inputs": {name: _describe_tensor(spec) for name, spec in sorted(inputs.items())},
+        "outputs": {
+            name: _describe_tensor(spec)
+            for name, spec in sorted(function.structured_outputs.items())
+        },
+    }
+
+
+def _describe_tensor(spec) -> str:
+    shape = ", ".join("?" if size is None else str(size) for size in spec.shape)
+    return f"{spec.dtype.name}[{shape}]"

@@ -1,0 +1,147 @@
+"""A local model server with TF Serving's REST and gRPC APIs, to try exports without docker.
+
+    python -m export.server --model=topics=/exports/topics --rest_port=8501 --grpc_port=8500
+
+It serves the highest version of each model and picks up new ones. For production use TensorFlow
+Serving itself
+with the same folders: see export/serving/README.md.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import re
+import signal
+from collections.abc import Sequence
+
+import grpc
+import waitress
+from absl import flags
+
+from data_pipeline import atomic_files
+from data_pipeline.errors import UserError, run_binary
+from export.grpc_service import add_services
+from export.model_store import ModelStore
+from export.rest import create_app
+
+_THREADS = 8
+_GRACE_SECONDS = 2.0
+
+FLAGS = flags.FLAGS
+
+
+def parse_models(arguments: Sequence[str]) -> dict[str, str]:
+    """["NAME=PATH", ...] -> {NAME: PATH}; raises UserError for anything else."""
+    models: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
+        if not equals or not path or not re.fullmatch(r"[\w.-]+", name):
+            raise UserError(
+                f"--model={argument} should be NAME=PATH, the name made of letters, digits, '_', "
+                f"'-' and '.'."
+            )
+        if name in models:
+            raise UserError(f"--model={argument}: the name {name!r} is given twice.")
+        models[name] = path
+    if not models:
+        raise UserError(
+            "No model to serve. Pass --model=NAME=PATH with a folder that run_export wrote."
+        )
+    return models
+
+
+def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, int]:
+    """A running gRPC server and its port."""
+    server = grpc.server(
+        concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
+        # Without the last option two servers could share a port, and each would get half of the
+        # requests.
+        options=[
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    add_services(server, store)
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError:
+        bound = 0
+    if not bound:
+        raise UserError(
+            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? 0 takes a free "
+            f"port."
+        )
+    server.start()
+    return server, bound
+
+
+def create_rest(store: ModelStore, host: str, port: int):
+    """A bound but not yet running HTTP server and its port."""
+    try:
+        server = waitress.create_server(
+            create_app(store), host=host, port=port, threads=_THREADS, ipv6=":" in host
+        )
+    except OSError as error:
+        raise UserError(
+            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
+            f"free port."
+        ) from None
+    return server, server.effective_port
+
+
+def define_flags() -> None:
+    """Only the program itself has flags; importing the library defines none."""
+    flags.DEFINE_multi_string(
+        "model", [], "NAME=PATH: serve the highest version under PATH as NAME; may be repeated."
+    )
+    flags.DEFINE_integer("rest_port", 8501, "Port for HTTP; 0 takes a free one.", 0, 65535)
+    flags.DEFINE_integer("grpc_port", 8500, "Port for gRPC; 0 takes a free one.", 0, 65535)
+    flags.DEFINE_string(
+        "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
+    )
+    flags.DEFINE_float("poll_seconds", 1.0, "How often to look for new versions.", 0.01)
+    flags.DEFINE_string(
+        "ready_file", None, "JSON file to write addresses to, once everything answers."
+    )
+
+
+def main() -> None:
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGINT, _exit)
+    models = parse_models(FLAGS.model)
+    store = ModelStore(models, FLAGS.poll_seconds)
+    rest, rest_port = create_rest(store, FLAGS.host, FLAGS.rest_port)
+    rpc, grpc_port = start_grpc(store, FLAGS.host, FLAGS.grpc_port)
+    store.start()
+    try:
+        print(
+            f"serving {', '.join(store.names())} at http://{FLAGS.host}:{rest_port}/v1/models/ "
+            f"and grpc://{FLAGS.host}:{grpc_port}",
+            flush=True,
+        )
+        if FLAGS.ready_file:
+            ready = {
+                "rest": f"http://{FLAGS.host}:{rest_port}",
+                "grpc": f"{FLAGS.host}:{grpc_port}",
+                "pid": os.getpid(),
+                "models": store.names(),
+            }
+            atomic_files.write_json(FLAGS.ready_file, ready)
+        rest.run()  # Until a signal raises SystemExit here.
+    finally:
+        rest.close()
+        rpc.stop(_GRACE_SECONDS).wait()
+        store.stop()
+
+
+def _exit(signum: int, frame) -> None:
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

@@ -1,0 +1,234 @@
+"""From a model folder to a checked SavedModel: what each task exports, in one table."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from data_pipeline import atomic_files
+from data_pipeline.errors import UserError
+from data_pipeline.tokenization import GraphTokenizer, SentencePieceTokenizer, load_tokenizer
+from export import probes
+from export.hub import EncoderModule, PreprocessorModule
+from export.saved_model import Exported, version_path, write_version
+from export.signatures import ClassifierModule, MaskedLMModule
+from export.text_graph import TextEncoder
+
+VOCABULARY_FILE, TOKENIZER_FILE, LABELS_FILE = "spiece.model", "tokenizer.json", "labels.txt"
+TOP_K = 5
+_MIN_SEQ_LENGTH = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A model folder, opened.
+
+    Attributes:
+      model: AlbertClassifier or AlbertPretrainer.
+      vocabulary: the Python tokenizer.
+      labels: C names by class id; empty for a pre-trained model.
+      max_seq_length: longest sequence that a text becomes.
+      folder: a local copy of the files that go along as assets.
+    """
+
+    model: Any
+    vocabulary: SentencePieceTokenizer
+    labels: tuple[str, ...]
+    max_seq_length: int
+    folder: str
+
+    def files(self) -> list[str]:
+        """Paths of the files that go along as assets."""
+        return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
+
+    def text_encoder(self, read_masks: bool = False) -> TextEncoder:
+        settings = self.vocabulary.settings
+        graph = GraphTokenizer(self.vocabulary.model_file, settings.lower, settings.digit_comma)
+        return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
+
+
+def _classifier(source: Source):
+    module = ClassifierModule(source.model, source.text_encoder(), source.labels, source.files())
+    asked = probes.classifier_probes(
+        source.model, source.vocabulary, source.labels, source.max_seq_length
+    )
+    return module, asked
+
+
+def _masked_lm(source: Source):
+    text = source.text_encoder(read_masks=True)
+    module = MaskedLMModule(source.model, text, source.vocabulary.pieces, source.files(), TOP_K)
+    asked = probes.masked_lm_probes(source.model, source.vocabulary, source.max_seq_length, TOP_K)
+    return module, asked
+
+
+def _encoder(source: Source):
+    module = EncoderModule(source.model.encoder, source.files())
+    return module, probes.encoder_probes(
+        source.model.encoder, source.vocabulary, source.max_seq_length
+    )
+
+
+def _preprocessor(source: Source):
+    vocabulary = source.vocabulary
+    special = {
+        "vocab_size": vocabulary.vocab_size,
+        "start_of_sequence_id": vocabulary.cls_id,
+        "end_of_segment_id": vocabulary.sep_id,
+        "padding_id": vocabulary.pad_id,
+        "mask_id": vocabulary.mask_id,
+    }
+    module = PreprocessorModule(source.text_encoder(), special, source.files())
+    return module, probes.preprocessor_probes(vocabulary, source.max_seq_length)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """How to export for one task.
+
+    Attributes:
+      build: Source -> the module to save, and what it must answer.
+      model_tasks: what model.json may call the model's task.
+    """
+
+    build: Callable[[Source], tuple[Any, Sequence[probes.Probe]]]
+    model_tasks: tuple[str, ...]
+
+
+TASKS = {
+    "classifier": Task(_classifier, ("classification",)),
+    "masked_lm": Task(_masked_lm, ("pretraining",)),
+    "encoder": Task(_encoder, ("classification", "pretraining")),
+    "preprocessor": Task(_preprocessor, ("classification", "pretraining")),
+}
+
+
+def export_model(
+    model_dir: str,
+    output_dir: str,
+    task: str,
+    version: int | None = None,
+    max_seq_length: int | None = None,
+) -> Exported:
+    """Exports a model folder as `<output_dir>/<version>/`.
+
+    Args:
+      model_dir: a folder that `albert_tf.checkpoints.native.save` wrote.
+      output_dir: the served model's folder; several versions live in it side by side.
+      task: a key of TASKS.
+      version: a positive integer; None takes the next one.
+      max_seq_length: longest sequence; None takes that of model.json, or all positions of the
+        model.
+
+    Raises:
+      UserError: when the folder, the task and the numbers do not fit each other.
+    """
+    metadata = native.read_metadata(model_dir)
+    check_task(task, metadata["task"], model_dir)
+    version_path(output_dir, version)  # Fails before the work, not after it.
+    with tempfile.TemporaryDirectory() as folder:
+        source = open_source(model_dir, metadata, max_seq_length, folder)
+        module, asked = TASKS[task].build(source)
+        provenance = {
+            "task": task,
+            "max_seq_length": source.max_seq_length,
+            "labels": list(source.labels),
+            "model_sha256": folder_sha256(model_dir),
+            "vocabulary_sha256": source.vocabulary.fingerprint,
+            "model": metadata,
+            "config": source.model.config.to_dict(),
+            "versions": _versions(),
+        }
+        return write_version(module, output_dir, version, asked, provenance)
+
+
+def check_task(task: str, model_task: str, model_dir: str) -> None:
+    """Raises UserError unless a model trained for `model_task` can be exported as `task`."""
+    if task not in TASKS:
+        raise UserError(f"--task={task} is not one of {', '.join(TASKS)}.")
+    if model_task not in TASKS[task].model_tasks:
+        fitting = [name for name, other in TASKS.items() if model_task in other.model_tasks]
+        raise UserError(
+            f"--task={task} needs a model for {' or '.join(TASKS[task].model_tasks)}, and "
+            f"{model_dir} holds "
+            f"one for {model_task}. Use --task={'|'.join(fitting)}, or another --model_dir."
+        )
+
+
+def open_source(
+    model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
+) -> Source:
+    """Loads a model folder and copies into `folder` what goes along with the export."""
+    for name in (VOCABULARY_FILE, TOKENIZER_FILE, native.CONFIG_FILE):
+        path = os.path.join(model_dir, name)
+        if not tf.io.gfile.exists(path):
+            raise UserError(
+                f"{model_dir} lacks {name}, which an export takes along. Copy it there."
+            )
+        tf.io.gfile.copy(path, os.path.join(folder, name))
+    vocabulary = load_tokenizer(os.path.join(folder, VOCABULARY_FILE))
+    model = native.load_model(model_dir)
+    if vocabulary.vocab_size > model.config.vocab_size:
+        raise UserError(
+            f"{VOCABULARY_FILE} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
+            f"model's "
+            f"vocab_size {model.config.vocab_size}. Use the vocabulary that the model was trained "
+            f"with."
+        )
+    labels = _labels(metadata, model_dir)
+    if labels:
+        with open(os.path.join(folder, LABELS_FILE), "w", encoding="utf-8") as file:
+            file.write("".join(f"{label}\n" for label in labels))
+    length = _length(max_seq_length, metadata, model.config.max_position_embeddings)
+    return Source(model, vocabulary, labels, length, folder)
+
+
+def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
+    if metadata["task"] != "classification":
+        return ()
+    classes = metadata["num_classes"]
+    labels = tuple(metadata.get("labels") or map(str, range(classes)))
+    if len(labels) != classes:
+        raise UserError(
+            f"model.json of {model_dir} names {len(labels)} labels for {classes} classes. Name "
+            f"each class once."
+        )
+    return labels
+
+
+def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int:
+    length = metadata.get("max_seq_length", positions) if wanted is None else wanted
+    if not _MIN_SEQ_LENGTH <= length <= positions:
+        raise UserError(
+            f"--max_seq_length={length} should lie between {_MIN_SEQ_LENGTH} and the model's "
+            f"{positions} positions."
+        )
+    return length
+
+
+def folder_sha256(directory: str) -> str:
+    """SHA-256 over names and contents of the files in a folder, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(tf.io.gfile.listdir(directory)):
+        path = os.path.join(directory, name)
+        if not tf.io.gfile.isdir(path):
+            digest.update(f"{name} {atomic_files.sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    installed = {}
+    for name in ("tensorflow", "tensorflow-text", "sentencepiece"):
+        try:
+            installed[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return installed

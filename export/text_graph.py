@@ -1,0 +1,162 @@
+"""Raw UTF-8 strings to encoder inputs inside a graph: tokenize, truncate, pack, pad to the longest.
+
+Everything but the tokenizer is core TensorFlow: stock TF Serving 2.12 - 2.19 does not know TF
+Text's RoundRobinTrim. `encoding.py` computes the same in Python, and tests hold the two equal.
+Shapes: B batch, S sequence, M masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+MASK_TEXT = "[MASK]"
+# What SentencePiece puts in front of a text that starts with a symbol of its own, such as a full
+# stop.
+SPACE_PIECE = "▁"
+_STARTS_WITH_SPACE = r"\s(?s:.*)"
+
+Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
+
+
+class TextEncoder(tf.Module):
+    """Texts [B] to the three inputs of AlbertEncoder, int32 [B, S], S the longest of the batch.
+
+    Args:
+      tokenizer: `data_pipeline.tokenization.GraphTokenizer`, or anything with its `tokenize`.
+      vocabulary: `data_pipeline.tokenization.SentencePieceTokenizer` of the same files, for the
+        ids.
+      max_seq_length: longest sequence, special tokens included.
+      read_masks: whether a literal "[MASK]" in a text becomes the mask's id, as a masked LM wants
+        it.
+    """
+
+    def __init__(
+        self, tokenizer, vocabulary, max_seq_length: int, read_masks: bool = False
+    ) -> None:
+        super().__init__(name="text_encoder")
+        self.tokenizer = tokenizer
+        self.max_seq_length = max_seq_length
+        self._read_masks = read_masks
+        self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
+        self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
+        pieces = vocabulary.pieces
+        self._space_id = pieces.index(SPACE_PIECE) if SPACE_PIECE in pieces else -1
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""
+        if self._read_masks:
+            return tokenize_with_masks(text, self.tokenizer.tokenize, self.mask_id, self._space_id)
+        return self.tokenizer.tokenize(text)
+
+    def pack(
+        self,
+        first: tf.RaggedTensor,
+        second: tf.RaggedTensor | None = None,
+        max_seq_length: int | tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """int32 [B, (tokens)] once or twice -> the encoder's inputs, cut at `max_seq_length`."""
+        length = self.max_seq_length if max_seq_length is None else max_seq_length
+        if second is None:
+            return pack_single(first, length, self._cls_id, self._sep_id, self.pad_id)
+        return pack_pair(first, second, length, self._cls_id, self._sep_id, self.pad_id)
+
+    def __call__(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        """string [B], once or twice -> input_word_ids, input_mask, input_type_ids int32 [B, S]."""
+        second = None if text_pair is None else self.tokenize(text_pair)
+        return self.pack(self.tokenize(text), second)
+
+
+def tokenize_with_masks(
+    text: tf.Tensor, tokenize: Tokenize, mask_id: int, space_id: int
+) -> tf.RaggedTensor:
+    """Tokens of the text around each literal "[MASK]", joined by `mask_id`.
+
+    SentencePiece never makes a control symbol from text, hence the split. What follows a mask
+    without a space ("[MASK].") does not start a word: the bare word-start piece, which
+    SentencePiece puts there, is dropped.
+    """
+    parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
+    tokens = tokenize(parts.flat_values)  # [all parts, (tokens)]
+    is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
+    glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
+    first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
+    dropped = tf.cast(
+        glued & (first == space_id), tf.int64
+    )  # how many tokens to drop from each part
+    tokens = _keep(tokens, dropped, tokens.row_lengths())
+    masks = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.math.count_nonzero(is_later)], mask_id),
+        tf.cast(is_later, tf.int64),
+        validate=False,
+    )
+    joined = tf.concat([masks, tokens], axis=1)  # [all parts, (tokens)]
+    return parts.with_values(joined).merge_dims(1, 2)
+
+
+def pack_single(
+    tokens: tf.RaggedTensor, max_seq_length: int | tf.Tensor, cls_id: int, sep_id: int, pad_id: int
+) -> dict[str, tf.Tensor]:
+    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch."""
+    room = tf.cast(max_seq_length, tf.int64) - 2
+    kept = _keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
+    column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
+    packed = tf.concat([cls_id * column, kept, sep_id * column], axis=1)
+    return _pad(packed, packed.row_lengths(), pad_id)
+
+
+def pack_pair(
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor,
+    max_seq_length: int | tf.Tensor,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, tf.Tensor]:
+    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either."""
+    has_second = tf.cast(second.row_lengths() > 0, tf.int64)
+    room = tf.cast(max_seq_length, tf.int64) - 2 - has_second
+    keep_first, keep_second = longest_first(first.row_lengths(), second.row_lengths(), room)
+    column = tf.ones([tf.cast(first.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
+    last_sep = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(has_second)], sep_id), has_second, validate=False
+    )
+    head = tf.concat([cls_id * column, _keep(first, 0, keep_first), sep_id * column], axis=1)
+    packed = tf.concat([head, _keep(second, 0, keep_second), last_sep], axis=1)
+    return _pad(packed, head.row_lengths(), pad_id)
+
+
+def longest_first(
+    first: tf.Tensor, second: tf.Tensor, room: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Lengths left after dropping tokens one by one from the longer of two, from the second of
+    equals.
+
+    Args: int64 [B] each: lengths of both segments, and how many tokens fit.
+    """
+    fits = first + second <= room
+    cut_second = tf.minimum(second, tf.maximum(room - first, room // 2))
+    return tf.where(fits, first, room - cut_second), tf.where(fits, second, cut_second)
+
+
+def _keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.RaggedTensor:
+    """Tokens start (included) to end (excluded) of each row; int64 [B] or one number for all."""
+    rows = tokens.value_rowids()
+    position = tf.range(tf.size(rows, out_type=tf.int64)) - tf.gather(tokens.row_starts(), rows)
+    start = tf.broadcast_to(tf.cast(start, tf.int64), tf.shape(end))
+    kept = (position >= tf.gather(start, rows)) & (position < tf.gather(end, rows))
+    values = tf.boolean_mask(tokens.flat_values, kept)
+    return tf.RaggedTensor.from_row_lengths(values, tf.maximum(end - start, 0), validate=False)
+
+
+def _pad(packed: tf.RaggedTensor, first_lengths: tf.Tensor, pad_id: int) -> dict[str, tf.Tensor]:
+    """Rows of ids -> int32 [B, S]; type 1 from `first_lengths` (int64 [B]) on, padding excepted."""
+    word_ids = packed.to_tensor(default_value=pad_id, shape=[None, None])  # [B, S]
+    longest = tf.shape(word_ids)[1]
+    mask = tf.sequence_mask(packed.row_lengths(), longest, dtype=tf.int32)
+    return {
+        "input_word_ids": word_ids,
+        "input_mask": mask,
+        "input_type_ids": mask - tf.sequence_mask(first_lengths, longest, dtype=tf.int32),
+    }

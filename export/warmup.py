@@ -1,0 +1,77 @@
+"""TF Serving's warm-up file: requests that a server answers before it counts a version as ready.
+
+One bad record keeps a model from loading, so the file is read back and its requests are run before
+it is shipped.
+Only text requests go in: the server's batching pads token tensors wrongly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from export.probes import Probe
+
+WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
+
+
+def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
+    """Writes one request of a single row for each probe whose inputs are all text; returns how
+    many.
+
+    Args:
+      directory: the SavedModel's folder.
+      model_name: what the requests call the model; servers do not look at it.
+      probes: requests as the export was checked with.
+    """
+    records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
+    if not records:
+        return 0
+    path = os.path.join(directory, WARMUP_FILE)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in records:
+            writer.write(record)
+    return len(records)
+
+
+def _is_text(probe: Probe) -> bool:
+    return probe.signature != "classify" and all(
+        value.dtype == object for value in probe.inputs.values()
+    )
+
+
+def _record(model_name: str, probe: Probe) -> bytes:
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    log = prediction_log_pb2.PredictionLog()
+    request = log.predict_log.request
+    request.model_spec.name = model_name
+    request.model_spec.signature_name = probe.signature
+    for name, value in probe.inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value[:1], dtype=tf.string))
+    return log.SerializeToString()
+
+
+def check_warmup(directory: str, signatures: Mapping[str, object]) -> int:
+    """Runs every request of the warm-up file through loaded signatures; returns their number."""
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = os.path.join(directory, WARMUP_FILE)
+    if not tf.io.gfile.exists(path):
+        return 0
+    count = 0
+    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+        inputs = {
+            name: tf.constant(tf.make_ndarray(value)) for name, value in request.inputs.items()
+        }
+        answer = signatures[request.model_spec.signature_name](**inputs)
+        for name, value in answer.items():
+            if value.dtype.is_floating and not np.all(np.isfinite(value)):
+                raise ValueError(f"warm-up request {count}: output {name!r} is not finite")
+        count += 1
+    return count

@@ -1,0 +1,126 @@
+"""The house rules: who imports whom, how long a file is, which tests and flags exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("albert_tf", "data_pipeline", "export", "demo")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+MAX_LINES = 400
+
+# Package -> packages of this project that its library may import.
+MAY_IMPORT = {
+    "albert_tf": {"albert_tf"},
+    "data_pipeline": {"data_pipeline"},
+    "export": {"albert_tf", "data_pipeline", "export"},
+    "demo": {"albert_tf", "data_pipeline", "export", "demo"},
+}
+
+
+def name_of(path: Path) -> str:
+    """albert_tf/layers/attention.py -> albert_tf.layers.attention."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Names of all modules that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def is_binary(path: Path) -> bool:
+    return 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
+
+
+every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+
+
+@every_module
+def test_import_direction(path):
+    package = path.relative_to(ROOT).parts[0]
+    allowed = set(MAY_IMPORT[package])
+    if package == "albert_tf" and is_binary(path):
+        allowed.add("data_pipeline")
+    used = {name.split(".")[0] for name in imports_of(path)}
+    assert used & {*PACKAGES, "tests"} <= allowed
+
+
+@every_module
+def test_nobody_imports_a_binary(path):
+    binaries = {name_of(module) for module in MODULES if is_binary(module)}
+    # A binary's own library part may be used where it is one: the client functions of
+    # export.predict.
+    assert not imports_of(path) & binaries - {"export.predict"}
+
+
+@every_module
+def test_only_text_graphs_need_tensorflow_text(path):
+    """Nobody imports it at the top of a module: reading, training and importing go without."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name for node in top for alias in node.names}
+    names |= {node.module for node in top if isinstance(node, ast.ImportFrom)}
+    assert "tensorflow_text" not in names
+
+
+@every_module
+def test_a_file_has_one_subject(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    assert ast.get_docstring(ast.parse(text)), f"{path} does not say what it is for"
+
+
+def test_every_public_function_and_class_of_the_library_is_documented():
+    missing = []
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_"):
+                continue
+            if node.name not in ("main", "define_flags") and not ast.get_docstring(node):
+                missing.append(f"{name_of(path)}.{node.name}")
+    assert not missing
+
+
+def test_every_flag_has_a_help_text():
+    pattern = re.compile(r"flags\.DEFINE_\w+\(")
+    checked = 0
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        if not pattern.search(text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("flags.DEFINE_"):
+                position = 3 if ast.unparse(node.func).endswith("enum") else 2
+                help_text = ast.unparse(node.args[position]).strip("f'\"")
+                assert len(help_text) > 10, f"{path}: {ast.unparse(node.args[0])} has no help"
+                checked += 1
+    assert checked > 30
+
+
+def test_makefile_has_the_commands_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    used = set(re.findall(r"^make (\w+)", readme, re.M))
+    assert {"demo", "test"} <= used <= targets
+
+
+def test_flag_files_name_flags_that_exist():
+    defined = set()
+    for path in MODULES:
+        defined.update(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
+    for path in (ROOT / "configs").glob("*.flags"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("--"):
+                assert line[2:].split("=")[0] in defined, f"{path}: {line}"

@@ -1,0 +1,65 @@
+"""The three programs work one after the other, and say in one line what is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from data_pipeline import create_pretraining_data, inspect_records, records, train_vocabulary
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(program, *arguments):
+    name = program.__name__ if hasattr(program, "__name__") else program
+    return subprocess.run(
+        [sys.executable, "-m", name, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_text_to_vocabulary_to_records(tmp_path, small_file):
+    vocab, data = tmp_path / "vocab", tmp_path / "data"
+    trained = run(
+        train_vocabulary, f"--input={small_file}", f"--output_dir={vocab}", "--vocab_size=500",
+        "--nolower_case",
+    )  # fmt: skip
+    assert trained.returncode == 0, trained.stderr
+    assert "create_pretraining_data" in trained.stdout
+    foreign = tmp_path / "foreign.txt"
+    foreign.write_text("日本語 の テキスト\nもう 一つ の 文\n" * 500, encoding="utf-8")
+    made = run(
+        create_pretraining_data, f"--input={small_file},{foreign}", f"--output_dir={data}",
+        f"--vocab_file={vocab}/spiece.model", "--max_seq_length=48", "--dupe_factor=1",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    manifest = records.verify_records(str(data), full=True)
+    assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer.json"
+    for word in ("documents", "share of <unk>", "mask rate", "swapped pairs", "run_pretraining"):
+        assert word in made.stdout
+    assert "corpus: 100%" in made.stderr and "of the tokens are <unk>" in made.stderr
+    shown = run(inspect_records, f"--data={data}", "--num_records=2")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("  A: [CLS]") == 2 and "[MASK]<" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "program, arguments, says",
+    [
+        (
+            create_pretraining_data,
+            ["--input={c}", "--vocab_file={t}/no.model", "--output_dir={t}/d"],
+            "no.model",
+        ),
+        (inspect_records, ["--data={t}"], "manifest.json"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, small_file, program, arguments, says):
+    result = run(program, *(a.format(c=small_file, t=tmp_path) for a in arguments))
+    assert result.returncode == 2
+    assert "error: " in result.stderr.splitlines()[-1] and says in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,128 @@
+"""Every record comes once per epoch, in an order that (seed, epoch) decides and steps resume."""
+
+import collections
+import hashlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline import datasets, records
+from data_pipeline.errors import UserError
+
+BATCH = 32
+
+
+def row_keys(batch):
+    """A name for each row, made of its content."""
+    ids, positions = batch["input_word_ids"].numpy(), batch["masked_lm_positions"].numpy()
+    weights = batch["example_weights"].numpy()
+    return [
+        hashlib.md5(i.tobytes() + p.tobytes()).hexdigest()
+        for i, p, weight in zip(ids, positions, weights)
+        if weight
+    ]
+
+
+def keys(dataset, batches=None):
+    dataset = dataset if batches is None else dataset.take(batches)
+    return [key for batch in dataset for key in row_keys(batch)]
+
+
+def training(data, **options):
+    return datasets.pretraining_dataset(data, options.pop("batch", BATCH), **options)
+
+
+@pytest.fixture(scope="module")
+def all_keys(records_dir):
+    return keys(datasets.pretraining_dataset(records_dir, BATCH, training=False))
+
+
+def test_elements(records_dir):
+    manifest = records.read_manifest(records_dir)
+    b, s, p = BATCH, 64, manifest["max_predictions"]
+    for is_training in (True, False):
+        spec = training(records_dir, training=is_training).element_spec
+        found = {name: (value.dtype.name, tuple(value.shape)) for name, value in spec.items()}
+        assert found == {
+            **dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), ("int32", (b, s))),
+            **dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), ("int32", (b, p))),
+            "masked_lm_weights": ("float32", (b, p)),
+            "sentence_order_labels": ("int32", (b,)),
+            "example_weights": ("float32", (b,)),
+        }
+
+
+def test_evaluation_is_one_padded_pass(records_dir, all_keys):
+    batches = list(datasets.pretraining_dataset(records_dir, BATCH, training=False))
+    count = records.read_manifest(records_dir)["num_records"]
+    assert len(all_keys) == count and count % BATCH, "the last batch should be short in this test"
+    assert len(batches) == -(-count // BATCH)
+    last = batches[-1]["example_weights"].numpy()
+    assert last.tolist() == [1.0] * (count % BATCH) + [0.0] * (BATCH - count % BATCH)
+    assert all(batch["example_weights"].numpy().all() for batch in batches[:-1])
+    again = keys(datasets.pretraining_dataset(records_dir, BATCH, training=False))
+    assert again == all_keys
+
+
+def test_each_epoch_holds_every_record_once_in_a_new_order(records_dir, all_keys):
+    count = len(all_keys)
+    stream = keys(training(records_dir), batches=3 * count // BATCH + 1)
+    epochs = [stream[i * count : (i + 1) * count] for i in range(3)]
+    for epoch in epochs:
+        assert collections.Counter(epoch) == collections.Counter(all_keys)
+    assert epochs[0] != epochs[1] and epochs[1] != epochs[2] and epochs[0] != all_keys
+
+
+def test_order_depends_on_the_seed_only(records_dir):
+    first = keys(training(records_dir, seed=5), 10)
+    tf.random.set_seed(99)
+    assert keys(training(records_dir, seed=5), 10) == first
+    assert keys(training(records_dir, seed=6), 10) != first
+
+
+@pytest.mark.parametrize("window", [datasets.SHUFFLE_WINDOW, 50])
+def test_resuming_goes_on_at_the_batch(records_dir, all_keys, monkeypatch, window):
+    monkeypatch.setattr(datasets, "SHUFFLE_WINDOW", window)
+    per_epoch = len(all_keys) // BATCH
+    stream = keys(training(records_dir), 2 * per_epoch + 8)
+    for step in (1, per_epoch - 1, per_epoch + 1, 2 * per_epoch + 5):
+        resumed = keys(training(records_dir, start_step=step), 3)
+        assert resumed == stream[step * BATCH : (step + 3) * BATCH]
+
+
+def test_shuffling_moves_records_far(records_dir, all_keys):
+    """The mean displacement of a random permutation of n is n / 3."""
+    count = len(all_keys)
+    order = keys(training(records_dir, batch=1), count)
+    place = {key: i for i, key in enumerate(all_keys)}
+    displacement = np.mean([abs(place[key] - i) for i, key in enumerate(order)])
+    assert displacement > 0.28 * count
+
+
+def test_batches_larger_than_the_data(records_dir, all_keys):
+    stream = keys(training(records_dir, batch=len(all_keys) + 7), 1)
+    assert set(stream) == set(all_keys) and len(stream) == len(all_keys) + 7
+
+
+def test_mismatches_are_refused(records_dir, tokenizer):
+    manifest = records.read_manifest(records_dir)
+    assert training(records_dir, vocab_fingerprint=tokenizer.fingerprint, max_seq_length=64)
+    with pytest.raises(
+        UserError, match=f"another vocabulary.*{manifest['vocab_fingerprint'][:12]}"
+    ):
+        training(records_dir, vocab_fingerprint="0" * 64)
+    with pytest.raises(UserError, match="max_seq_length=64, but 128"):
+        training(records_dir, max_seq_length=128)
+    with pytest.raises(UserError, match="batch size"):
+        training(records_dir, batch=0)
+    with pytest.raises(UserError, match="does not exist"):
+        training(records_dir + "-none")
+
+
+def test_replicas_share_each_global_batch(records_dir, two_devices):
+    batch = next(iter(two_devices.experimental_distribute_dataset(training(records_dir))))
+    parts = [two_devices.experimental_local_results(value) for value in batch.values()]
+    rows = [dict(zip(batch, replica)) for replica in zip(*parts)]
+    assert len(rows) == 2 and all(len(row_keys(row)) == BATCH // 2 for row in rows)
+    assert keys(training(records_dir), 1) == [key for row in rows for key in row_keys(row)]

@@ -1,0 +1,155 @@
+"""Every format gives the same documents; what is not text is repaired, reported or refused."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_pipeline.documents import (
+    ReadReport,
+    match_files,
+    read_documents,
+    split_sentences,
+    total_bytes,
+)
+from data_pipeline.errors import UserError
+
+SENTENCES = ["Dr. Smith left.", "He said it was over!", "Was it?"]
+
+
+def read(path, input_format="auto", **options):
+    found = list(read_documents(str(path), input_format, **options))
+    assert [document.index for document in found] == list(range(len(found)))
+    return [document.sentences for document in found]
+
+
+def test_lines_with_crlf_bom_and_many_blank_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfOne here.\r\nTwo.\r\n\r\n \r\n\r\nThree.\r\n")
+    assert read(path) == [["One here.", "Two."], ["Three."]]
+
+
+def test_documents_end_with_their_file(tmp_path):
+    (tmp_path / "a.txt").write_text("One.\nTwo.")
+    (tmp_path / "b.txt").write_text("Three.\n")
+    found = list(read_documents(str(tmp_path / "*.txt")))
+    assert [document.sentences for document in found] == [["One.", "Two."], ["Three."]]
+    assert [document.source.rpartition("/")[2] for document in found] == ["a.txt", "b.txt"]
+
+
+def test_paragraphs_are_found_and_split(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(" ".join(SENTENCES) + "\n\n" + "A first one. A second one.\n")
+    assert read(path) == [SENTENCES, ["A first one.", "A second one."]]
+    assert read(path, "lines") == [[" ".join(SENTENCES)], ["A first one. A second one."]]
+
+
+def test_json_lines(tmp_path):
+    wrapped = "\n".join(
+        [
+            "This line was wrapped at a width of some",
+            "forty characters. It ends on the line that",
+            "is next.",
+        ]
+    )
+    records = [
+        {"text": "One here. Two there.\n\nThree.", "title": "t"},
+        {"text": wrapped},
+        {"text": "short verse\nis kept apart"},
+    ]
+    path = tmp_path / "a.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, records)))
+    assert read(path) == [
+        ["One here.", "Two there.", "Three."],
+        [
+            "This line was wrapped at a width of some forty characters.",
+            "It ends on the line that is next.",
+        ],
+        ["short verse", "is kept apart"],
+    ]
+    assert read(path, text_field="title") == [["t"]]
+
+
+def test_rules_and_rows_of_signs_are_left_out_of_raw_text(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "Some text.\\n\\n+-----+\\n\\n| 1 | 2 |\\n\\n(1) Yes!\\n\\n* * *"}\n'
+    )
+    report = ReadReport()
+    assert read(tmp_path / "a.jsonl", report=report) == [["Some text.", "(1) Yes!"]]
+    assert report.problems == {"sentence with fewer letters and digits than signs, skipped": 3}
+
+
+def test_half_characters_in_json_are_replaced(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud83d here. More."}\n')
+    report = ReadReport()
+    assert read(tmp_path / "a.jsonl", report=report) == [["Half \ufffd here.", "More."]]
+    assert report.examples[0].endswith("a.jsonl:1: half a surrogate pair, replaced by U+FFFD")
+
+
+def test_gzip_equals_plain(tmp_path, corpus_file):
+    content = Path(corpus_file).read_bytes()
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(content))
+    report = ReadReport()
+    assert read(tmp_path / "a.txt.gz", report=report) == read(corpus_file)
+    assert report.bytes_read == total_bytes([str(tmp_path / "a.txt.gz")])
+
+
+def test_what_is_not_text_is_counted_with_its_place(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Fine.\nBad \xff byte.\nN\0UL.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "Good."}\n{broken\n{"other": 1}\n')
+    (tmp_path / "c.txt").write_bytes(b"")
+    report = ReadReport()
+    found = [d.sentences for d in read_documents(str(tmp_path / "*"), report=report)]
+    assert found == [["Fine.", "Bad \ufffd byte.", "N UL."], ["Good."]]
+    assert sum(report.problems.values()) == 5
+    assert [example.partition(": ")[0].rpartition("/")[2] for example in report.examples] == [
+        "a.txt:2", "a.txt:3", "b.jsonl:2", "b.jsonl:3", "c.txt",
+    ]  # fmt: skip
+
+
+def test_impossible_input_is_refused_by_name(tmp_path):
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"Some text. " * 1000)[:-20])
+    (tmp_path / "utf16.txt").write_bytes("Hello\n".encode("utf-16"))
+    (tmp_path / "folder").mkdir()
+    for name, message in [
+        ("cut.txt.gz", "cut.txt.gz is not a complete gzip"),
+        ("utf16.txt", "utf16.txt is UTF-16"),
+        ("folder", "folder is a folder.*txt"),
+        ("none*", "No file matches"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            list(read_documents(str(tmp_path / name)))
+    with pytest.raises(UserError, match="No input file"):
+        match_files(" , ")
+    with pytest.raises(UserError, match="--input_format"):
+        list(read_documents(str(tmp_path / "utf16.txt"), "xml"))
+
+
+def test_patterns_are_lists_in_sorted_order_without_repetition(tmp_path):
+    for name in "bca":
+        (tmp_path / f"{name}.txt").write_text("x\n")
+    found = match_files(f"{tmp_path}/c.txt, {tmp_path}/*.txt")
+    assert [path[-5] for path in found] == ["c", "a", "b"]
+
+
+def test_sentence_splitter_knows_abbreviations():
+    assert split_sentences(" ".join(SENTENCES)) == SENTENCES
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_sentence_splitter_takes_any_text_and_loses_nothing(text):
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
+
+
+def test_sentence_splitter_survives_rare_spaces():
+    assert split_sentences("It holds.\u2006 Well.\u2006And so on.") == [
+        "It holds.",
+        "Well.",
+        "And so on.",
+    ]

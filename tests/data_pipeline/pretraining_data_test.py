@@ -1,0 +1,160 @@
+"""A corpus becomes complete, balanced, reproducible records; or nothing, with a reason."""
+
+import collections
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline import features, masking, pretraining_data, records
+from data_pipeline.errors import UserError
+from data_pipeline.examples import PretrainingSettings
+from data_pipeline.pretraining_data import Corpus, automatic_shards, create_pretraining_data
+from data_pipeline.tokenization import load_tokenizer
+
+
+def create(source, folder, tokenizer, num_shards=2, overwrite=False, **settings):
+    settings = PretrainingSettings(**{"max_seq_length": 64, "dupe_factor": 1, **settings})
+    return create_pretraining_data(
+        Corpus(str(source)),
+        str(folder),
+        tokenizer,
+        settings,
+        num_shards=num_shards,
+        overwrite=overwrite,
+    )
+
+
+def read(folder):
+    manifest = records.read_manifest(str(folder))
+    schema = features.pretraining_schema(manifest["max_seq_length"], manifest["max_predictions"])
+    serialized = list(tf.data.TFRecordDataset(records.record_files(str(folder))))
+    columns = {name: v.numpy() for name, v in features.parse(schema, tf.stack(serialized)).items()}
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+
+@pytest.fixture(scope="module")
+def rows(records_dir):
+    return read(records_dir)
+
+
+def test_manifest_counts_what_was_written(records_dir, rows, tokenizer, documents_text):
+    manifest = records.read_manifest(records_dir)
+    statistics, corpus = manifest["statistics"], manifest["corpus"]
+    assert manifest["num_records"] == len(rows) == sum(f["num_records"] for f in manifest["files"])
+    assert manifest["vocab_fingerprint"] == tokenizer.fingerprint
+    assert (manifest["vocab_size"], manifest["max_predictions"]) == (2500, 10)
+    assert corpus["documents"] == len(documents_text)
+    assert statistics["tokens"] == sum(row["input_mask"].sum() for row in rows)
+    assert statistics["predictions"] == sum(row["masked_lm_weights"].sum() for row in rows)
+    labels = collections.Counter(
+        int(i) for row in rows for i, w in zip(row["masked_lm_ids"], row["masked_lm_weights"]) if w
+    )
+    [(top_id, count)] = labels.most_common(1)
+    assert statistics["unigram"]["accuracy"] == count / sum(labels.values())
+    assert statistics["unigram"]["top_piece"] == tokenizer.pieces[top_id]
+    copied = load_tokenizer(str(Path(records_dir) / "spiece.model"))
+    assert copied.fingerprint == tokenizer.fingerprint and copied.settings == tokenizer.settings
+
+
+def test_records_are_well_formed(rows, tokenizer):
+    special = set(tokenizer.special_ids)
+    for row in rows:
+        length, count = int(row["input_mask"].sum()), int(row["masked_lm_weights"].sum())
+        tokens = row["input_ids"].copy()
+        tokens[row["masked_lm_positions"][:count]] = row["masked_lm_ids"][:count]
+        assert np.all(row["input_mask"] == (np.arange(64) < length)) and not tokens[length:].any()
+        separators = np.flatnonzero(tokens == tokenizer.sep_id)
+        assert (
+            tokens[0] == tokenizer.cls_id and len(separators) == 2 and separators[1] == length - 1
+        )
+        assert np.all(row["segment_ids"][:length] == (np.arange(length) > separators[0]))
+        assert not special - {tokenizer.unk_id} & set(row["masked_lm_ids"][:count].tolist())
+        assert count <= masking.prediction_budget(length, 0.15, 10)
+
+
+def test_shares_are_as_asked_for(rows):
+    labels = np.array([row["next_sentence_labels"][0] for row in rows])
+    assert len(labels) > 2000
+    assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+    predictions = sum(row["masked_lm_weights"].sum() for row in rows)
+    rate = predictions / sum(row["input_mask"].sum() for row in rows)
+    assert 0.14 < rate < 0.155
+    masks = sum(
+        (row["input_ids"][row["masked_lm_positions"]] == 4)[row["masked_lm_weights"] > 0].sum()
+        for row in rows
+    )
+    assert abs(masks / predictions - 0.8) < 5 * np.sqrt(0.16 / predictions)
+
+
+def test_sentence_order_never_mixes_documents(tmp_path, tokenizer):
+    """Each document repeats a word of its own: a record that mixes two would hold both."""
+    words = ["file", "string", "module", "object", "value", "name", "type", "error"]
+    text = "\n\n".join("\n".join([f"{word} " * n for n in (9, 1, 30, 80, 4)]) for word in words)
+    (tmp_path / "a.txt").write_text(text + "\n\n" + "\n\n".join(words))
+    create(tmp_path / "a.txt", tmp_path / "data", tokenizer, dupe_factor=5, max_seq_length=32)
+    ids = {tokenizer.encode(word)[0] for word in words}
+    for row in read(tmp_path / "data"):
+        tokens = row["input_ids"].copy()
+        count = int(row["masked_lm_weights"].sum())
+        tokens[row["masked_lm_positions"][:count]] = row["masked_lm_ids"][:count]
+        assert len(ids.intersection(tokens.tolist())) == 1
+    manifest = records.read_manifest(str(tmp_path / "data"))
+    assert manifest["statistics"]["skipped"]["document without a pair"] == len(words)
+
+
+def test_same_seed_same_bytes_whatever_the_blocks(tmp_path, small_file, tokenizer, monkeypatch):
+    first = create(small_file, tmp_path / "a", tokenizer)
+    monkeypatch.setattr(pretraining_data, "BLOCK_DOCUMENTS", 7)
+    again = create(small_file, tmp_path / "b", tokenizer)
+    other = create(small_file, tmp_path / "c", tokenizer, seed=1)
+    assert first == again and first["files"] != other["files"]
+
+
+def test_copies_differ(tmp_path, small_file, tokenizer):
+    create(small_file, tmp_path / "a", tokenizer, dupe_factor=2, short_seq_prob=0.0)
+    seen = collections.Counter(row["input_ids"].tobytes() for row in read(tmp_path / "a"))
+    assert sum(count - 1 for count in seen.values()) < 0.02 * sum(seen.values())
+
+
+def test_objectives(tmp_path, small_file, tokenizer):
+    create(small_file, tmp_path / "nsp", tokenizer, sentence_objective="nsp")
+    labels = np.array([row["next_sentence_labels"][0] for row in read(tmp_path / "nsp")])
+    assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+    manifest = create(small_file, tmp_path / "none", tokenizer, sentence_objective="none")
+    assert manifest["statistics"]["label_balance"] == 0
+    assert not any(row["segment_ids"].any() for row in read(tmp_path / "none"))
+    (tmp_path / "one.txt").write_text("One document.\nOf two sentences.\n")
+    with pytest.raises(UserError, match="at least two documents"):
+        create(tmp_path / "one.txt", tmp_path / "x", tokenizer, sentence_objective="nsp")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n\n", b"word\n\nword\n", b"\0\0\n"])
+def test_nothing_usable_leaves_nothing(tmp_path, tokenizer, content):
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(UserError, match=r"No record could be made of 1 file.*a.txt"):
+        create(tmp_path / "a.txt", tmp_path / "data", tokenizer)
+    with pytest.raises(UserError):
+        records.read_manifest(str(tmp_path / "data"))
+    assert not list((tmp_path / "data").iterdir())
+
+
+def test_existing_data_are_kept_unless_told(tmp_path, small_file, tokenizer):
+    create(small_file, tmp_path / "a", tokenizer)
+    with pytest.raises(UserError, match="--overwrite"):
+        create(small_file, tmp_path / "a", tokenizer, seed=2)
+    create(small_file, tmp_path / "a", tokenizer, seed=2, overwrite=True)
+    assert records.verify_records(str(tmp_path / "a"), full=True)["seed"] == 2
+
+
+def test_problems_of_the_input_are_in_the_manifest(tmp_path, tokenizer):
+    (tmp_path / "a.txt").write_bytes(b"A file here.\nAnother \xff value.\nAnd a name.\n")
+    corpus = create(tmp_path / "a.txt", tmp_path / "data", tokenizer)["corpus"]
+    assert corpus["problem_examples"][0].endswith("a.txt:2: invalid UTF-8, replaced by U+FFFD")
+
+
+def test_number_of_shards_grows_with_the_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"x" * 1000)
+    assert automatic_shards([str(tmp_path / "a.txt")], 1) == 8
+    assert automatic_shards([str(tmp_path / "a.txt")], 10**7) > 100

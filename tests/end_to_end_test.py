@@ -1,0 +1,169 @@
+"""The whole job through the doors a user has: the demonstration, and every command of the README.
+
+Both run real processes on a small corpus of real text with little training.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# What makes the README's commands short: smaller, fewer.
+SHORTENED = {
+    "--preset=albert-small": "--preset=albert-tiny",
+    "--vocab_size=8000": "--vocab_size=400",
+    "--num_train_steps=20000": "--num_train_steps=6",
+    "--num_warmup_steps=1000": "--num_warmup_steps=2",
+    "--eval_steps=2000": "--eval_steps=4",
+    "--train_batch_size=64": "--train_batch_size=8",
+    "--dupe_factor=10": "--dupe_factor=1",
+    "--num_train_epochs=3": "--num_train_epochs=1",
+    'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
+}
+
+
+def sentences(module: str) -> list[str]:
+    """Sentences of the standard library's own documentation."""
+    path = Path(os.__file__).with_name(f"{module}.py")
+    text = re.sub(r"[^\x20-\x7e]+", " ", path.read_text(encoding="utf-8"))
+    return re.findall(r"[A-Z][a-z]+ [a-z][a-z ,']{20,100}\.", text)
+
+
+MODULES = (
+    "argparse",
+    "typing",
+    "subprocess",
+    "pickle",
+    "datetime",
+    "tarfile",
+    "optparse",
+    "inspect",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A working folder with corpus.txt, heldout.txt, train.tsv, dev.tsv, new.tsv."""
+    folder = tmp_path_factory.mktemp("work")
+    documents = [sentences(module) for module in MODULES]
+    assert all(len(document) >= 10 for document in documents)
+    for name, part in (("corpus", documents[:-1]), ("heldout", documents[-1:])):
+        text = "\n\n".join("\n".join(document) for document in part)
+        (folder / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
+    rows = [(module, text) for module in MODULES[:2] for text in sentences(module)]
+    random.Random(0).shuffle(rows)
+    for name, part in (("train", rows[20:]), ("dev", rows[:20]), ("new", rows[:5])):
+        with open(folder / f"{name}.tsv", "w", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE)
+            writer.writerows([("label", "text"), *part])
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """`python` is this interpreter, and finds the project."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    python = programs / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks of one language."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", readme, re.M | re.S)
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def run(command: list[str], folder: Path) -> str:
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    assert result.returncode == 0, result.stdout[-6000:]
+    return result.stdout
+
+
+def test_the_commands_of_the_readme(folder):
+    script = "\n".join(blocks("sh"))
+    for long, short in SHORTENED.items():
+        script = script.replace(long, short)
+    for port in ("8500", "8501"):
+        script = script.replace(port, str(free_port()))
+    output = run(
+        ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"], folder
+    )
+    assert "Pre-training" in output and "Held-out evaluation" in output
+    predictions = (folder / "work/classifier/predictions.tsv").read_text().splitlines()
+    assert predictions[0].split("\t") == ["label", *sorted(MODULES[:2])]
+    assert len(predictions) == 1 + 5
+    answers = json.loads(
+        re.search(r'^\{\s*"predictions".*?^\}|^\{"predictions".*$', output, re.M | re.S)[0]
+    )
+    assert [answer["label"] in MODULES[:2] for answer in answers["predictions"]] == [True, True]
+
+    program = "\n".join(blocks("python"))
+    for long, short in SHORTENED.items():
+        program = program.replace(long, short)
+    assert "(1, 128)" in run(["python", "-c", program], folder)
+
+
+def test_the_demonstration(folder):
+    command = [
+        *("python", "-m", "demo.run", "--output_dir=demo_out", "--corpus=corpus.txt"),
+        "--vocab_size=400",
+        "--pretraining_flag=--num_train_steps=20",
+        "--pretraining_flag=--num_warmup_steps=5",
+        "--classifier_flag=--num_train_epochs=1",
+    ]
+    output = run(command, folder)
+    table = output[output.index("stage ") :]
+    for stage in (
+        "corpus",
+        "vocabulary",
+        "records",
+        "pre-training",
+        "fine-tuning",
+        "export",
+        "serving",
+    ):
+        assert f"\n{stage}" in table
+    serving = json.loads((folder / "demo_out" / "serving.json").read_text())
+    assert set(serving["differences"]) == {"REST", "gRPC", "hub.load", "hub.KerasLayer"}
+    assert serving["largest_difference"] <= 1e-5
+    assert (folder / "demo_out" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+    again = run(command, folder)
+    assert "===" not in again  # Nothing is run twice.
+    other = subprocess.run(
+        [*command, "--pretraining_flag=--seed=1"],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+    )
+    assert other.returncode == 2
+    assert "holds the stage 'pre-training' of a demonstration with other settings" in other.stderr

@@ -1,0 +1,178 @@
+"""What lies on disk after an export, and that a bad one never gets its name."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from data_pipeline.errors import UserError
+from export import probes, saved_model
+from export.encoding import encode_batch
+from export.tasks import TASKS
+
+# Everything here is core TensorFlow of 2.12 at the latest, but for the three ops of TF Text, which
+# every TF Serving since 2.2 has. TFText>RoundRobinTrim, for one, is missing in 2.12 - 2.19.
+TEXT_OPS = {"NormalizeUTF8", "SentencepieceOp", "SentencepieceTokenizeOp"}
+CORE_OPS = """AddV2 All ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2
+Const Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv GatherV2
+Greater GreaterEqual Identity If Less LessEqual LogicalAnd LogicalNot MatMul Max Maximum Mean
+MergeV2Checkpoints Minimum Mul NoOp OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Prod
+RaggedGather RaggedRange RaggedTensorToTensor RandomUniform Range ReadVariableOp Reshape
+ResourceGather RestoreV2 Rsqrt SaveV2 Select SelectV2 Shape ShardedFilename Size Softmax Square
+Squeeze StatefulPartitionedCall StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin
+StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+VarIsInitializedOp Where"""
+
+FRESH_PROCESS = """
+import json, sys
+from export.predict import predict_saved_model
+answer = predict_saved_model(sys.argv[1], {"text": json.loads(sys.argv[2])})
+print(json.dumps({name: answer[name].tolist() for name in ("logits", "probabilities")}))
+"""
+
+
+def graph_of(path):
+    proto = saved_model_pb2.SavedModel()
+    with open(os.path.join(path, "saved_model.pb"), "rb") as file:
+        proto.ParseFromString(file.read())
+    return proto.meta_graphs[0].graph_def
+
+
+def test_answers_of_a_fresh_process_equal_keras_after_the_model_folder_is_gone(exports):
+    texts = ["the cat", "Café in 2010, 3.0", "", "the dog " * 50]
+    process = subprocess.run(
+        [sys.executable, "-c", FRESH_PROCESS, exports.base("classifier"), json.dumps(texts)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=os.path.dirname(os.path.dirname(saved_model.__file__)),
+    )
+    answer = json.loads(process.stdout)
+    inputs = encode_batch(exports.vocabulary, texts, 48)
+    logits = exports.models["classifier"](inputs, training=False)
+    np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(answer["probabilities"], tf.nn.softmax(logits), atol=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_op_is_known_to_stock_servers(exports, task):
+    graph = graph_of(exports.paths[task])
+    used = {node.op for node in graph.node}
+    used |= {node.op for function in graph.library.function for node in function.node_def}
+    assert not used - TEXT_OPS - set(CORE_OPS.split())
+    if task == "encoder":
+        assert not used & TEXT_OPS  # Loads without tensorflow_text.
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_nothing_is_compiled_and_no_path_of_this_machine_leaks(exports, task):
+    graph = graph_of(exports.paths[task])
+    for function in graph.library.function:
+        assert not function.attr["_XlaMustCompile"].b
+    assert b"/tmp/" not in graph.SerializeToString()
+    assert os.path.dirname(exports.base(task)).encode() not in graph.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("task", "model"), [("classifier", "classifier"), ("masked_lm", "pretrainer")]
+)
+def test_shared_weights_are_stored_once(exports, task, model):
+    weights = sum(4 * variable.shape.num_elements() for variable in exports.models[model].variables)
+    folder = os.path.join(exports.paths[task], "variables")
+    stored = sum(
+        os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder) if ".data-" in n
+    )
+    assert (
+        weights <= stored <= weights * 1.05 + 20_000
+    )  # The rest is the checkpoint's own object graph.
+
+
+def test_files_that_make_the_folder_self_contained(exports, vocabulary_dir):
+    path = exports.paths["classifier"]
+    assets = os.path.join(path, "assets")
+    assert sorted(os.listdir(assets)) == [
+        "albert_config.json",
+        "labels.txt",
+        "spiece.model",
+        "tokenizer.json",
+    ]
+    for name in ("spiece.model", "tokenizer.json"):
+        with open(os.path.join(assets, name), "rb") as file:
+            assert file.read() == (vocabulary_dir / name).read_bytes()
+    with open(os.path.join(assets, "labels.txt"), encoding="utf-8") as file:
+        assert file.read() == "red\ngreen\nblå\n"
+
+
+def test_manifest_says_what_it_was_made_from(exports):
+    with open(os.path.join(exports.paths["masked_lm"], saved_model.MANIFEST_FILE)) as file:
+        manifest = json.load(file)
+    assert manifest["task"] == "masked_lm"
+    assert manifest["version"] == 1
+    assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
+    assert len(manifest["model_sha256"]) == 64
+    assert manifest["config"]["hidden_size"] == 32
+    assert 0 < manifest["max_difference"] <= 1e-5
+    assert set(manifest["signatures"]) == {"serving_default", "tokens"}
+    assert manifest["warmup_requests"] == 1
+
+
+@pytest.fixture
+def tiny_module():
+    """A module that doubles, with a probe that it satisfies."""
+
+    class Doubler(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+        def double(self, x):
+            return {"y": 2.0 * x}
+
+        def signatures(self):
+            return {"serving_default": self.double}
+
+    values = np.array([1.0, 2.0], np.float32)
+    return Doubler(), probes.Probe("serving_default", {"x": values}, {"y": 2 * values})
+
+
+def test_versions_count_up_and_an_existing_one_is_refused(tiny_module, tmp_path):
+    module, probe = tiny_module
+    folder = str(tmp_path / "doubler")
+    names = [
+        os.path.basename(saved_model.write_version(module, folder, version, [probe], {}).path)
+        for version in (None, None, 10, None)
+    ]
+    assert names == ["1", "2", "10", "11"]
+    with pytest.raises(UserError, match="10 exists already"):
+        saved_model.write_version(module, folder, 10, [probe], {})
+    with pytest.raises(UserError, match="--version=0"):
+        saved_model.write_version(module, folder, 0, [probe], {})
+    assert sorted(os.listdir(folder)) == ["1", "10", "11", "2"]
+
+
+@pytest.mark.parametrize("wrong", [2.001, np.nan])
+def test_a_wrong_answer_leaves_nothing_behind(tiny_module, tmp_path, wrong):
+    module, probe = tiny_module
+    bad = dataclasses.replace(probe, expected={"y": np.array([wrong, 4.0], np.float32)})
+    with pytest.raises(UserError, match="does not answer as the Keras model"):
+        saved_model.write_version(module, str(tmp_path), None, [probe, bad], {})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_appears_meanwhile_is_not_overwritten(tiny_module, tmp_path, monkeypatch):
+    module, probe = tiny_module
+    original = saved_model.check_warmup
+
+    def race(directory, signatures):
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1" / "theirs").write_text("x")
+        return original(directory, signatures)
+
+    monkeypatch.setattr(saved_model, "check_warmup", race)
+    with pytest.raises(UserError, match="meanwhile"):
+        saved_model.write_version(module, str(tmp_path), None, [probe], {})
+    assert os.listdir(tmp_path) == ["1"]
+    assert os.listdir(tmp_path / "1") == ["theirs"]

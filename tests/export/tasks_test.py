@@ -1,0 +1,67 @@
+"""Which model folders can be exported as what, and what is refused."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+import albert_tf.errors
+from data_pipeline.errors import UserError
+from export.tasks import export_model
+
+
+@pytest.fixture
+def broken_dir(model_dirs, tmp_path):
+    """A copy of the classifier's folder to break."""
+    return shutil.copytree(model_dirs["classifier"], tmp_path / "model")
+
+
+def edit(folder, name, **changes):
+    values = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps({**values, **changes}))
+
+
+def refuse(model_dir, tmp_path, match, task="classifier", error=UserError, **arguments):
+    out = tmp_path / "out"
+    with pytest.raises(error, match=match):
+        export_model(str(model_dir), str(out), task, **arguments)
+    assert not out.exists()
+
+
+def test_task_must_fit_the_model(model_dirs, tmp_path):
+    refuse(model_dirs["pretrainer"], tmp_path, "--task=classifier needs a model for classification")
+    refuse(
+        model_dirs["classifier"], tmp_path, "masked_lm needs a model for pretraining", "masked_lm"
+    )
+    refuse(model_dirs["classifier"], tmp_path, "is not one of classifier, masked_lm", "squad")
+
+
+def test_length_must_fit_the_model(model_dirs, tmp_path):
+    refuse(
+        model_dirs["classifier"], tmp_path, "--max_seq_length=65 .* 64 positions", max_seq_length=65
+    )
+    refuse(model_dirs["classifier"], tmp_path, "--max_seq_length=3", max_seq_length=3)
+
+
+def test_no_model_folder(tmp_path):
+    refuse(tmp_path, tmp_path, "model.json", error=albert_tf.errors.UserError)
+
+
+@pytest.mark.parametrize("name", ["spiece.model", "tokenizer.json"])
+def test_missing_vocabulary(broken_dir, tmp_path, name):
+    os.remove(broken_dir / name)
+    refuse(broken_dir, tmp_path, f"lacks {name}")
+
+
+def test_wrong_number_of_labels(broken_dir, tmp_path):
+    edit(broken_dir, "model.json", labels=["one", "two"])
+    refuse(broken_dir, tmp_path, "names 2 labels for 3 classes")
+
+
+def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):
+    result = export_model(
+        model_dirs["pretrainer"], str(tmp_path / "p"), "preprocessor", version=7, max_seq_length=10
+    )
+    assert os.path.basename(result.path) == "7"
+    assert result.signatures["serving_default"]["outputs"]["input_mask"] == "int32[?, 10]"
