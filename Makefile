@@ -8,7 +8,7 @@ RESTART ?=
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
-export TF_CPP_MIN_LOG_LEVEL ?= 2
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 INTERPRETER := $(shell scripts/find_python.sh $(PYTHON))
 ifneq ($(INTERPRETER),)

@@ -117,7 +117,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
                 "step": step,
                 "metrics": metrics,
             }
-            native.save(model, model_dir, metadata, vocabulary, dataclasses.asdict(tokenizer.settings))
+            text_settings = dataclasses.asdict(tokenizer.settings)
+            native.save(model, model_dir, metadata, vocabulary, text_settings)
 
     stepper = Stepper(ClassificationTask(model), optimizer, strategy, FLAGS.seed)
     tokens = FLAGS.train_batch_size * FLAGS.max_seq_length
@@ -196,9 +197,8 @@ def report(strategy: tf.distribute.Strategy, examples: Examples) -> None:
         ("macro F1", lambda y, p: sklearn.metrics.f1_score(y, p, average="macro", zero_division=0)),
         ("Matthews correlation", sklearn.metrics.matthews_corrcoef),
     ):
-        print(
-            f"  {name:<22} {score(examples.labels, predicted):.4f}  {score(examples.labels, majority):.4f}"
-        )
+        scores = [score(examples.labels, answers) for answers in (predicted, majority)]
+        print(f"  {name:<22} {scores[0]:.4f}  {scores[1]:.4f}")
 
 
 def predict(strategy: tf.distribute.Strategy) -> None:

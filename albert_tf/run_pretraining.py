@@ -28,7 +28,7 @@ from albert_tf.training.strategy import make_strategy
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.errors import run_binary
 from data_pipeline.record_statistics import unigram_baseline
-from data_pipeline.records import read_manifest
+from data_pipeline.records import explain_read_error, read_manifest
 
 FLAGS = flags.FLAGS
 
@@ -80,9 +80,12 @@ def main() -> None:
 
     stepper = Stepper(PretrainingTask(model), optimizer, strategy, FLAGS.seed)
     tokens_per_step = FLAGS.train_batch_size * manifest["max_seq_length"]
-    metrics = train(
-        stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step
-    )
+    try:
+        metrics = train(
+            stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step
+        )
+    except tf.errors.DataLossError as error:
+        raise explain_read_error(FLAGS.train_data, error) from None
     model_dir = os.path.join(FLAGS.output_dir, "model")
     vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
     native.save(

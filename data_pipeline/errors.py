@@ -6,6 +6,7 @@ expected, what was received, what to do next. Binaries start with `run_binary(ma
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Callable
@@ -85,6 +86,10 @@ def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> No
         except Exception as error:
             if not is_user_error(error, user_errors):
                 raise
-            _fail(describe(error))
+            # What was written for the user is shown whole: it may list several findings.
+            whole = isinstance(error, (UserError, *user_errors))
+            _fail(str(error) if whole else describe(error))
 
+    # TensorFlow's own notes (which devices it found) would hide what the program has to say.
+    logging.getLogger("tensorflow").setLevel(logging.WARNING)
     app.run(wrapped, flags_parser=_parse_flags)

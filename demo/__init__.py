@@ -1,1 +1,1 @@
-"""The demonstration: the whole job on real text, each step an ordinary binary with ordinary flags."""
+"""The demonstration: the whole job on real text, each step an ordinary binary."""

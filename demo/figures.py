@@ -1,4 +1,4 @@
-"""Key figures of the demonstration, read from what its stages wrote, and a picture of the curves."""
+"""Key figures of the demonstration, read from what its stages wrote, and its curves."""
 
 from __future__ import annotations
 

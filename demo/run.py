@@ -161,7 +161,7 @@ def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
         f"--input={out}/corpus/{split}.txt",
         f"--output_dir={out}/records/{split}",
         vocabulary,
-        "--max_seq_length=128",
+        "--max_seq_length=64",
         "--num_shards=4",
         "--dupe_factor=2" if split == "train" else "--dupe_factor=1",
         "--overwrite",
@@ -207,7 +207,7 @@ def run(command: tuple[str, ...]) -> None:
     """Runs `python -m module flags`; its failure ends the demonstration."""
     print(f"\n$ python -m {shlex.join(command)}", flush=True)
     code = subprocess.run(
-        [sys.executable, "-m", *command], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+        [sys.executable, "-m", *command], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     ).returncode
     if code:
         raise UserError(

@@ -122,6 +122,6 @@ def train(
 def _check_finite(step: int, metrics: dict[str, float], latest: str | None) -> None:
     if not math.isfinite(metrics["loss"]):
         raise UserError(
-            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest or 'none'}. "
+            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest}. "
             "Lower --learning_rate or lengthen the warm-up."
         )

@@ -19,7 +19,8 @@ from export.tasks import TASKS
 # Everything here is core TensorFlow of 2.12 at the latest, but for the three ops of TF Text, which
 # every TF Serving since 2.2 has. TFText>RoundRobinTrim, for one, is missing in 2.12 - 2.19.
 TEXT_OPS = {"NormalizeUTF8", "SentencepieceOp", "SentencepieceTokenizeOp"}
-CORE_OPS = """AddV2 All ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2
+CORE_OPS = """AddV2 All ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast
+    ConcatV2
 Const Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv GatherV2
 Greater GreaterEqual Identity If Less LessEqual LogicalAnd LogicalNot MatMul Max Maximum Mean
 MergeV2Checkpoints Minimum Mul NoOp OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Prod

@@ -1,4 +1,4 @@
-"""Updates against NumPy, exclusions, clipping of sparse gradients, bias correction, configuration."""
+"""Updates against NumPy, exclusions, clipping of sparse gradients, configuration."""
 
 import numpy as np
 import pytest
