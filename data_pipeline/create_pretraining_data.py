@@ -7,7 +7,6 @@ Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from absl import flags
 
@@ -15,6 +14,7 @@ from data_pipeline import documents, segments
 from data_pipeline.errors import run_binary
 from data_pipeline.examples import PretrainingSettings
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, Corpus, create_pretraining_data
+from data_pipeline.record_statistics import summary_table
 from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -83,32 +83,6 @@ def settings_from_flags() -> PretrainingSettings:
         sentence_objective=FLAGS.sentence_objective,
         seed=FLAGS.seed,
     )
-
-
-def summary_table(manifest: dict[str, Any]) -> str:
-    """What was read and written, one line per number."""
-    corpus, statistics = manifest["corpus"], manifest["statistics"]
-    rows = [
-        ("documents", f"{corpus['documents']:,}"),
-        ("sentences", f"{corpus['sentences']:,}"),
-        ("tokens", f"{corpus['tokens']:,}"),
-        ("share of <unk>", f"{corpus['unknown_share']:.3%}"),
-        ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
-        ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
-        ("mask rate", f"{statistics['mask_rate']:.2%}"),
-        ("swapped pairs", f"{statistics['label_balance']:.2%}"),
-        ("most frequent masked piece", _unigram_text(statistics["unigram"])),
-    ]
-    rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
-    rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
-
-
-def _unigram_text(unigram: dict[str, Any] | None) -> str:
-    if unigram is None:
-        return "none: nothing was masked"
-    return f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"
 
 
 def main() -> None:

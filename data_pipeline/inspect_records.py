@@ -13,8 +13,8 @@ import tensorflow as tf
 from absl import flags
 
 from data_pipeline import features, records
-from data_pipeline.create_pretraining_data import summary_table
 from data_pipeline.errors import UserError, run_binary
+from data_pipeline.record_statistics import summary_table
 from data_pipeline.tokenization import SentencePieceTokenizer
 
 FLAGS = flags.FLAGS

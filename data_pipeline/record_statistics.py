@@ -130,3 +130,29 @@ def unigram_baseline(
             "different vocabularies."
         )
     return unigram_scores(read_label_counts(train_manifest), read_label_counts(eval_manifest))
+
+
+def summary_table(manifest: dict[str, Any]) -> str:
+    """What was read and written, one line per number."""
+    corpus, statistics = manifest["corpus"], manifest["statistics"]
+    rows = [
+        ("documents", f"{corpus['documents']:,}"),
+        ("sentences", f"{corpus['sentences']:,}"),
+        ("tokens", f"{corpus['tokens']:,}"),
+        ("share of <unk>", f"{corpus['unknown_share']:.3%}"),
+        ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
+        ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
+        ("mask rate", f"{statistics['mask_rate']:.2%}"),
+        ("swapped pairs", f"{statistics['label_balance']:.2%}"),
+        ("most frequent masked piece", _unigram_text(statistics["unigram"])),
+    ]
+    rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
+    rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
+
+
+def _unigram_text(unigram: dict[str, Any] | None) -> str:
+    if unigram is None:
+        return "none: nothing was masked"
+    return f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"

@@ -24,7 +24,7 @@ _TABLE_ROW = re.compile(r"\||\S {3,}\S")
 _HEADING = re.compile(r"(?P<name>[A-Z][\w ]{0,30}):$")
 _EXAMPLE_HEADING = re.compile(r"(?i)(examples?|usage|sample usage|for example)$")
 _NUMPY_PARAMETER = re.compile(r"[\w*.,\[\]`' ]+ : ")
-_FIELD = re.compile(r":(?P<name>\w+)[^:]*:\s*(?P<rest>.*)")
+_FIELD = re.compile(r":(?P<name>\w+)(?: [^:]*)?:(?P<rest>|\s.*)")
 _LIST_ITEM = re.compile(r"(?:[-*+•]|\(?\d+[.)]|\[\d+\])\s+(?P<rest>.*)")
 _GOOGLE_ARGUMENT = re.compile(r"`?\*{0,2}[\w.]+`?(?: \([^)]*\))?: (?P<rest>.*)")
 
@@ -124,7 +124,7 @@ class _Paragraphs:
                 self._skip_below = indent
         elif field := _FIELD.fullmatch(text):
             kept = field["name"] not in _TYPE_FIELDS
-            self._start(field["rest"] if kept else "", indent, hanging=kept)
+            self._start(field["rest"].strip() if kept else "", indent, hanging=kept)
         elif item := _LIST_ITEM.fullmatch(text) or _GOOGLE_ARGUMENT.fullmatch(text):
             self._start(item["rest"], indent, hanging=True)
         elif self._lines and (indent == self._indent or (self._hanging and indent > self._indent)):

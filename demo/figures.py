@@ -26,6 +26,7 @@ def _megabytes(path: Path) -> float:
 
 
 def corpus(out: Path) -> str:
+    """Size of the corpus."""
     texts = [
         (out / "corpus" / f"{split}.txt").read_text(encoding="utf-8")
         for split in ("train", "heldout")
@@ -35,17 +36,20 @@ def corpus(out: Path) -> str:
 
 
 def vocabulary(out: Path) -> str:
+    """Size of the vocabulary."""
     pieces = (out / "vocabulary" / "spiece.vocab").read_text(encoding="utf-8").count("\n")
     return f"{pieces} pieces"
 
 
 def records(out: Path) -> str:
+    """Numbers of records."""
     train, heldout = (read_manifest(str(out / "records" / split)) for split in ("train", "heldout"))
     length = train["max_seq_length"]
     return f"{train['num_records']} records of {length} tokens, {heldout['num_records']} held out"
 
 
 def pretraining(out: Path) -> str:
+    """Held-out accuracies beside their baselines."""
     metrics = _metrics(out / "pretraining" / "model")
     folders = [str(out / "records" / split) for split in ("train", "heldout")]
     baseline = unigram_baseline(*map(read_manifest, folders))
@@ -57,6 +61,7 @@ def pretraining(out: Path) -> str:
 
 
 def fine_tuning(out: Path) -> str:
+    """Dev accuracy beside training from scratch and the majority."""
     best, scratch = (
         _metrics(out / folder / "model")["accuracy"]
         for folder in ("classifier", "classifier_from_scratch")
@@ -67,11 +72,13 @@ def fine_tuning(out: Path) -> str:
 
 
 def export(out: Path) -> str:
+    """What was exported."""
     models = sorted(path.name for path in (out / "saved_models").iterdir() if path.is_dir())
     return f"{', '.join(models)}: {_megabytes(out / 'saved_models'):.0f} MB"
 
 
 def serving(out: Path) -> str:
+    """How far served answers are from Keras."""
     difference = _json(out / "serving.json")["largest_difference"]
     return f"REST, gRPC and TF Hub agree with Keras to {difference:.1e}"
 

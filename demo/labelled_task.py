@@ -19,7 +19,7 @@ from demo import corpus
 from demo.corpus import CorpusDocument
 
 TASK_SPLITS = ("train", "dev", "test")
-EVALUATION_SHARE = 0.4  # Dev and test may take at most this share of a label's sentences.
+EVALUATION_SHARE = 0.2  # Dev and test may take at most this share of a label's sentences.
 PARTS = 4
 # Abbreviations by which sentences name a package; its own name is always one.
 ALIASES = {

@@ -26,7 +26,7 @@ from albert_tf.checkpoints import native
 from data_pipeline.classification import Examples, encode_classification, read_tsv
 from data_pipeline.errors import UserError, run_binary
 from data_pipeline.tokenization import load_tokenizer
-from export.predict import predict_grpc, predict_rest
+from export.client import predict_grpc, predict_rest
 from export.saved_model import existing_versions
 
 FLAGS = flags.FLAGS

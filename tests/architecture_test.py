@@ -60,9 +60,7 @@ def test_import_direction(path):
 @every_module
 def test_nobody_imports_a_binary(path):
     binaries = {name_of(module) for module in MODULES if is_binary(module)}
-    # A binary's own library part may be used where it is one: the client functions of
-    # export.predict.
-    assert not imports_of(path) & binaries - {"export.predict"}
+    assert not imports_of(path) & binaries
 
 
 @every_module

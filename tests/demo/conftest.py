@@ -8,10 +8,34 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WORDS = (
-    "array value column matrix index window folder signal colour number weight vector result row "
-    "frame letter token border sample region object method reader writer handle buffer"
-).split()
+WORDS = [
+    "array",
+    "value",
+    "column",
+    "matrix",
+    "index",
+    "window",
+    "folder",
+    "signal",
+    "colour",
+    "number",
+    "weight",
+    "vector",
+    "result",
+    "row",
+    "frame",
+    "letter",
+    "token",
+    "border",
+    "sample",
+    "region",
+    "object",
+    "method",
+    "reader",
+    "writer",
+    "handle",
+    "buffer",
+]
 
 
 def invented_sentences(rng: random.Random, count: int) -> list[str]:
@@ -29,7 +53,9 @@ def site_packages(tmp_path) -> Path:
         (root / package / "tests").mkdir(parents=True)
         (root / package / "tests" / "test_it.py").write_text('"""Nobody reads these tests here."""')
         for module in range(20):
-            own = " ".join([*invented_sentences(rng, 14), f"See {package.capitalize()}Reader now."])
+            own = " ".join(
+                [*invented_sentences(rng, 14), f"See {package.capitalize()}Reader for it."]
+            )
             text = f'"""{own}"""\n\nraise RuntimeError("imported")\n'
             (root / package / f"m{module}.py").write_text(text)
     (root / "alpha" / "__init__.py").write_text('"""Only one sentence here."""')

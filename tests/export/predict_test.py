@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
-from export.predict import format_row, predict_saved_model, predict_texts
+from export.client import predict_saved_model, predict_texts
+from export.predict import format_row
 
 
 def test_binary_prints_a_table_or_json(exports, run_module):

@@ -32,7 +32,7 @@ VarIsInitializedOp Where"""
 
 FRESH_PROCESS = """
 import json, sys
-from export.predict import predict_saved_model
+from export.client import predict_saved_model
 answer = predict_saved_model(sys.argv[1], {"text": json.loads(sys.argv[2])})
 print(json.dumps({name: answer[name].tolist() for name in ("logits", "probabilities")}))
 """

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
-from export.predict import predict_grpc, predict_rest, predict_texts
+from export.client import predict_grpc, predict_rest, predict_texts
 from export.server import parse_models
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]

@@ -1,0 +1,151 @@
+"""Asks an exported model: in this process, over HTTP, or over gRPC.
+
+HTTP is plain; gRPC uses the stock client classes of tensorflow-serving-api.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from export.saved_model import existing_versions
+
+DEFAULT_SIGNATURE = "serving_default"
+_TIMEOUT_SECONDS = 60.0
+
+
+def predict_saved_model(
+    path: str, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
+) -> dict[str, np.ndarray]:
+    """Loads a SavedModel and runs one signature.
+
+    Args:
+      path: a SavedModel's folder, or the folder of its versions, of which the highest is taken.
+      inputs: arrays or nested lists by input name.
+      signature: name of the signature.
+    """
+    import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
+
+    versions = existing_versions(path)
+    folder = os.path.join(path, str(versions[-1])) if versions else path
+    if not tf.io.gfile.exists(os.path.join(folder, "saved_model.pb")):
+        raise UserError(
+            f"{folder} is no SavedModel: it holds no saved_model.pb. Pass what run_export printed."
+        )
+    signatures = tf.saved_model.load(folder).signatures
+    if signature not in signatures:
+        raise UserError(
+            f"{folder} has no signature {signature!r}. It has: {', '.join(sorted(signatures))}."
+        )
+    answer = signatures[signature](**{name: tf.constant(value) for name, value in inputs.items()})
+    return {name: value.numpy() for name, value in answer.items()}
+
+
+def predict_rest(
+    url: str,
+    model: str,
+    instances: Sequence[Any],
+    signature: str = DEFAULT_SIGNATURE,
+    timeout: float = _TIMEOUT_SECONDS,
+) -> list[Any]:
+    """POSTs rows to `<url>/v1/models/<model>:predict` and returns its `predictions`.
+
+    Args:
+      url: e.g. "http://127.0.0.1:8501".
+      model: the served name.
+      instances: one element for each row: `{input: value}`, or the value of the only input.
+      signature: name of the signature.
+      timeout: seconds.
+    """
+    body = json.dumps({"signature_name": signature, "instances": list(instances)}).encode()
+    address = f"{url.rstrip('/')}/v1/models/{model}:predict"
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            return json.load(response)["predictions"]
+    except urllib.error.HTTPError as error:
+        raise UserError(
+            f"{address} answered {error.code}: {error.read().decode(errors='replace')}"
+        ) from None
+    except urllib.error.URLError as error:
+        raise UserError(
+            f"{address} does not answer: {error.reason}. Is the server running?"
+        ) from None
+
+
+def predict_grpc(
+    address: str,
+    model: str,
+    inputs: Mapping[str, Any],
+    signature: str = DEFAULT_SIGNATURE,
+    timeout: float = _TIMEOUT_SECONDS,
+) -> dict[str, np.ndarray]:
+    """Calls Predict at `address` (host:port); arrays by input name -> arrays by output name."""
+    import grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = model
+    request.model_spec.signature_name = signature
+    for name, value in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    try:
+        with grpc.insecure_channel(address, [("grpc.max_receive_message_length", -1)]) as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            response = stub.Predict(request, timeout)
+    except grpc.RpcError as error:
+        raise UserError(
+            f"grpc://{address} answered {error.code().name}: {error.details()}"
+        ) from None
+    return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
+
+
+def predict_texts(
+    model: str, texts: Sequence[str], pairs: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Asks the text signature of any kind of model; gives a dict of plain Python values for each
+    text.
+
+    Args:
+      model: as the flag --model.
+      texts: what to ask about.
+      pairs: second texts, as many.
+    """
+    if pairs and len(pairs) != len(texts):
+        raise UserError(
+            f"{len(pairs)} --text_pair for {len(texts)} --text: give one for each, or none."
+        )
+    inputs = {"text_a": list(texts), "text_b": list(pairs)} if pairs else {"text": list(texts)}
+    signature = "text_pair" if pairs else DEFAULT_SIGNATURE
+    if model.startswith(("http://", "https://")):
+        url, found, name = model.rstrip("/").partition("/v1/models/")
+        if not found or not name:
+            raise UserError(f"--model={model} should look like http://HOST:PORT/v1/models/NAME.")
+        rows = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
+        return predict_rest(url, name, rows, signature)
+    if model.startswith("grpc://"):
+        address, slash, name = model[len("grpc://") :].partition("/")
+        if not slash or not name:
+            raise UserError(f"--model={model} should look like grpc://HOST:PORT/NAME.")
+        return _rows(predict_grpc(address, name, inputs, signature))
+    return _rows(predict_saved_model(model, inputs, signature))
+
+
+def _rows(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Arrays by output name -> one dict of plain Python values for each row."""
+    columns = {name: _plain(value.tolist()) for name, value in outputs.items()}
+    return [dict(zip(columns, values)) for values in zip(*columns.values())]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(element) for element in value]
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
