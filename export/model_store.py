@@ -164,14 +164,10 @@ class ModelStore:
             model.refresh()
             if model.servable is None:
                 failed = "; ".join(message for _, message in model.failures.values())
+                problem = f"does not load: {failed}" if failed else "has no version folder."
                 raise UserError(
-                    f"--model={model.name}={model.base_path}: "
-                    + (
-                        f"the highest version does not load: {failed}"
-                        if failed
-                        else "no version folder there."
-                    )
-                    + " Export one with python -m export.run_export."
+                    f"--model={model.name}: {model.base_path} {problem} "
+                    "Export one with python -m export.run_export."
                 )
 
     def start(self) -> None:
@@ -196,8 +192,8 @@ class ModelStore:
         if version is not None and version != servable.version:
             raise ServingError(
                 NOT_FOUND,
-                f"Version {version} of model {name!r} is not loaded; version {servable.version} "
-                f"is.",
+                f"Version {version} of model {name!r} is not loaded; version "
+                f"{servable.version} is.",
             )
         return servable
 

@@ -58,8 +58,7 @@ def write_version(
       provenance: what the manifest says beside signatures and checks.
 
     Raises:
-      UserError: when the version exists, or the saved model does not answer as the Keras model
-        does.
+      UserError: when the version exists, or the answers are not those of the Keras model.
     """
     target = version_path(output_dir, version)
     temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
@@ -94,7 +93,7 @@ def version_path(output_dir: str, version: int | None) -> str:
     if tf.io.gfile.exists(target):
         raise UserError(
             f"{target} exists already. Leave out --version to take the next number, or remove "
-            f"that folder."
+            "that folder."
         )
     return target
 
@@ -123,9 +122,8 @@ def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
     except (ValueError, tf.errors.OpError) as error:
         raise UserError(
             f"{target} was not written, because the exported graph does not answer as the Keras "
-            f"model "
-            f"does: {error}. Please report this with the versions of tensorflow and "
-            f"tensorflow-text."
+            f"model does: {error}. Please report this with the versions of tensorflow and "
+            "tensorflow-text."
         ) from error
     described = {name: describe_signature(function) for name, function in signatures.items()}
     return Exported(target, described, max(differences, default=0.0), warmup_requests)

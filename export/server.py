@@ -40,7 +40,7 @@ def parse_models(arguments: Sequence[str]) -> dict[str, str]:
         if not equals or not path or not re.fullmatch(r"[\w.-]+", name):
             raise UserError(
                 f"--model={argument} should be NAME=PATH, the name made of letters, digits, '_', "
-                f"'-' and '.'."
+                "'-' and '.'."
             )
         if name in models:
             raise UserError(f"--model={argument}: the name {name!r} is given twice.")
@@ -56,8 +56,7 @@ def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, in
     """A running gRPC server and its port."""
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
-        # Without the last option two servers could share a port, and each would get half of the
-        # requests.
+        # With so_reuseport two servers could share a port, and each would get half of the requests.
         options=[
             ("grpc.max_receive_message_length", -1),
             ("grpc.max_send_message_length", -1),
@@ -71,8 +70,8 @@ def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, in
         bound = 0
     if not bound:
         raise UserError(
-            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? 0 takes a free "
-            f"port."
+            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? "
+            "0 takes a free port."
         )
     server.start()
     return server, bound
@@ -86,8 +85,8 @@ def create_rest(store: ModelStore, host: str, port: int):
         )
     except OSError as error:
         raise UserError(
-            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
-            f"free port."
+            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). "
+            "0 takes a free port."
         ) from None
     return server, server.effective_port
 

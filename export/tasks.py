@@ -65,7 +65,10 @@ def _classifier(source: Source):
 
 def _masked_lm(source: Source):
     text = source.text_encoder(read_masks=True)
-    module = MaskedLMModule(source.model, text, source.vocabulary.pieces, source.files(), TOP_K)
+    # A model may have more rows than there are pieces, to make its vocabulary divisible.
+    unnamed = source.model.config.vocab_size - source.vocabulary.vocab_size
+    pieces = source.vocabulary.pieces + [""] * unnamed
+    module = MaskedLMModule(source.model, text, pieces, source.files(), TOP_K)
     asked = probes.masked_lm_probes(source.model, source.vocabulary, source.max_seq_length, TOP_K)
     return module, asked
 
@@ -158,8 +161,8 @@ def check_task(task: str, model_task: str, model_dir: str) -> None:
         fitting = [name for name, other in TASKS.items() if model_task in other.model_tasks]
         raise UserError(
             f"--task={task} needs a model for {' or '.join(TASKS[task].model_tasks)}, and "
-            f"{model_dir} holds "
-            f"one for {model_task}. Use --task={'|'.join(fitting)}, or another --model_dir."
+            f"{model_dir} holds one for {model_task}. Use --task={'|'.join(fitting)}, or another "
+            "--model_dir."
         )
 
 
@@ -179,9 +182,8 @@ def open_source(
     if vocabulary.vocab_size > model.config.vocab_size:
         raise UserError(
             f"{VOCABULARY_FILE} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
-            f"model's "
-            f"vocab_size {model.config.vocab_size}. Use the vocabulary that the model was trained "
-            f"with."
+            f"model's vocab_size {model.config.vocab_size}. Use the vocabulary that the model was "
+            "trained with."
         )
     labels = _labels(metadata, model_dir)
     if labels:
@@ -199,7 +201,7 @@ def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
     if len(labels) != classes:
         raise UserError(
             f"model.json of {model_dir} names {len(labels)} labels for {classes} classes. Name "
-            f"each class once."
+            "each class once."
         )
     return labels
 

@@ -120,9 +120,7 @@ def test_the_commands_of_the_readme(folder):
     predictions = (folder / "work/classifier/predictions.tsv").read_text().splitlines()
     assert predictions[0].split("\t") == ["label", *sorted(MODULES[:2])]
     assert len(predictions) == 1 + 5
-    answers = json.loads(
-        re.search(r'^\{\s*"predictions".*?^\}|^\{"predictions".*$', output, re.M | re.S)[0]
-    )
+    answers, _ = json.JSONDecoder().raw_decode(output[output.index('{"predictions"') :])
     assert [answer["label"] in MODULES[:2] for answer in answers["predictions"]] == [True, True]
 
     program = "\n".join(blocks("python"))

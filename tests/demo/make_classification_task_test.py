@@ -12,7 +12,7 @@ def test_files_are_read_by_the_classifier(tmp_path, site_packages, run):
     corpus.write(documents, str(tmp_path / "corpus"), {"corpus": None})
     result = run(
         "make_classification_task", f"--corpus_dir={tmp_path}/corpus",
-        f"--output_dir={tmp_path}/task", "--num_classes=2", "--eval_per_class=30",
+        f"--output_dir={tmp_path}/task", "--num_classes=2", "--eval_per_class=14",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "The label is the sentence's package: alpha, beta." in result.stdout
@@ -22,4 +22,4 @@ def test_files_are_read_by_the_classifier(tmp_path, site_packages, run):
         examples = read_tsv(str(tmp_path / "task" / f"{split}.tsv"))
         assert len(examples) == count
         assert examples.labels.count("alpha") == examples.labels.count("beta") == count // 2
-    assert manifest["rows"]["dev"] == 60
+    assert manifest["rows"]["dev"] == 28
