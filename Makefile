@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up: interpreter, virtual environment, packages.
-#   PYTHON=/path/to/python3.12   another interpreter (3.9 to 3.13)
+#   PYTHON=3.12, PYTHON=/path/to/python   another interpreter (3.9 to 3.13) than the best one found
 
 PYTHON ?=
 OUTPUT ?= demo_out
@@ -7,28 +7,28 @@ CORPUS ?=
 RESTART ?=
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+TF_CPP_MIN_LOG_LEVEL ?= 2
+export TF_CPP_MIN_LOG_LEVEL
 
-export TF_CPP_MIN_LOG_LEVEL ?= 3
-
-INTERPRETER := $(shell scripts/find_python.sh $(PYTHON))
-ifneq ($(INTERPRETER),)
-VERSION := $(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+# Version and path; empty when find_python.sh has said on stderr what is missing.
+ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
+FOUND := $(shell scripts/find_python.sh "$(PYTHON)")
 endif
-VENV := .venv-$(VERSION)
+VENV := .venv-$(firstword $(FOUND))
+INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
 .PHONY: help demo test lint install clean interpreter
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    raw text to a served model, in about five minutes (CORPUS=, OUTPUT=, RESTART=1)"
+	@echo "make demo    raw text to a served model, in five to ten minutes (CORPUS=, OUTPUT=, RESTART=1)"
 	@echo "make test    all tests (PYTEST_ARGS=)"
 	@echo "make lint    ruff"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
-	@echo "Every command takes PYTHON=/path/to/python."
+	@echo "Every command takes PYTHON=, a version (3.9 to 3.13) or a path."
 
-# find_python.sh has said on stderr what is missing.
 interpreter:
 	@test -n "$(INTERPRETER)"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from export.model_store import INVALID_ARGUMENT, Servable, ServingError
+from export.model_store import DEFAULT_SIGNATURE, INVALID_ARGUMENT, Servable, ServingError
 
 
 def classify(
@@ -26,9 +26,8 @@ def classify(
         ]
         raise ServingError(
             INVALID_ARGUMENT,
-            f"Signature {signature or 'serving_default'!r} of model {servable.name!r} is not for "
-            f"Classify "
-            f"(one input 'inputs', outputs 'classes' and 'scores'). These are: "
+            f"Signature {signature or DEFAULT_SIGNATURE!r} of model {servable.name!r} is not for "
+            "Classify (one input 'inputs', outputs 'classes' and 'scores'). These are: "
             f"{', '.join(fitting) or 'none'}.",
         )
     outputs = servable.predict(signature, {"inputs": np.array(examples, dtype=object)})

@@ -140,7 +140,7 @@ def _version(spec: model_pb2.ModelSpec) -> int | None:
         raise ServingError(
             INVALID_ARGUMENT,
             f"version_label {spec.version_label!r} is not supported: leave it out, or give a "
-            f"version number.",
+            "version number.",
         )
     return spec.version.value if spec.HasField("version") else None
 

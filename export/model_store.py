@@ -72,8 +72,7 @@ class Servable:
             raise ServingError(
                 INVALID_ARGUMENT,
                 f"Signature {signature or DEFAULT_SIGNATURE!r} of model {self.name!r} takes the "
-                f"inputs "
-                f"{_listed(wanted)}; received {_listed(inputs) or 'none'}.",
+                f"inputs {_listed(wanted)}; received {_listed(inputs) or 'none'}.",
             )
         tensors = {
             name: _checked_tensor(name, value, wanted[name]) for name, value in inputs.items()
@@ -180,8 +179,12 @@ class ModelStore:
 
     def _poll(self) -> None:
         while not self._stop.wait(self._poll_seconds):
-            for model in self._models.values():
-                model.refresh()
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Looks for new versions now."""
+        for model in self._models.values():
+            model.refresh()
 
     def names(self) -> list[str]:
         return sorted(self._models)

@@ -102,9 +102,8 @@ class ClassifierModule(tf.Module):
                 "text_b": tf.io.FixedLenFeature([], tf.string, default_value=""),
             },
         )
-        scores = self._answer(self.text_encoder(features["text"], features["text_b"]))[
-            "probabilities"
-        ]
+        answer = self._answer(self.text_encoder(features["text"], features["text_b"]))
+        scores = answer["probabilities"]
         classes = tf.tile(tf.constant([self._labels]), [tf.shape(scores)[0], 1])  # [B, C]
         return {"classes": classes, "scores": scores}
 

@@ -7,15 +7,15 @@ interpreter=$1
 venv=$2
 stamp="$venv/requirements.installed" # A copy of what was installed, written last.
 
-if cmp -s requirements.txt "$stamp"; then
+if cmp -s requirements.txt "$stamp" && "$venv/bin/python" -c "" 2>/dev/null; then
     exit 0
 fi
 rm -f "$stamp"
-if ! "$venv/bin/python" -c "" 2>/dev/null; then
+if ! "$venv/bin/python" -c "import pip" 2>/dev/null; then
     rm -rf "$venv"
     "$interpreter" -m venv "$venv"
 fi
-echo "Installing the packages of requirements.txt into $venv (about a minute)" >&2
+echo "Installing the packages of requirements.txt into $venv (a minute or two)" >&2
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
 cp requirements.txt "$stamp.new"
 mv "$stamp.new" "$stamp"

@@ -26,9 +26,8 @@ ROOT = Path(__file__).parents[2]
 MAX_SEQ_LENGTH = 48
 LABELS = ("red", "green", "blå")
 _TEXT = """the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly
-and then
-every man who looked at water river mountain returns largest value (maybe) well-known file path
-“quoted” café"""
+and then every man who looked at water river mountain returns largest value (maybe) well-known file
+path “quoted” café"""
 
 
 @dataclasses.dataclass(frozen=True)

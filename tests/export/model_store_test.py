@@ -16,14 +16,14 @@ def test_picks_up_a_new_version_and_survives_a_broken_one(exports, tmp_path):
     (base / ".tmp-3").mkdir()
     (base / "3").mkdir()
     for _ in range(7):
-        store._models["m"].refresh()
+        store.refresh()
     assert store.get("m").version == 1
     (broken, served) = store.status("m")
     assert broken[:3] == (3, "END", "UNKNOWN")
     assert served[:2] == (1, "AVAILABLE")
     shutil.rmtree(base / "3")
     os.rename(shutil.copytree(exports.paths["preprocessor"], base / ".tmp-12"), base / "12")
-    store._models["m"].refresh()
+    store.refresh()
     assert store.get("m").version == 12
     assert store.get("m", 12).name == "m"
     with pytest.raises(ServingError, match="version 12 is"):

@@ -4,28 +4,35 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export.client import predict_saved_model, predict_texts
+from export.encoding import encode_batch
 from export.predict import format_row
 
 
-def test_binary_prints_a_table_or_json(exports, run_module):
-    flags = [f"--model={exports.paths['classifier']}", "--text=the cat", "--text=a dog"]
-    table = run_module("export.predict", *flags)
-    assert table.returncode == 0, table.stderr
-    lines = table.stdout.splitlines()
-    assert [line.split(maxsplit=2)[2] for line in lines] == ["the cat", "a dog"]
-    rows = predict_texts(exports.base("classifier"), ["the cat", "a dog"], ["", "house"])
+def test_binary_equals_keras_in_a_fresh_process_after_the_model_folder_is_gone(exports, run_module):
+    texts = ["the cat", "Café in 2010, 3.0", "", "the dog " * 50]
+    flags = [f"--text={text}" for text in texts]
     process = run_module(
-        "export.predict", *flags, "--text_pair=", "--text_pair=house", "--format=json"
+        "export.predict", f"--model={exports.base('classifier')}", "--format=json", *flags
     )
-    printed = [json.loads(line) for line in process.stdout.splitlines()]
-    assert [row.pop("text") for row in printed] == ["the cat", "a dog"]
-    assert [row["label"] for row in printed] == [row["label"] for row in rows]
+    assert process.returncode == 0, process.stderr
+    rows = [json.loads(line) for line in process.stdout.splitlines()]
+    logits = exports.models["classifier"](encode_batch(exports.vocabulary, texts, 48))
+    np.testing.assert_allclose([row["logits"] for row in rows], logits, atol=1e-5)
     np.testing.assert_allclose(
-        [r["logits"] for r in printed], [r["logits"] for r in rows], atol=1e-5
+        [row["probabilities"] for row in rows], tf.nn.softmax(logits), atol=1e-5
     )
+    assert [row["text"] for row in rows] == texts
+
+
+def test_pairs(exports):
+    first, second = ["the cat", "a dog"], ["", "house"]
+    rows = predict_texts(exports.base("classifier"), first, second)
+    logits = exports.models["classifier"](encode_batch(exports.vocabulary, first, 48, second))
+    np.testing.assert_allclose([row["logits"] for row in rows], logits, atol=1e-5)
 
 
 def test_rows_for_people():

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from data_pipeline.errors import UserError
 from export import probes, saved_model
-from export.encoding import encode_batch
 from export.tasks import TASKS
 
 # Everything here is core TensorFlow of 2.12 at the latest, but for the three ops of TF Text, which
@@ -30,35 +27,12 @@ Squeeze StatefulPartitionedCall StaticRegexFullMatch StaticRegexReplace StridedS
 StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
 VarIsInitializedOp Where"""
 
-FRESH_PROCESS = """
-import json, sys
-from export.client import predict_saved_model
-answer = predict_saved_model(sys.argv[1], {"text": json.loads(sys.argv[2])})
-print(json.dumps({name: answer[name].tolist() for name in ("logits", "probabilities")}))
-"""
-
 
 def graph_of(path):
     proto = saved_model_pb2.SavedModel()
     with open(os.path.join(path, "saved_model.pb"), "rb") as file:
         proto.ParseFromString(file.read())
     return proto.meta_graphs[0].graph_def
-
-
-def test_answers_of_a_fresh_process_equal_keras_after_the_model_folder_is_gone(exports):
-    texts = ["the cat", "Café in 2010, 3.0", "", "the dog " * 50]
-    process = subprocess.run(
-        [sys.executable, "-c", FRESH_PROCESS, exports.base("classifier"), json.dumps(texts)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=os.path.dirname(os.path.dirname(saved_model.__file__)),
-    )
-    answer = json.loads(process.stdout)
-    inputs = encode_batch(exports.vocabulary, texts, 48)
-    logits = exports.models["classifier"](inputs, training=False)
-    np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
-    np.testing.assert_allclose(answer["probabilities"], tf.nn.softmax(logits), atol=1e-5)
 
 
 @pytest.mark.parametrize("task", TASKS)

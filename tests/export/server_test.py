@@ -15,7 +15,7 @@ import pytest
 
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
-from export.server import parse_models
+from export.server import create_rest, parse_models, start_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -89,14 +89,12 @@ def test_client_errors_are_one_sentence(server):
             predict_texts(model, ["a"])
 
 
-def test_ports_in_use_are_refused(server, exports, run_module):
+def test_ports_in_use_are_refused(server, store):
     _, ready, _ = server
-    port = ready["grpc"].rpartition(":")[2]
-    model = f"--model=p={exports.base('preprocessor')}"
-    process = run_module("export.server", model, "--rest_port=0", f"--grpc_port={port}")
-    assert process.returncode == 2
-    assert f"error: --grpc_port={port}" in process.stderr
-    assert "Traceback" not in process.stderr
+    for start, address in ((start_grpc, ready["grpc"]), (create_rest, ready["rest"])):
+        port = int(address.rpartition(":")[2])
+        with pytest.raises(UserError, match=f"_port={port}: cannot listen"):
+            start(store, "127.0.0.1", port)
 
 
 def test_a_new_version_is_served_once_its_folder_has_a_number(server):

@@ -7,7 +7,10 @@ import shutil
 import pytest
 
 import albert_tf.errors
+from albert_tf.checkpoints import native
+from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
+from export.client import predict_saved_model
 from export.tasks import export_model
 
 
@@ -65,3 +68,12 @@ def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):
     )
     assert os.path.basename(result.path) == "7"
     assert result.signatures["serving_default"]["outputs"]["input_mask"] == "int32[?, 10]"
+
+
+def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir, tmp_path):
+    model = AlbertPretrainer(config.replace(vocab_size=config.vocab_size + 9))
+    model.masked_lm.output_bias.assign_add([0.0] * config.vocab_size + [100.0] * 9)
+    native.save(model, str(tmp_path / "model"), {"max_seq_length": 16}, str(vocabulary_dir))
+    path = export_model(str(tmp_path / "model"), str(tmp_path / "out"), "masked_lm").path
+    answer = predict_saved_model(path, {"text": ["the [MASK]"]})
+    assert answer["top_pieces"].tolist() == [[[b""] * 5]]

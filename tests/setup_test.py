@@ -1,0 +1,219 @@
+"""Set-up as a stranger does it: requirements for both stacks, interpreter, environment, package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("albert_tf", "data_pipeline", "export")
+LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+REQUIREMENTS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
+THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
+TENSORFLOW = {"3.9": "2.15", "3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
+
+
+def applicable(python: str) -> list[Requirement]:
+    """The requirements of one Python version."""
+    environment = {"python_version": python}
+    return [r for r in REQUIREMENTS if r.marker is None or r.marker.evaluate(environment)]
+
+
+@pytest.mark.parametrize("python", TENSORFLOW)
+def test_each_python_has_one_stack(python):
+    requirements = applicable(python)
+    names = [requirement.name for requirement in requirements]
+    assert len(set(names)) == len(names)
+    pinned = {requirement.name: str(requirement.specifier) for requirement in requirements}
+    for name in ("tensorflow", "tensorflow-text", "tf-keras", "tensorflow-serving-api"):
+        assert pinned[name].startswith(f"=={TENSORFLOW[python]}.")
+    assert ("tensorflow-addons" in names) == (TENSORFLOW[python] == "2.15")
+
+
+def test_every_requirement_has_an_upper_bound():
+    for requirement in REQUIREMENTS:
+        assert {specifier.operator for specifier in requirement.specifier} & {"==", "<"}, (
+            requirement
+        )
+
+
+def test_this_environment_is_one_of_the_supported_ones():
+    for requirement in applicable(THIS_PYTHON):
+        assert requirement.specifier.contains(version(requirement.name)), requirement
+
+
+def find_python(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs the script where `folder` is all that the PATH has."""
+    return subprocess.run(
+        ["/bin/sh", str(ROOT / "scripts" / "find_python.sh"), *arguments],
+        env={"PATH": str(folder), "HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def fake_python(path: Path, version: str, machine: str = "x86_64", without: str = "") -> None:
+    """A program that answers like a Python of another version, machine or set of modules."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pretend = (
+        "import platform, sys; "
+        f"sys.version_info = ({', '.join(version.split('.'))}, 0); "
+        f"sys.executable = '{path}'; platform.machine = lambda: '{machine}'; "
+        f"sys.modules.update(dict.fromkeys('{without}'.split())); "
+        "code, sys.argv = sys.argv[2], sys.argv[2:]; exec(code)"
+    )
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{pretend}" "$@"\n')
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "names, best",
+    [
+        ({"python3.9": "3.9", "python3.12": "3.12", "python3.10": "3.10"}, "3.10 python3.10"),
+        ({"python3": "3.13", "python": "2.7"}, "3.13 python3"),
+        ({"python3.12": "3.12", "python3": "3.11"}, "3.11 python3"),
+        (
+            {"python3.9": "3.9", "versions/3.11.4/bin/python3": "3.11"},
+            "3.11 versions/3.11.4/bin/python3",
+        ),
+    ],
+)
+def test_the_best_python_is_found(tmp_path, names, best):
+    for name, number in names.items():
+        fake_python(tmp_path / name, number)
+    shim = tmp_path / "python3.11"  # What pyenv leaves on the PATH for versions not selected.
+    shim.write_text("#!/bin/sh\necho 'pyenv: python3.11: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    result = find_python(tmp_path, PYENV_ROOT=str(tmp_path))
+    number, _, name = best.partition(" ")
+    assert result.stdout.splitlines() == [f"{number} {tmp_path / name}"], result.stderr
+    assert result.stderr == ""
+
+
+def test_a_python_is_named_by_version_or_path(tmp_path):
+    folder = tmp_path / "with space"
+    fake_python(folder / "python3.9", "3.9")
+    fake_python(folder / "python3.12", "3.12")
+    for argument in ("3.12", "python3.12", str(folder / "python3.12")):
+        assert find_python(folder, argument).stdout == f"3.12 {folder}/python3.12\n"
+
+
+@pytest.mark.parametrize(
+    "fake, arguments, found",
+    [
+        (None, (), "none"),
+        (None, ("/nowhere/python",), "/nowhere/python, which does not run as a Python"),
+        ({"version": "3.8"}, (), "3.8 (python3: not supported)"),
+        (
+            {"version": "3.11", "without": "ensurepip"},
+            (),
+            "3.11 (python3: without its venv module)",
+        ),
+        (
+            {"version": "3.11", "machine": "arm64"},
+            (),
+            "3.11 (python3: no TensorFlow Text 2.15 for arm64)",
+        ),
+    ],
+)
+def test_no_supported_python_is_one_clear_sentence(tmp_path, fake, arguments, found):
+    if fake:
+        fake_python(tmp_path / "python3", **fake)
+    result = find_python(tmp_path, *arguments)
+    assert result.returncode == 1 and result.stdout == ""
+    (sentence,) = result.stderr.splitlines()
+    assert f"No supported Python was found (found: {found}): install" in sentence.replace(
+        f"{tmp_path}/", ""
+    )
+
+
+def test_python_312_serves_on_arm(tmp_path):
+    fake_python(tmp_path / "python3.11", "3.11", machine="aarch64")
+    fake_python(tmp_path / "python3.12", "3.12", machine="aarch64")
+    assert find_python(tmp_path).stdout.startswith("3.12 ")
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Runs make in a copy of the project's set-up that requires a local package only."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+
+    def make(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["make", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    return make
+
+
+def test_make_installs_once_and_again_when_requirements_change(tmp_path, make):
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("# Nothing.\n")
+    install = ("install", f"PYTHON={sys.executable}")
+    first = make(*install)
+    assert first.returncode == 0, first.stderr
+    assert "Installing the packages" in first.stderr
+    stamp = tmp_path / f".venv-{THIS_PYTHON}" / "requirements.installed"
+    written = stamp.stat().st_mtime_ns
+
+    second = make(*install)
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert stamp.stat().st_mtime_ns == written
+
+    requirements.write_text("./missing\n")
+    failed = make(*install)
+    assert failed.returncode != 0 and "missing" in failed.stderr
+    assert not stamp.exists(), "a failed installation must not count"
+
+    requirements.write_text("# Nothing once more.\n")
+    assert make(*install).returncode == 0 and stamp.exists()
+
+
+def test_make_without_python_is_one_clear_sentence(make):
+    result = make("test", "PYTHON=/nowhere/python")
+    assert result.returncode != 0
+    assert result.stderr.startswith("No supported Python was found (found: /nowhere/python, which")
+    assert len(result.stderr.splitlines()) == 2  # The other one is make's own.
+
+
+def test_help_needs_no_python(make):
+    result = make("help", "PYTHON=/nowhere/python")
+    assert result.returncode == 0 and result.stderr == ""
+    assert {"demo", "test", "lint"} <= set(re.findall(r"^make (\w+)", result.stdout, re.M))
+
+
+def test_the_wheel_has_every_file_of_the_packages(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in (*PACKAGES, "demo"):
+        shutil.copytree(ROOT / name, source / name)
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    command = [sys.executable, "-m", "pip", "wheel", *options, f"--wheel-dir={tmp_path}/wheels"]
+    subprocess.run([*command, str(source)], check=True)
+    (wheel,) = (tmp_path / "wheels").glob("albert_tf-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+        (name,) = (name for name in packed if name.endswith("/METADATA"))
+        metadata = archive.read(name).decode("utf-8")
+    modules = {path.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+    serving = {
+        path.relative_to(ROOT) for path in (ROOT / "export" / "serving").iterdir() if path.is_file()
+    }
+    assert {str(path) for path in modules | serving} <= packed
+    assert not [name for name in packed if name.startswith(("demo", "tests"))]
+    assert any(name.endswith("LICENSE") for name in packed)
+    assert "Apache" in metadata and 'tensorflow==2.15.1; python_version < "3.12"' in metadata
