@@ -7,7 +7,7 @@ CORPUS ?=
 RESTART ?=
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
-TF_CPP_MIN_LOG_LEVEL ?= 2
+TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_CPP_MIN_LOG_LEVEL
 
 # Version and path; empty when find_python.sh has said on stderr what is missing.
