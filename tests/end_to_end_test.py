@@ -45,7 +45,7 @@ MODULES = (
     "typing",
     "subprocess",
     "pickle",
-    "datetime",
+    "statistics",
     "tarfile",
     "optparse",
     "inspect",

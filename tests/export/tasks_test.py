@@ -1,5 +1,6 @@
 """Which model folders can be exported as what, and what is refused."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import albert_tf.errors
 from albert_tf.checkpoints import native
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
+from data_pipeline.tokenization import TokenizerSettings
 from export.client import predict_saved_model
 from export.tasks import export_model
 
@@ -73,7 +75,9 @@ def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):
 def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir, tmp_path):
     model = AlbertPretrainer(config.replace(vocab_size=config.vocab_size + 9))
     model.masked_lm.output_bias.assign_add([0.0] * config.vocab_size + [100.0] * 9)
-    native.save(model, str(tmp_path / "model"), {"max_seq_length": 16}, str(vocabulary_dir))
+    settings = dataclasses.asdict(TokenizerSettings())
+    vocab_file = str(vocabulary_dir / "spiece.model")
+    native.save(model, str(tmp_path / "model"), {"max_seq_length": 16}, vocab_file, settings)
     path = export_model(str(tmp_path / "model"), str(tmp_path / "out"), "masked_lm").path
     answer = predict_saved_model(path, {"text": ["the [MASK]"]})
     assert answer["top_pieces"].tolist() == [[[b""] * 5]]
