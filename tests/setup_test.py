@@ -147,7 +147,9 @@ def make(tmp_path):
     """Runs make in a copy of the project's set-up that requires a local package only."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    # Without what an outer make hands on to an inner one.
+    inner = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in inner}
 
     def make(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(
