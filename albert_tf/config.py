@@ -84,8 +84,7 @@ class AlbertConfig:
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
                 f"num_hidden_groups {self.num_hidden_groups} has a meaning only with "
-                "parameter_sharing='all', "
-                f"not {self.parameter_sharing!r}. Use num_hidden_groups=1."
+                f"parameter_sharing='all', not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
         if self.hidden_act not in ACTIVATIONS:
             raise UserError(f"hidden_act {self.hidden_act!r} is not one of {ACTIVATIONS}.")

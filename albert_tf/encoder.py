@@ -16,10 +16,10 @@ class AlbertEncoder(keras.Model):
     """The ALBERT encoder (Lan et al., ICLR 2020; google-research/albert, modeling.py).
 
     Inputs, a dict: `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`
-      (segment), int32 [B, S].
+    (segment), int32 [B, S].
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
-      dense layer on the
-    first position; `encoder_outputs`, a list of L * inner_group_num tensors float [B, S, H].
+    dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
+    float [B, S, H].
     Variables exist as soon as the object does.
     """
 

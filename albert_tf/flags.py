@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import tensorflow as tf
 from absl import flags
 
+from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 from albert_tf.presets import PRESETS, get_preset
-from albert_tf.training.loop import LoopSettings
-from albert_tf.training.strategy import DISTRIBUTIONS
+from albert_tf.training import DISTRIBUTIONS, LoopSettings
 
 FLAGS = flags.FLAGS
 
@@ -91,50 +93,64 @@ def define_device_flags() -> None:
     )
 
 
-def model_config(inherited: AlbertConfig | None, vocab_size: int | None) -> AlbertConfig:
-    """The architecture of --preset or --config_file, or that of the model folder in
-    --init_checkpoint.
+def model_config(vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
+    """The architecture of --preset, --config_file, or the model folder in --init_checkpoint.
+
+    A preset without weights only names an architecture, and takes over the data's vocabulary size.
 
     Args:
-      inherited: configuration found beside --init_checkpoint.
-      vocab_size: of the data; a preset takes it over, since a preset without weights only names an
-        architecture.
+      vocab_size, max_seq_length: of the data.
+      data: where these two come from, for the message.
+
+    Raises:
+      UserError: no architecture is given, or two, or the data do not fit it.
     """
-    given = [name for name in ("preset", "config_file") if FLAGS[name].value]
-    if len(given) == 2:
+    config = _named_config()
+    if FLAGS.preset and not FLAGS.init_checkpoint and vocab_size != config.vocab_size:
+        print(f"--preset={FLAGS.preset}: vocab_size {vocab_size}, as the data have.")
+        config = config.replace(vocab_size=vocab_size)
+    if vocab_size != config.vocab_size:
+        raise UserError(
+            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "
+            f"{config.vocab_size}. Use the vocabulary that the model was made with."
+        )
+    if max_seq_length > config.max_position_embeddings:
+        raise UserError(
+            f"max_seq_length {max_seq_length} is longer than the model's "
+            f"{config.max_position_embeddings} positions. Use at most that many ({data})."
+        )
+    return config
+
+
+def _named_config() -> AlbertConfig:
+    if FLAGS.preset and FLAGS.config_file:
         raise UserError("--preset and --config_file are both given. Give one.")
     if FLAGS.config_file:
         return AlbertConfig.from_json_file(FLAGS.config_file)
     if FLAGS.preset:
-        config = get_preset(FLAGS.preset)
-        if vocab_size and vocab_size != config.vocab_size and not FLAGS.init_checkpoint:
-            print(
-                f"--preset={FLAGS.preset}: vocab_size {vocab_size}, the data's, instead of "
-                f"{config.vocab_size}."
-            )
-            config = config.replace(vocab_size=vocab_size)
-        return config
-    if inherited:
-        return inherited
+        return get_preset(FLAGS.preset)
+    if init_folder():
+        return native.read_config(init_folder())
     raise UserError(
         f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
     )
 
 
-def check_lengths(config: AlbertConfig, max_seq_length: int, vocab_size: int, data: str) -> None:
-    """Raises UserError when the data in `data` do not fit the model."""
-    if vocab_size != config.vocab_size:
-        raise UserError(
-            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "
-            f"{config.vocab_size}. "
-            "Use the vocabulary that the model was made with."
-        )
-    if max_seq_length > config.max_position_embeddings:
-        raise UserError(
-            f"max_seq_length {max_seq_length} of {data} is longer than the model's "
-            f"{config.max_position_embeddings} "
-            f"positions. Use at most {config.max_position_embeddings}."
-        )
+def init_folder() -> str | None:
+    """--init_checkpoint where it is a model folder; None where it is the prefix of a checkpoint."""
+    folder = FLAGS.init_checkpoint
+    return folder if folder and tf.io.gfile.isdir(folder) else None
+
+
+def vocabulary_file() -> str:
+    """--vocab_file, or else the vocabulary of the model folder in --init_checkpoint."""
+    if FLAGS.vocab_file:
+        return FLAGS.vocab_file
+    if init_folder():
+        return os.path.join(init_folder(), native.VOCABULARY_FILE)
+    raise UserError(
+        "--vocab_file is missing: --init_checkpoint is no model folder, which would have one."
+    )
 
 
 def make_optimizer(num_train_steps: int, num_warmup_steps: int) -> keras.optimizers.Optimizer:

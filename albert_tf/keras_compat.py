@@ -1,10 +1,9 @@
 """Chooses Keras 2 for everybody: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package beyond.
 
 Import it before anything else of this project: `from albert_tf.keras_compat import keras`. When
-  TensorFlow
-is not imported yet, `TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own `tf.keras` is
-the same Keras. Keras 3 is not used because it has no working TPUStrategy and writes no reusable
-SavedModels.
+TensorFlow is not imported yet, `TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own
+`tf.keras` is the same Keras. Keras 3 is not used because it has no working TPUStrategy and writes
+no reusable SavedModels.
 """
 
 import importlib.metadata
@@ -48,8 +47,7 @@ else:
     except ImportError as error:
         raise ImportError(
             f"TensorFlow {_TF_VERSION[0]}.{_TF_VERSION[1]} needs the package tf-keras of the same "
-            "version: "
-            "pip install -r requirements.txt"
+            "version: pip install -r requirements.txt"
         ) from error
 
 
@@ -61,7 +59,6 @@ def require_keras_2(thing: object, argument: str) -> None:
     ):
         raise TypeError(
             f"`{argument}` is a Keras 3 object ({module}.{type(thing).__name__}), and this project "
-            "runs on Keras 2. "
-            "Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or make the object with "
-            "`from albert_tf.keras_compat import keras`."
+            "runs on Keras 2. Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or make the "
+            "object with `from albert_tf.keras_compat import keras`."
         )

@@ -71,7 +71,7 @@ class AlbertClassifier(_TaskModel):
     """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
 
     Inputs: those of AlbertEncoder. `dropout_rate` is the reference's 0.1 before the output layer,
-      in training.
+    in training.
     """
 
     def __init__(

@@ -14,6 +14,9 @@ from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
 Batch = dict[str, tf.Tensor]
 
+# What a pair of segments is trained on, and how its metrics are called.
+SENTENCE_OBJECTIVES = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
+
 
 class Task(Protocol):
     """A model and what a batch says about it.
@@ -50,28 +53,33 @@ def total_loss(
 
 
 class PretrainingTask:
-    """Masked language model plus sentence order, weighted 1 : 1 as in the reference."""
+    """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
 
-    losses = ("masked_lm_loss", "sentence_order_loss")
-    metrics = (*losses, "masked_lm_accuracy", "sentence_order_accuracy")
-
-    def __init__(self, model: AlbertPretrainer) -> None:
+    def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
+        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES; "none" leaves it out."""
         self.model = model
+        self._objective = SENTENCE_OBJECTIVES[sentence_objective]
+        names = ("masked_lm", self._objective) if self._objective else ("masked_lm",)
+        self.losses = tuple(f"{name}_loss" for name in names)
+        self.metrics = (*self.losses, *(f"{name}_accuracy" for name in names))
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Batch: see data_pipeline.datasets.pretraining_dataset."""
         outputs = self.model(batch, training=training, seed=seed)
-        words, order = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
-        ids, id_weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
-        labels, weights = batch["sentence_order_labels"], batch["example_weights"]
-        return {
-            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), id_weights),
-            "masked_lm_accuracy": weighted_mean(correct(words, ids), id_weights),
-            "sentence_order_loss": weighted_mean(cross_entropy(order, labels), weights),
-            "sentence_order_accuracy": weighted_mean(correct(order, labels), weights),
+        words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        weights = batch["masked_lm_weights"]
+        ratios = {
+            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
         }
+        if self._objective:
+            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
+            weights = batch["example_weights"]
+            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), weights)
+            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), weights)
+        return ratios
 
 
 class ClassificationTask:

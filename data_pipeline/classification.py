@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline import datasets
+from data_pipeline import atomic_files, datasets
 from data_pipeline.errors import UserError
 from data_pipeline.tokenization import SentencePieceTokenizer
 
@@ -103,6 +103,20 @@ def read_tsv(
     return Examples(
         path, lines, text_a, text_b if pair_column else None, labels if label_column else None
     )
+
+
+def write_predictions(path: str, labels: Sequence[str], probabilities: np.ndarray) -> None:
+    """Writes a TSV, atomically: the likeliest label, and the probability of each label.
+
+    Args:
+      labels: names of the C classes in order.
+      probabilities: float32 [N, C].
+    """
+    rows = [["label", *labels]]
+    for row in probabilities:
+        rows.append([labels[row.argmax()], *(f"{value:.6f}" for value in row)])
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    atomic_files.write_bytes(path, text.encode("utf-8"))
 
 
 def label_names(examples: Examples) -> list[str]:

@@ -286,8 +286,8 @@ def read_documents(
     """
     if input_format not in INPUT_FORMATS:
         raise UserError(
-            f"--input_format should be one of {', '.join(INPUT_FORMATS)}; "
-            f"received {input_format!r}."
+            f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
+            f"{input_format!r}."
         )
     report = report if report is not None else ReadReport()
     index = 0

@@ -72,8 +72,8 @@ class PretrainingSettings:
         _require(self.seed >= 0, f"--seed should not be negative; received {self.seed}.")
         _require(
             self.sentence_objective in segments.OBJECTIVES,
-            f"--sentence_objective should be one of {', '.join(segments.OBJECTIVES)}; "
-            f"received {self.sentence_objective!r}.",
+            f"--sentence_objective should be one of {', '.join(segments.OBJECTIVES)}; received "
+            f"{self.sentence_objective!r}.",
         )
         if p == 0:
             automatic = max(1, round(self.masked_lm_prob * s))

@@ -201,8 +201,8 @@ def _nothing_made(
     return (
         f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "
         f"{counts['tokens']} token(s) starting with {files[0]}: expected documents of at least two "
-        f"words, one sentence per line, blank lines between documents{': ' if problems else ''}"
-        f"{problems}."
+        "words, one sentence per line, blank lines between "
+        f"documents{': ' if problems else ''}{problems}."
     )
 
 

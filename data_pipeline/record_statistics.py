@@ -132,6 +132,25 @@ def unigram_baseline(
     return unigram_scores(read_label_counts(train_manifest), read_label_counts(eval_manifest))
 
 
+def pretraining_baselines(
+    train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
+) -> dict[str, tuple[float, str]]:
+    """What a guess without a model reaches: metric -> (figure, how it is guessed).
+
+    Arguments and errors are those of `unigram_baseline`.
+    """
+    unigram = unigram_baseline(train_manifest, eval_manifest)
+    majority = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")
+    return {
+        "masked_lm_accuracy": (unigram["accuracy"], "most frequent piece"),
+        "masked_lm_loss": (unigram["cross_entropy"], "unigram distribution"),
+        "sentence_order_accuracy": majority,
+        "sentence_order_loss": (math.log(2), "ln 2"),
+        "next_sentence_accuracy": majority,
+        "next_sentence_loss": (math.log(2), "ln 2"),
+    }
+
+
 def summary_table(manifest: dict[str, Any]) -> str:
     """What was read and written, one line per number."""
     corpus, statistics = manifest["corpus"], manifest["statistics"]

@@ -32,8 +32,8 @@ def check_output_dir(output_dir: str, overwrite: bool) -> None:
         raise UserError(f"--output_dir={output_dir} is a file; give a folder.")
     if tf.io.gfile.exists(os.path.join(output_dir, MANIFEST)) and not overwrite:
         raise UserError(
-            f"--output_dir={output_dir} already holds data ({MANIFEST}). "
-            "Choose another folder, or replace it with --overwrite."
+            f"--output_dir={output_dir} already holds data ({MANIFEST}). Choose another folder, or "
+            "replace it with --overwrite."
         )
 
 
@@ -80,6 +80,7 @@ class RecordWriter:
 
     def __enter__(self) -> RecordWriter:
         self._remove_partial()
+        self._made_output_dir = not tf.io.gfile.exists(self.output_dir)
         tf.io.gfile.makedirs(self._partial_dir)
         self._writers = [tf.io.TFRecordWriter(self._partial(name)) for name in self._names]
         return self
@@ -88,6 +89,8 @@ class RecordWriter:
         for writer in self._writers:
             writer.close()
         self._remove_partial()
+        if self._made_output_dir and not tf.io.gfile.listdir(self.output_dir):
+            tf.io.gfile.rmtree(self.output_dir)
 
     def _partial(self, name: str) -> str:
         return os.path.join(self._partial_dir, name)
@@ -182,8 +185,8 @@ def read_manifest(data: str) -> dict[str, Any]:
     path = os.path.join(folder, MANIFEST)
     if not tf.io.gfile.isdir(folder or "."):
         raise UserError(
-            f"The data folder {data} does not exist. "
-            "Make one with python -m data_pipeline.create_pretraining_data."
+            f"The data folder {data} does not exist. Make one with python -m "
+            "data_pipeline.create_pretraining_data."
         )
     if not tf.io.gfile.exists(path):
         raise UserError(
@@ -195,8 +198,8 @@ def read_manifest(data: str) -> dict[str, Any]:
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
     if (kind, version) != (KIND, FORMAT_VERSION):
         raise UserError(
-            f"{path} should describe {KIND}, version {FORMAT_VERSION}; "
-            f"it says {kind!r}, version {version!r}."
+            f"{path} should describe {KIND}, version {FORMAT_VERSION}; it says {kind!r}, version "
+            f"{version!r}."
         )
     return {**manifest, "directory": folder}
 
@@ -232,8 +235,8 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
         size = tf.io.gfile.stat(path).length
         if size != entry["bytes"]:
             raise UserError(
-                f"{path} should hold {entry['bytes']} bytes but holds {size}: "
-                f"it is damaged or cut short. {advice}"
+                f"{path} should hold {entry['bytes']} bytes but holds {size}: it is damaged or cut "
+                f"short. {advice}"
             )
         if full and atomic_files.sha256(path) != entry["sha256"]:
             raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")

@@ -45,8 +45,8 @@ class TokenizerSettings:
     def __post_init__(self):
         if self.digit_comma not in DIGIT_COMMA_RULES:
             raise UserError(
-                f"digit_comma should be one of {', '.join(DIGIT_COMMA_RULES)}; "
-                f"received {self.digit_comma!r}."
+                f"digit_comma should be one of {', '.join(DIGIT_COMMA_RULES)}; received "
+                f"{self.digit_comma!r}."
             )
 
     def json_bytes(self) -> bytes:
@@ -84,8 +84,8 @@ def _read_model(model_file: str) -> bytes:
         raise UserError(f"{model_file} is a folder; give the SentencePiece model file in it.")
     if not tf.io.gfile.exists(model_file):
         raise UserError(
-            f"The SentencePiece model {model_file} does not exist. "
-            "Train one with python -m data_pipeline.train_vocabulary."
+            f"The SentencePiece model {model_file} does not exist. Train one with python -m "
+            "data_pipeline.train_vocabulary."
         )
     with tf.io.gfile.GFile(model_file, "rb") as file:
         return file.read()

@@ -53,8 +53,8 @@ def main() -> None:
     print(f"Wrote {path}: {tokenizer.vocab_size} pieces, fingerprint {tokenizer.fingerprint[:12]}.")
     print(f"Sample: {' '.join(tokenizer.encode_pieces(sample))}")
     print(
-        "Next: python -m data_pipeline.create_pretraining_data "
-        f"--input='{FLAGS.input}' --vocab_file={path} --output_dir=DATA"
+        f"Next: python -m data_pipeline.create_pretraining_data --input='{FLAGS.input}' "
+        f"--vocab_file={path} --output_dir=DATA"
     )
 
 

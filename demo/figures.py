@@ -55,8 +55,8 @@ def pretraining(out: Path) -> str:
     baseline = unigram_baseline(*map(read_manifest, folders))
     return (
         f"held-out MLM accuracy {metrics['masked_lm_accuracy']:.3f} (unigram "
-        f"{baseline['accuracy']:.3f}), "
-        f"SOP accuracy {metrics['sentence_order_accuracy']:.3f} (chance 0.5)"
+        f"{baseline['accuracy']:.3f}), SOP accuracy {metrics['sentence_order_accuracy']:.3f} "
+        "(chance 0.5)"
     )
 
 

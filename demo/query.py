@@ -1,7 +1,7 @@
 """Asks the exported models by every door, and compares the answers with those of the Keras models.
 
 Doors: HTTP and gRPC of the local server (the same calls that TF Serving answers), hub.load and
-  hub.KerasLayer.
+hub.KerasLayer.
 """
 
 from __future__ import annotations

@@ -189,8 +189,7 @@ def main() -> None:
         elif finished["commands"] != commands:
             raise UserError(
                 f"{out} holds the stage {stage.name!r} of a demonstration with other settings. "
-                "Start over with "
-                "--restart (make demo RESTART=1), or name another --output_dir."
+                "Start over with --restart (make demo RESTART=1), or name another --output_dir."
             )
         summary.append(
             (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artefact))

@@ -28,8 +28,8 @@ def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
         values = _by_name(instance, infos)
         if set(values) != set(infos):
             raise _invalid(
-                f"instances[{row}] should hold the inputs {', '.join(sorted(infos))}; "
-                f"received {', '.join(sorted(values)) or 'none'}"
+                f"instances[{row}] should hold the inputs {', '.join(sorted(infos))}; received "
+                f"{', '.join(sorted(values)) or 'none'}"
             )
         for name, value in values.items():
             columns[name].append(value)

@@ -165,8 +165,8 @@ class ModelStore:
                 failed = "; ".join(message for _, message in model.failures.values())
                 problem = f"does not load: {failed}" if failed else "has no version folder."
                 raise UserError(
-                    f"--model={model.name}: {model.base_path} {problem} "
-                    "Export one with python -m export.run_export."
+                    f"--model={model.name}: {model.base_path} {problem} Export one with python -m "
+                    "export.run_export."
                 )
 
     def start(self) -> None:
@@ -195,8 +195,8 @@ class ModelStore:
         if version is not None and version != servable.version:
             raise ServingError(
                 NOT_FOUND,
-                f"Version {version} of model {name!r} is not loaded; version "
-                f"{servable.version} is.",
+                f"Version {version} of model {name!r} is not loaded; version {servable.version} "
+                "is.",
             )
         return servable
 

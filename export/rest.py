@@ -63,9 +63,8 @@ def _register_errors(app: Flask) -> None:
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> Response:
         message = (
-            f"Malformed request: {request.method} {request.path}. Known: GET /v1/models/NAME, "
-            "GET /v1/models/NAME/metadata, POST /v1/models/NAME:predict, POST "
-            "/v1/models/NAME:classify."
+            f"Malformed request: {request.method} {request.path}. Known: GET /v1/models/NAME, GET "
+            "/v1/models/NAME/metadata, POST /v1/models/NAME:predict, POST /v1/models/NAME:classify."
         )
         return _answer({"error": message}, error.code)
 

@@ -92,8 +92,8 @@ def version_path(output_dir: str, version: int | None) -> str:
     target = os.path.join(output_dir, str(version))
     if tf.io.gfile.exists(target):
         raise UserError(
-            f"{target} exists already. Leave out --version to take the next number, or remove "
-            "that folder."
+            f"{target} exists already. Leave out --version to take the next number, or remove that "
+            "folder."
         )
     return target
 

@@ -3,8 +3,7 @@
     python -m export.server --model=topics=/exports/topics --rest_port=8501 --grpc_port=8500
 
 It serves the highest version of each model and picks up new ones. For production use TensorFlow
-Serving itself
-with the same folders: see export/serving/README.md.
+Serving itself with the same folders: see export/serving/README.md.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, in
         bound = 0
     if not bound:
         raise UserError(
-            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? "
-            "0 takes a free port."
+            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? 0 takes a free "
+            "port."
         )
     server.start()
     return server, bound
@@ -85,8 +84,8 @@ def create_rest(store: ModelStore, host: str, port: int):
         )
     except OSError as error:
         raise UserError(
-            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). "
-            "0 takes a free port."
+            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
+            "free port."
         ) from None
     return server, server.effective_port
 
@@ -118,8 +117,8 @@ def main() -> None:
     store.start()
     try:
         print(
-            f"serving {', '.join(store.names())} at http://{FLAGS.host}:{rest_port}/v1/models/ "
-            f"and grpc://{FLAGS.host}:{grpc_port}",
+            f"serving {', '.join(store.names())} at http://{FLAGS.host}:{rest_port}/v1/models/ and "
+            f"grpc://{FLAGS.host}:{grpc_port}",
             flush=True,
         )
         if FLAGS.ready_file:

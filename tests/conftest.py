@@ -70,5 +70,5 @@ def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, 
 
 @pytest.fixture
 def pretraining_data():
-    """start step -> endless dataset of made-up batches."""
-    return lambda start: tf.data.Dataset.range(start, 1 << 40).map(pretraining_batch)
+    """start_step -> endless dataset of made-up batches."""
+    return lambda start_step: tf.data.Dataset.range(start_step, 1 << 40).map(pretraining_batch)

@@ -65,11 +65,10 @@ def fake_python(path: Path, version: str, machine: str = "x86_64", without: str 
     """A program that answers like a Python of another version, machine or set of modules."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pretend = (
-        "import platform, sys; "
-        f"sys.version_info = ({', '.join(version.split('.'))}, 0); "
+        f"import platform, sys; sys.version_info = ({', '.join(version.split('.'))}, 0); "
         f"sys.executable = '{path}'; platform.machine = lambda: '{machine}'; "
-        f"sys.modules.update(dict.fromkeys('{without}'.split())); "
-        "code, sys.argv = sys.argv[2], sys.argv[2:]; exec(code)"
+        f"sys.modules.update(dict.fromkeys('{without}'.split())); code, sys.argv = sys.argv[2], "
+        "sys.argv[2:]; exec(code)"
     )
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{pretend}" "$@"\n')
     path.chmod(0o755)

@@ -47,13 +47,22 @@ def _reader(prefix: str) -> tf.train.CheckpointReader:
     if not tf.io.gfile.exists(f"{prefix}.index"):
         raise UserError(
             f"checkpoint {prefix} does not exist: there is no file {prefix}.index. Pass the path "
-            "without the "
-            "ending .index, or a model folder."
+            "without the ending .index, or a model folder."
         )
     try:
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise UserError(f"checkpoint {prefix} cannot be read: {error}") from None
+
+
+def _read(reader: tf.train.CheckpointReader, prefix: str, name: str) -> np.ndarray:
+    try:
+        return reader.get_tensor(name)
+    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"checkpoint {prefix} is damaged: {name} cannot be read ({reason}). Copy it again."
+        ) from None
 
 
 def assign(
@@ -110,8 +119,8 @@ def assign(
             + "\n".join(problems)
             + "\nPass the configuration that the checkpoint was made with."
         )
-    for variable, theirs in found:
-        value = reader.get_tensor(stored[theirs])
+    tensors = [_read(reader, prefix, stored[theirs]) for _, theirs in found]
+    for (variable, _), value in zip(found, tensors):
         variable.assign(value.T if transposed(our_name(variable)) else value)
     return kept
 

@@ -42,9 +42,8 @@ def load(
     if unknown:
         raise UserError(
             f"parameter_sharing={model.config.parameter_sharing!r} has no counterpart in "
-            "google-research's "
-            "checkpoints, which know sharing by groups only; first variable without a name there: "
-            f"{unknown[0]}."
+            "google-research's checkpoints, which know sharing by groups only; first variable "
+            f"without a name there: {unknown[0]}."
         )
     return bundle.assign(
         model.variables,

@@ -92,8 +92,7 @@ def read_metadata(directory: str) -> dict[str, Any]:
     if not tf.io.gfile.exists(path):
         raise UserError(
             f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder "
-            "`model` that "
-            "run_pretraining or run_classifier wrote."
+            "`model` that run_pretraining or run_classifier wrote."
         )
     with tf.io.gfile.GFile(path) as file:
         return json.load(file)
@@ -138,4 +137,15 @@ def load_weights(
         lambda ours: ours,
         allow_missing=allow_missing,
         allow_unused=allow_unused,
+    )
+
+
+def load_encoder(model: keras.Model, path: str) -> list[str]:
+    """Like load_weights, for a model whose heads are new; the heads that `path` has go unread."""
+    heads = {variable.name.split("/")[0] for variable in model.variables} - {"encoder"}
+    return load_weights(
+        model,
+        path,
+        allow_missing=[f"^{head}/" for head in sorted(heads)],
+        allow_unused=["^masked_lm/", "^sentence_order/", "^classification/", "^cls/", "^output_"],
     )

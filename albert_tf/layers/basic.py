@@ -1,8 +1,7 @@
-"""Small parts that every block is made of: initialiser, activation, seeded dropout, layer
-normalization.
+"""Small parts of every block: initialiser, activation, seeded dropout, layer normalization.
 
-Shapes: B batch, S sequence, T tokens (B * S), E embedding, H hidden, N heads, D = H / N, F
-  feed-forward.
+Shapes: B batch, S sequence, T tokens (B * S), E embedding, H hidden, N heads, D = H / N,
+F feed-forward.
 """
 
 from __future__ import annotations

@@ -9,9 +9,7 @@ import tensorflow as tf
 
 
 class PaddedLayout:
-    """Every position is a row, padding included: T = B * S. Static shapes stay static, as TPUs
-    need.
-    """
+    """Every position is a row, padding included: T = B * S. Static shapes stay static."""
 
     def __init__(self, input_mask: tf.Tensor) -> None:
         """Args: input_mask: int32 [B, S], 1 for real tokens."""

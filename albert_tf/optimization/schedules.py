@@ -16,8 +16,7 @@ def warmup_polynomial_decay(
     """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py).
 
     The step counts from 0 and the decay from step 0: the first update has rate 0, and the rate
-      drops from `peak`
-    to peak * (1 - warmup / train) where the warm-up ends.
+    drops from `peak` to peak * (1 - warmup / train) where the warm-up ends.
 
     Args:
       step: scalar, 0-based.

@@ -1,4 +1,4 @@
-"""Start-up cards: what a run is about to do, before the first step."""
+"""What a run says of itself: a card before the first step, a table of figures after the last."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ def print_classification_start(
             "expected first loss": f"{math.log(model.num_classes):.2f} (ln {model.num_classes})",
         },
     )
+
+
+def print_comparison(title: str, rows: dict[str, tuple[float, float, str]]) -> None:
+    """Figures beside baselines; `rows`: name -> (figure, baseline, what the baseline is)."""
+    print(f"{title}\n  {'':<26} {'model':>8} {'baseline':>9}")
+    for name, (figure, baseline, kind) in rows.items():
+        print(f"  {name:<26} {figure:8.4f} {baseline:9.4f}  ({kind})")
 
 
 def _model_rows(

@@ -59,7 +59,7 @@ class LoopSettings:
 
 def train(
     stepper: Stepper,
-    training_data: Callable[[int], tf.data.Dataset],
+    training_data: Callable[..., tf.data.Dataset],
     evaluation_data: tf.data.Dataset | None,
     settings: LoopSettings,
     run_dir: str,
@@ -71,7 +71,7 @@ def train(
 
     Args:
       stepper: task, optimizer and strategy.
-      training_data: start step -> endless dataset of global batches from that step on.
+      training_data: called with `start_step=`; endless global batches from that step on.
       evaluation_data: batches of held-out data, or None.
       run_dir: where checkpoints, metrics.csv, TensorBoard files and curves.png go.
       tokens_per_step: tokens of a global batch, for the progress report.
@@ -95,7 +95,7 @@ def train(
     reporter = Reporter(
         run_dir, stepper.task.metrics, settings.num_train_steps, state.step, tokens_per_step
     )
-    iterator = iter(stepper.distribute(training_data(state.step)))
+    iterator = iter(stepper.distribute(training_data(start_step=state.step)))
     try:
         while state.step < settings.num_train_steps:
             step = settings.next_stop(state.step)
@@ -122,6 +122,6 @@ def train(
 def _check_finite(step: int, metrics: dict[str, float], latest: str | None) -> None:
     if not math.isfinite(metrics["loss"]):
         raise UserError(
-            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest}. "
-            "Lower --learning_rate or lengthen the warm-up."
+            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest}. Lower "
+            "--learning_rate or lengthen the warm-up."
         )

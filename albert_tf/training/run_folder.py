@@ -43,8 +43,7 @@ def prepare(run_dir: str, config: AlbertConfig, settings: dict[str, Any], overwr
         elif AlbertConfig.from_json_file(config_path) != config:
             raise UserError(
                 f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
-                "another folder, "
-                "or pass --overwrite to delete that run and start over."
+                "another folder, or pass --overwrite to delete that run and start over."
             )
     elif tf.io.gfile.exists(run_dir) and tf.io.gfile.listdir(run_dir):
         raise UserError(f"--output_dir={run_dir} is not empty and holds no run. Name a new folder.")

@@ -56,7 +56,6 @@ class TrainingState:
             reason = str(error).splitlines()[0]
             raise UserError(
                 f"checkpoint {self.latest} does not fit this model or is damaged: {reason} Use "
-                "another "
-                "--output_dir, or --overwrite to start over."
+                "another --output_dir, or --overwrite to start over."
             ) from None
         return True

@@ -15,9 +15,8 @@ class Stepper:
     """Runs a task's training and evaluation steps; each kind is traced once.
 
     The gradient is that of the loss over the global batch: denominators are summed over replicas
-      before the
-    division, gradients after it. The result does not depend on the number of replicas but for
-    rounding.
+    before the division, gradients after it. The result does not depend on the number of replicas
+    but for rounding.
     """
 
     def __init__(
@@ -38,8 +37,7 @@ class Stepper:
 
         Returns:
           By name, float32 scalars: the task's metrics over all these steps, and of the last step
-            the
-          `learning_rate` and the global `gradient_norm` before clipping.
+          the `learning_rate` and the global `gradient_norm` before clipping.
         """
         names = (*self.task.metrics, "gradient_norm")
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
@@ -62,9 +60,16 @@ class Stepper:
             loss = total_loss(
                 self.task, ratios, context.all_reduce(tf.distribute.ReduceOp.SUM, denominators)
             )
-        # Dense, because the norm of a sparse gradient counts repeated rows apart.
-        gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, variables)]
-        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        # A variable without a gradient belongs to a head whose loss is left out. Dense, because
+        # the norm of a sparse gradient counts repeated rows apart.
+        gradients, variables = zip(
+            *(
+                (tf.convert_to_tensor(gradient), variable)
+                for gradient, variable in zip(tape.gradient(loss, variables), variables)
+                if gradient is not None
+            )
+        )
+        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
         self.optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         return {
             **ratios,

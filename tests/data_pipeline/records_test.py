@@ -55,9 +55,13 @@ def test_bytes_are_a_function_of_content_and_seed(tmp_path):
 def test_failure_leaves_nothing_a_reader_would_accept(tmp_path):
     with pytest.raises(RuntimeError):
         write(tmp_path / "a", fail=True)
-    assert names(tmp_path / "a") == []
+    assert names(tmp_path) == []
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(RuntimeError):
+        write(tmp_path / "mine", fail=True)
+    assert names(tmp_path / "mine") == []
     with pytest.raises(UserError, match=r"holds no manifest.json"):
-        records.read_manifest(str(tmp_path / "a"))
+        records.read_manifest(str(tmp_path / "mine"))
 
 
 def test_failure_keeps_older_data(tmp_path):

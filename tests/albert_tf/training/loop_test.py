@@ -49,8 +49,8 @@ def test_an_interrupted_run_repeats_the_same_losses(
     config = tiny_config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")
 
-    def failing_data(start):
-        return pretraining_data(start).take(6 - start)
+    def failing_data(start_step):
+        return pretraining_data(start_step).take(6 - start_step)
 
     with pytest.raises(tf.errors.OutOfRangeError):
         run(make_stepper(config), failing_data, tmp_path / "interrupted")

@@ -1,0 +1,301 @@
+"""Bad input, program by program: one clear error, exit code 2, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import runpy
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.checkpoints import bundle, native
+from albert_tf.config import AlbertConfig
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from data_pipeline.examples import PretrainingSettings
+from data_pipeline.pretraining_data import Corpus, create_pretraining_data
+from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.vocabulary import train_vocabulary
+
+TEXT = """the cat sat on a mat while every dog ran off quickly to see what was in there because
+nobody knew how many old grey birds would fly over that quiet house before winter came"""
+WORDS = TEXT.split()
+ROWS = ["text\tlabel", *(f"{' '.join(WORDS[i:])}\t{'ab'[i % 2]}" for i in range(8)), ""]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    """A folder with one good artefact of each kind."""
+    folder = tmp_path_factory.mktemp("good")
+    sentences = [" ".join(WORDS[i % 19 :][:: 1 + i % 3]) + "." for i in range(60)]
+    documents = ["\n".join(sentences[i : i + 6]) for i in range(0, 60, 6)]
+    (folder / "corpus.txt").write_text("\n\n".join(documents), encoding="utf-8")
+    for name, size in (("vocabulary", 48), ("other_vocabulary", 50)):
+        train_vocabulary(str(folder / "corpus.txt"), str(folder / name), size)
+        tokenizer = load_tokenizer(str(folder / name / "spiece.model"))
+        records = str(folder / name.replace("vocabulary", "records"))
+        settings = PretrainingSettings(max_seq_length=32, dupe_factor=1)
+        corpus = Corpus(str(folder / "corpus.txt"))
+        create_pretraining_data(corpus, records, tokenizer, settings, num_shards=2)
+    (folder / "train.tsv").write_text("\n".join(ROWS), encoding="utf-8")
+    config = AlbertConfig(
+        vocab_size=48,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+    )
+    config.to_json_file(str(folder / "config.json"))
+    tokenizer = load_tokenizer(str(folder / "vocabulary" / "spiece.model"))
+    metadata = {"max_seq_length": 32, "vocab_fingerprint": tokenizer.fingerprint, "metrics": {}}
+    for name, model in (
+        ("pretrained", AlbertPretrainer(config)),
+        ("classifier", AlbertClassifier(config, 2)),
+    ):
+        more = {"labels": ["a", "b"]} if name == "classifier" else {}
+        vocab_file = str(folder / "vocabulary" / "spiece.model")
+        settings = dataclasses.asdict(tokenizer.settings)
+        native.save(model, str(folder / name), {**metadata, **more}, vocab_file, settings)
+    return folder
+
+
+def spoil(good: Path, bad: Path) -> None:
+    """Writes every bad artefact that the cases below name into the folder `bad`."""
+    (bad / "empty.txt").write_bytes(b"")
+    (bad / "blank.txt").write_text("\n \n\n")
+    (bad / "words.txt").write_text("one\n\ntwo\n\nthree\n")
+    (bad / "utf16.txt").write_bytes("A sentence.\n".encode("utf-16"))
+    (bad / "broken.txt.gz").write_bytes(b"\x1f\x8b\x08 this is no gzip")
+    (bad / "empty.tsv").write_bytes(b"")
+    (bad / "header.tsv").write_text("text\tlabel\n")
+    (bad / "columns.tsv").write_text("text\tlabel\none\ta\ntwo\n")
+    (bad / "names.tsv").write_text("sentence\tlabel\none\ta\n")
+    (bad / "utf8.tsv").write_bytes(b"text\tlabel\n\xff\xfe\ta\n")
+    (bad / "one_label.tsv").write_text("text\tlabel\none\ta\ntwo\ta\n")
+    (bad / "other_label.tsv").write_text("text\tlabel\none\ta\ntwo\tc\n")
+    (bad / "text.json").write_text("no JSON")
+    config = json.loads((good / "config.json").read_text())
+    for name, change in (
+        ("heads", {"num_attention_heads": 3}),
+        ("layers", {"num_hidden_layers": 0}),
+        ("spelling", {"hidden_sise": 16}),
+        ("vocabulary", {"vocab_size": 47}),
+        ("short", {"max_position_embeddings": 16}),
+    ):
+        (bad / f"{name}.json").write_text(json.dumps({**config, **change}))
+    (bad / "spiece.model").write_text("no SentencePiece model")
+
+    cut = bad / "cut_records"
+    shutil.copytree(good / "records", cut)
+    shard = next(cut.glob("*.tfrecord"))
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-20])
+    flipped = bad / "flipped_records"
+    shutil.copytree(good / "records", flipped)
+    shard = next(flipped.glob("*.tfrecord"))
+    shard.write_bytes(content[:100] + bytes([content[100] ^ 255]) + content[101:])
+    (bad / "no_manifest").mkdir()
+
+    values = tf.train.load_checkpoint(str(good / "pretrained" / "model.ckpt"))
+    arrays = {name: values.get_tensor(name) for name in values.get_variable_to_shape_map()}
+    for name, change in (
+        ("lacking", {"encoder/pooler/bias": None}),
+        ("misshapen", {"encoder/pooler/bias": arrays["encoder/pooler/bias"][:3]}),
+    ):
+        shutil.copytree(good / "pretrained", bad / name)
+        changed = {key: value for key, value in {**arrays, **change}.items() if value is not None}
+        bundle.write(str(bad / name / "model.ckpt"), changed)
+    shutil.copytree(good / "pretrained", bad / "cut_weights")
+    data = next((bad / "cut_weights").glob("model.ckpt.data*"))
+    data.write_bytes(data.read_bytes()[:100])
+    shutil.copytree(good / "pretrained", bad / "no_vocabulary")
+    (bad / "no_vocabulary" / "spiece.model").unlink()
+    (bad / "busy").mkdir()
+    (bad / "busy" / "mine.txt").write_text("my own file")
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A binary: module, and arguments with which it would do its work."""
+
+    module: str
+    arguments: dict[str, str | None]
+
+
+TRAINING = {
+    "output_dir": "{bad}/out",
+    "train_batch_size": "4",
+    "distribution": "one_device",
+}
+VOCABULARY = Program(
+    "data_pipeline.train_vocabulary",
+    {"input": "{good}/corpus.txt", "output_dir": "{bad}/out", "vocab_size": "48"},
+)
+RECORDS = Program(
+    "data_pipeline.create_pretraining_data",
+    {
+        "input": "{good}/corpus.txt",
+        "output_dir": "{bad}/out",
+        "vocab_file": "{good}/vocabulary/spiece.model",
+        "max_seq_length": "32",
+    },
+)
+INSPECT = Program("data_pipeline.inspect_records", {"data": "{good}/records"})
+PRETRAINING = Program(
+    "albert_tf.run_pretraining",
+    {
+        **TRAINING,
+        "train_data": "{good}/records",
+        "config_file": "{good}/config.json",
+        "num_train_steps": "40",
+        "num_warmup_steps": "1",
+    },
+)
+CLASSIFIER = Program(
+    "albert_tf.run_classifier",
+    {
+        **TRAINING,
+        "train_file": "{good}/train.tsv",
+        "dev_file": "{good}/train.tsv",
+        "init_checkpoint": "{good}/pretrained",
+        "max_seq_length": "32",
+    },
+)
+EXPORT = Program(
+    "export.run_export",
+    {"model_dir": "{good}/pretrained", "output_dir": "{bad}/out", "task": "masked_lm"},
+)
+PREDICT = Program("export.predict", {"model": "{bad}/nowhere", "text": "A text."})
+SERVER = Program("export.server", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"})
+
+# Program, arguments that differ, what the message says.
+CASES = [
+    (VOCABULARY, {"input": "{bad}/nowhere.txt"}, "No file matches '{bad}/nowhere.txt'"),
+    (VOCABULARY, {"input": "{bad}"}, "{bad} is a folder; give the files in it"),
+    (VOCABULARY, {"input": "{bad}/empty.txt"}, "{bad}/empty.txt holds no text"),
+    (VOCABULARY, {"input": "{bad}/utf16.txt"}, "{bad}/utf16.txt is UTF-16; convert it"),
+    (VOCABULARY, {"input": "{bad}/broken.txt.gz"}, "{bad}/broken.txt.gz is not a complete gzip"),
+    (VOCABULARY, {"vocab_size": "9000"}, "--vocab_size=9000 is too large"),
+    (VOCABULARY, {"vocab_size": "x"}, "--vocab_size=x"),
+    (VOCABULARY, {"output_dir": "{good}/vocabulary"}, "exists already; choose another folder"),
+    (RECORDS, {"input": "{bad}/nowhere.txt"}, "No file matches '{bad}/nowhere.txt'"),
+    (RECORDS, {"input": "{bad}/empty.txt"}, "No record could be made"),
+    (RECORDS, {"input": "{bad}/blank.txt"}, "blank.txt: file without text"),
+    (RECORDS, {"input": "{bad}/words.txt"}, "expected documents of at least two words"),
+    (RECORDS, {"input": "{bad}/utf16.txt"}, "{bad}/utf16.txt is UTF-16; convert it"),
+    (RECORDS, {"vocab_file": "{bad}/nowhere.model"}, "{bad}/nowhere.model does not exist"),
+    (RECORDS, {"vocab_file": "{bad}/spiece.model"}, "spiece.model is not a SentencePiece model"),
+    (RECORDS, {"max_seq_length": "4"}, "--max_seq_length"),
+    (RECORDS, {"masked_lm_prob": "1.5"}, "--masked_lm_prob"),
+    (RECORDS, {"sentence_objective": "mlm"}, "should be one of <sop|nsp|none>"),
+    (RECORDS, {"output_dir": "{good}/records"}, "--overwrite"),
+    (RECORDS, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
+    (INSPECT, {"data": "{bad}/nowhere"}, "{bad}/nowhere does not exist"),
+    (INSPECT, {"data": "{bad}/no_manifest"}, "{bad}/no_manifest holds no manifest.json"),
+    (INSPECT, {"data": "{bad}/cut_records"}, ".tfrecord"),
+    (INSPECT, {"data": "{bad}/flipped_records"}, ".tfrecord"),
+    (PRETRAINING, {"train_data": None}, "--train_data is missing"),
+    (PRETRAINING, {"train_data": "{bad}/nowhere"}, "{bad}/nowhere does not exist"),
+    (PRETRAINING, {"train_data": "{bad}/no_manifest"}, "holds no manifest.json"),
+    (PRETRAINING, {"train_data": "{bad}/cut_records"}, ".tfrecord"),
+    (PRETRAINING, {"train_data": "{bad}/flipped_records"}, "its content differs from manifest"),
+    (PRETRAINING, {"eval_data": "{good}/other_records"}, "made with another vocabulary"),
+    (PRETRAINING, {"config_file": "{bad}/nowhere.json"}, "{bad}/nowhere.json does not exist"),
+    (PRETRAINING, {"config_file": "{bad}/text.json"}, "{bad}/text.json"),
+    (PRETRAINING, {"config_file": "{bad}/heads.json"}, "num_attention_heads 3"),
+    (PRETRAINING, {"config_file": "{bad}/layers.json"}, "num_hidden_layers must be a positive"),
+    (PRETRAINING, {"config_file": "{bad}/spelling.json"}, "hidden_sise"),
+    (PRETRAINING, {"config_file": "{bad}/vocabulary.json"}, "48 pieces, the model's vocab_size is"),
+    (PRETRAINING, {"config_file": "{bad}/short.json"}, "longer than the model's 16 positions"),
+    (PRETRAINING, {"config_file": None}, "no architecture is given. Pass --preset"),
+    (PRETRAINING, {"preset": "albert-tiny"}, "--preset and --config_file are both given"),
+    (PRETRAINING, {"config_file": None, "preset": "albert-huge"}, "'albert-huge' is unknown"),
+    (PRETRAINING, {"init_checkpoint": "{bad}/nowhere"}, "checkpoint {bad}/nowhere does not exist"),
+    (PRETRAINING, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
+    (PRETRAINING, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
+    (PRETRAINING, {"init_checkpoint": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
+    (PRETRAINING, {"steps_per_loop": "0"}, "--steps_per_loop=0 is not a positive number"),
+    (PRETRAINING, {"distribution": "tpu"}, "--distribution=tpu needs --tpu"),
+    (PRETRAINING, {"output_dir": "{bad}/busy"}, "{bad}/busy is not empty and holds no run"),
+    (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
+    (PRETRAINING, {"mode": "eval"}, "--eval_data is missing"),
+    (PRETRAINING, {"mode": "eval", "eval_data": "{good}/records"}, "out/model is not a model"),
+    (CLASSIFIER, {"train_file": None}, "--train_file is missing"),
+    (CLASSIFIER, {"train_file": "{bad}/nowhere.tsv"}, "{bad}/nowhere.tsv does not exist"),
+    (CLASSIFIER, {"train_file": "{bad}/empty.tsv"}, "{bad}/empty.tsv"),
+    (CLASSIFIER, {"train_file": "{bad}/header.tsv"}, "{bad}/header.tsv holds a header row but no"),
+    (CLASSIFIER, {"train_file": "{bad}/columns.tsv"}, "{bad}/columns.tsv:3: expected 2 tab"),
+    (CLASSIFIER, {"train_file": "{bad}/names.tsv"}, "no column 'text'"),
+    (CLASSIFIER, {"train_file": "{bad}/utf8.tsv"}, "{bad}/utf8.tsv:2: the text is not UTF-8"),
+    (CLASSIFIER, {"train_file": "{bad}/one_label.tsv"}, "two are needed"),
+    (CLASSIFIER, {"dev_file": "{bad}/other_label.tsv"}, "other_label.tsv:3: the label 'c' is not"),
+    (CLASSIFIER, {"vocab_file": "{good}/other_vocabulary/spiece.model"}, "has 50 pieces"),
+    (CLASSIFIER, {"max_seq_length": "64"}, "longer than the model's 32 positions"),
+    (CLASSIFIER, {"init_checkpoint": None, "config_file": "{good}/config.json"}, "--vocab_file"),
+    (CLASSIFIER, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
+    (CLASSIFIER, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
+    (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no_vocabulary/spiece.model"),
+    (CLASSIFIER, {"mode": "predict", "predict_file": "{good}/train.tsv"}, "is not a model folder"),
+    (EXPORT, {"model_dir": "{bad}/nowhere"}, "{bad}/nowhere is not a model folder"),
+    (EXPORT, {"model_dir": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
+    (EXPORT, {"model_dir": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
+    (EXPORT, {"model_dir": "{bad}/no_vocabulary"}, "no_vocabulary lacks spiece.model"),
+    (EXPORT, {"task": "classifier"}, "classifier"),
+    (EXPORT, {"max_seq_length": "64"}, "32"),
+    (PREDICT, {}, "{bad}/nowhere"),
+    (PREDICT, {"model": "http://127.0.0.1:9/v1/models/m"}, "http://127.0.0.1:9/v1/models/m"),
+    (SERVER, {}, "{bad}/nowhere"),
+    (SERVER, {"model": "nowhere"}, "NAME=PATH"),
+]
+
+
+@contextlib.contextmanager
+def flags_of_this_program_only() -> Iterator[None]:
+    """Programs define flags of the same names; each leaves the process as it found it."""
+    before = set(flags.FLAGS)
+    try:
+        yield
+    finally:
+        for name in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, name)
+
+
+def tree(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def case_id(value: object) -> str | None:
+    if isinstance(value, Program):
+        return value.module.split(".")[1]
+    if isinstance(value, dict):
+        return ",".join(f"{name}={str(given).split('/')[-1]}" for name, given in value.items())
+    return ""
+
+
+@pytest.mark.parametrize(("program", "changes", "message"), CASES, ids=case_id)
+def test_bad_input(program, changes, message, good, tmp_path, monkeypatch, capfd):
+    spoil(good, tmp_path)
+    folders = {"good": good, "bad": tmp_path}
+    arguments = {**program.arguments, **changes}
+    argv = [
+        f"--{name}={value.format(**folders)}"
+        for name, value in arguments.items()
+        if value is not None
+    ]
+    monkeypatch.setattr(sys, "argv", [program.module, *argv])
+    before = tree(good) | tree(tmp_path)
+    with flags_of_this_program_only(), pytest.raises(SystemExit) as exit_info:
+        runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+    shown = capfd.readouterr().err
+    assert exit_info.value.code == 2, shown
+    assert "error: " in shown and "Traceback" not in shown
+    assert message.format(**folders) in shown
+    assert tree(good) | tree(tmp_path) == before
