@@ -15,7 +15,17 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
-ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+
+# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
+_HUGGINGFACE_ACTIVATIONS = {
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+    "gelu": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
 
 # Keys of published albert_config.json files that no code of the reference's encoder reads.
 _IGNORED_KEYS = frozenset(
@@ -38,13 +48,16 @@ class AlbertConfig:
       inner_group_num: blocks applied one after the other within each layer.
       parameter_sharing: what layers of one group share: "all" (ALBERT), "attention" or "ffn" only,
         or "none" (BERT).
-      hidden_act: "gelu" (the tanh approximation, as in the reference), "relu", "tanh" or "linear".
+      hidden_act: "gelu" (the tanh approximation, as in the reference), "gelu_erf" (the exact one),
+        "relu", "tanh" or "linear".
       hidden_dropout_prob: dropout of embeddings and block outputs, in training.
       attention_probs_dropout_prob: dropout of attention probabilities, in training.
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment types.
       initializer_range: standard deviation of the truncated normal initialiser.
       layer_norm_eps: added to the variance in layer normalization.
+      recompute: in training, keep each layer's input only and compute the layer again for its
+        gradient: less memory, more time, the same result.
     """
 
     vocab_size: int
@@ -63,6 +76,7 @@ class AlbertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    recompute: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -142,6 +156,8 @@ class AlbertConfig:
                     f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(names)}."
                 )
                 raise UserError(f"{source}: unknown key {key!r}.{hint}")
+        if values.get("hidden_act", "") is None:  # The reference's way to say linear.
+            values = {**values, "hidden_act": "linear"}
         if "vocab_size" not in values:
             raise UserError(f"{source}: the key 'vocab_size' is missing.")
         try:
@@ -150,8 +166,63 @@ class AlbertConfig:
             raise UserError(f"{source}: {error}") from None
 
     @classmethod
+    def from_huggingface(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
+        """Reads the keys of Hugging Face's config.json, whose "gelu" is another function than the
+        reference's; keys that concern neither shape nor arithmetic are left out.
+        """
+        if values.get("model_type") != "albert":
+            raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
+        if values.get("position_embedding_type", "absolute") != "absolute":
+            raise UserError(
+                f"{source}: position_embedding_type {values['position_embedding_type']!r} is not "
+                "supported, only 'absolute'."
+            )
+        act = values.get("hidden_act", "gelu_new")
+        if act not in _HUGGINGFACE_ACTIVATIONS:
+            raise UserError(
+                f"{source}: hidden_act {act!r} is not one of {', '.join(_HUGGINGFACE_ACTIVATIONS)}."
+            )
+        names = {field.name for field in dataclasses.fields(cls)}
+        defaults = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
+        known = {key: value for key, value in values.items() if key in names}
+        config = cls.from_dict(
+            {**defaults, **known, "hidden_act": _HUGGINGFACE_ACTIVATIONS[act]}, source
+        )
+        _check_groups_agree(config, source)
+        return config
+
+    def to_huggingface(self) -> dict[str, Any]:
+        """The keys of Hugging Face's config.json, with what it needs beside the architecture."""
+        _check_groups_agree(self, "Hugging Face's config.json")
+        activations = {ours: theirs for theirs, ours in _HUGGINGFACE_ACTIVATIONS.items()}
+        values = self.as_groups().to_dict()
+        del values["parameter_sharing"], values["recompute"]
+        return {
+            **values,
+            "model_type": "albert",
+            "hidden_act": activations[self.hidden_act],
+            "position_embedding_type": "absolute",
+            "pad_token_id": 0,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+        }
+
+    def as_groups(self) -> "AlbertConfig":
+        """The same architecture said with groups where nothing is shared: one for each layer."""
+        if self.parameter_sharing != "none":
+            return self
+        grouped = self.replace(parameter_sharing="all", num_hidden_groups=self.num_hidden_layers)
+        layers = range(self.num_hidden_layers)
+        if any(grouped.group_of_layer(layer, self.num_hidden_layers) != layer for layer in layers):
+            raise UserError(
+                f"with {self.num_hidden_layers} layers the reference's formula does not give each "
+                "layer its own group, so that unshared weights cannot be said with groups."
+            )
+        return grouped
+
+    @classmethod
     def from_json_file(cls, path: str) -> "AlbertConfig":
-        """Reads an albert_config.json."""
+        """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
         if not tf.io.gfile.exists(path):
             raise UserError(
                 f"config file {path} does not exist. Pass the path of an albert_config.json."
@@ -165,12 +236,25 @@ class AlbertConfig:
             raise UserError(
                 f"config file {path} holds a JSON {type(values).__name__}, not an object."
             )
+        if "model_type" in values:
+            return cls.from_huggingface(values, source=path)
         return cls.from_dict(values, source=path)
 
     def to_json_file(self, path: str) -> None:
-        """Writes an albert_config.json that google-research/albert reads too."""
+        """Writes an albert_config.json, which google-research/albert reads too."""
         with tf.io.gfile.GFile(path, "w") as file:
             file.write(json.dumps(self.to_dict(), indent=2) + "\n")
+
+
+def _check_groups_agree(config: AlbertConfig, source: str) -> None:
+    """Hugging Face computes a layer's group by another formula, which at times differs."""
+    layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
+    for layer in range(layers):
+        if int(layer / (layers / groups)) != int(layer / layers * groups):
+            raise UserError(
+                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
+                "group in Hugging Face's library than in google-research/albert and here."
+            )
 
 
 _MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")
@@ -178,7 +262,9 @@ _MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 def _check_field(name: str, kind: type, value: Any) -> None:
     """Raises UserError unless `value` has the kind of the field and lies in its range."""
-    if kind is str:
+    if kind is bool:
+        valid, expected = isinstance(value, bool), "true or false"
+    elif kind is str:
         valid, expected = isinstance(value, str), "a string"
     elif kind is int:
         valid, expected = type(value) is int and value > 0, "a positive integer"

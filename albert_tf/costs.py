@@ -41,3 +41,21 @@ def training_bytes(
         _BYTES_PER_PARAMETER_IN_TRAINING * num_parameters
         + 4 * per_token * batch_size * sequence_length
     )
+
+
+def count_parameters(config: AlbertConfig) -> dict[str, int]:
+    """Exact numbers of parameters of a pre-training model by part, without making it."""
+    embedding, hidden, inner = config.embedding_size, config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
+    attention = 4 * (hidden * hidden + hidden) + 2 * hidden  # Four dense layers, one norm.
+    ffn = 2 * hidden * inner + inner + hidden + 2 * hidden
+    projection = 0 if embedding == hidden else embedding * hidden + hidden
+    return {
+        "embeddings": rows * embedding + 2 * embedding,
+        "projection": projection,
+        "attention": attention * config.num_attention_groups * config.inner_group_num,
+        "feed_forward": ffn * config.num_ffn_groups * config.inner_group_num,
+        "pooler": hidden * hidden + hidden,
+        "masked_lm": hidden * embedding + 3 * embedding + config.vocab_size,
+        "sentence_order": 2 * hidden + 2,
+    }

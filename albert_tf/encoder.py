@@ -10,8 +10,10 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers import AlbertEmbedding, SharedTransformer
 from albert_tf.layers.basic import build_children, dense, fold_in
+from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
 
 
+@keras.utils.register_keras_serializable("albert_tf")
 class AlbertEncoder(keras.Model):
     """The ALBERT encoder (Lan et al., ICLR 2020; google-research/albert, modeling.py).
 
@@ -20,12 +22,17 @@ class AlbertEncoder(keras.Model):
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H].
+    Sequence and encoder outputs are unspecified at padding: zero in packed execution.
     Variables exist as soon as the object does.
     """
 
-    def __init__(self, config: AlbertConfig, name: str = "encoder", **kwargs) -> None:
+    def __init__(
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs
+    ) -> None:
+        """Args: packed: leave padding out of the dense layers; None: where shapes are dynamic."""
         super().__init__(name=name, **kwargs)
         self.config = config
+        self.packed = packed
         self.embeddings = AlbertEmbedding(config, name="embeddings")
         self.transformer = SharedTransformer(config, name="transformer")
         self.pooler = dense(config.hidden_size, config, name="pooler")
@@ -48,21 +55,62 @@ class AlbertEncoder(keras.Model):
         seed: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Args: seed: int32 [2], from which all dropout masks follow; None draws fresh ones."""
-        hidden = self.embeddings(
+        layout, layers = self._layers(inputs, None, training, seed)
+        outputs = [layout.to_padded(rows) for rows in layers]
+        return {
+            "sequence_output": outputs[-1],
+            "pooled_output": self.pool(outputs[-1][:, 0]),
+            "encoder_outputs": outputs,
+        }
+
+    def hidden_at(
+        self,
+        inputs: dict[str, tf.Tensor],
+        positions: tf.Tensor,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """The sequence output at some positions, and nothing of the last layer elsewhere.
+
+        Args:
+          inputs, training, seed: as for `call`.
+          positions: int32 [B, P].
+
+        Returns:
+          float [B, P, H].
+        """
+        _, layers = self._layers(inputs, positions, training, seed)
+        shape = tf.shape(positions)
+        return tf.reshape(layers[-1], [shape[0], shape[1], self.config.hidden_size])
+
+    def pool(self, first: tf.Tensor) -> tf.Tensor:
+        """The pooled output, float [B, H], from the sequence output at position 0 [B, H]."""
+        return tf.tanh(self.pooler(first))
+
+    def _layers(
+        self,
+        inputs: dict[str, tf.Tensor],
+        positions: tf.Tensor | None,
+        training: bool,
+        seed: tf.Tensor | None,
+    ) -> tuple[PaddedLayout | PackedLayout, list[tf.Tensor]]:
+        mask = inputs["input_mask"]
+        layout = make_layout(mask, self.packed)
+        rows = self.embeddings(
             inputs["input_word_ids"],
             inputs["input_type_ids"],
+            layout,
             training=training,
             seed=fold_in(seed, 0),
         )
-        outputs = self.transformer(
-            hidden, inputs["input_mask"], training=training, seed=fold_in(seed, 1)
+        layers = self.transformer(
+            rows, mask, layout, positions, training=training, seed=fold_in(seed, 1)
         )
-        pooled = tf.tanh(self.pooler(outputs[-1][:, 0]))
-        return {"sequence_output": outputs[-1], "pooled_output": pooled, "encoder_outputs": outputs}
+        return layout, layers
 
     def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "name": self.name}
+        return {"config": self.config.to_dict(), "packed": self.packed, "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertEncoder:
-        return cls(AlbertConfig.from_dict(config["config"]), name=config["name"])
+        return cls(AlbertConfig.from_dict(config["config"]), config["packed"], config["name"])

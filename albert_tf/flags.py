@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-import tensorflow as tf
 from absl import flags
 
-from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 from albert_tf.presets import PRESETS, get_preset
+from albert_tf.pretrained import locate
 from albert_tf.training import DISTRIBUTIONS, LoopSettings
 
 FLAGS = flags.FLAGS
@@ -31,7 +29,8 @@ def define_model_flags() -> None:
     flags.DEFINE_string(
         "init_checkpoint",
         None,
-        "Weights to start from: a model folder, or the prefix of a google-research checkpoint.",
+        "Weights to start from: a model folder, a Hugging Face folder, the prefix of a "
+        "google-research checkpoint, or the name of a published model, which is downloaded.",
     )
 
 
@@ -129,28 +128,23 @@ def _named_config() -> AlbertConfig:
         return AlbertConfig.from_json_file(FLAGS.config_file)
     if FLAGS.preset:
         return get_preset(FLAGS.preset)
-    if init_folder():
-        return native.read_config(init_folder())
+    if FLAGS.init_checkpoint:
+        return locate(FLAGS.init_checkpoint).config()
     raise UserError(
         f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
     )
 
 
-def init_folder() -> str | None:
-    """--init_checkpoint where it is a model folder; None where it is the prefix of a checkpoint."""
-    folder = FLAGS.init_checkpoint
-    return folder if folder and tf.io.gfile.isdir(folder) else None
-
-
 def vocabulary_file() -> str:
-    """--vocab_file, or else the vocabulary of the model folder in --init_checkpoint."""
+    """--vocab_file, or else the vocabulary beside the weights of --init_checkpoint."""
     if FLAGS.vocab_file:
         return FLAGS.vocab_file
-    if init_folder():
-        return os.path.join(init_folder(), native.VOCABULARY_FILE)
-    raise UserError(
-        "--vocab_file is missing: --init_checkpoint is no model folder, which would have one."
-    )
+    if not FLAGS.init_checkpoint:
+        raise UserError("--vocab_file is missing, and there is no --init_checkpoint to have one.")
+    source = locate(FLAGS.init_checkpoint)
+    if not source.vocab_file:
+        raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
+    return source.vocab_file
 
 
 def make_optimizer(num_train_steps: int, num_warmup_steps: int) -> keras.optimizers.Optimizer:

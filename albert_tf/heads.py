@@ -1,4 +1,8 @@
-"""What stands on an encoder: masked language model, sentence pair, classification."""
+"""What stands on an encoder: masked language model, sentence pair, and one head for each task.
+
+Shapes: B batch, S sequence, P predictions, H hidden, E embedding, V vocabulary, C classes. Logits
+are float32 whatever the precision of the computation.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import Dropout, LayerNorm, activation, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, activation, build_children, dense
 
 
 class MaskedLMHead(keras.layers.Layer):
@@ -30,67 +34,42 @@ class MaskedLMHead(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def call(
-        self, sequence_output: tf.Tensor, positions: tf.Tensor, word_embeddings: tf.Tensor
-    ) -> tf.Tensor:
-        """Logits at some positions.
+    def call(self, hidden: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
+        """Logits at the masked positions.
 
         Args:
-          sequence_output: float [B, S, H].
-          positions: int32 [B, P].
+          hidden: float [B, P, H], the sequence output there.
           word_embeddings: float [V, E].
 
         Returns:
           float32 [B, P, V].
         """
-        gathered = tf.gather(sequence_output, positions, batch_dims=1)  # [B, P, H]
-        shape = tf.shape(positions)
-        rows = tf.reshape(gathered, [-1, self._config.hidden_size])  # [B * P, H]
+        shape = tf.shape(hidden)
+        rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
-        logits = tf.matmul(
-            rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True
-        )  # [B * P, V]
-        logits = tf.cast(logits, tf.float32) + self.output_bias
+        logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)
+        logits = tf.cast(logits, tf.float32) + self.output_bias  # [B * P, V]
         return tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
 
 
-class SentencePairHead(keras.layers.Layer):
-    """Two logits from the pooled output: 0 the segments are in order, 1 they are swapped (SOP) or
-    random (NSP).
-    """
-
-    def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
-        self.logits = dense(2, config, name="logits")
-
-    def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        build_children((self.logits, self._config.hidden_size))
-        super().build(input_shape)
-
-    def call(self, pooled_output: tf.Tensor) -> tf.Tensor:
-        """float [B, H] -> float32 [B, 2]."""
-        return tf.cast(self.logits(pooled_output), tf.float32)
-
-
-class ClassificationHead(keras.layers.Layer):
-    """Dropout and a dense layer on the pooled output."""
+class OutputHead(keras.layers.Layer):
+    """Dropout and a dense layer to `units` logits: the head of most tasks."""
 
     def __init__(
-        self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs
+        self, config: AlbertConfig, units: int, dropout_rate: float = 0.0, **kwargs
     ) -> None:
         super().__init__(**kwargs)
         self._config = config
-        self.dropout = Dropout(dropout_rate, name="dropout")
-        self.logits = dense(num_classes, config, name="logits")
+        self.dropout = SeededDropout(dropout_rate, name="dropout")
+        self.logits = dense(units, config, name="logits")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         build_children((self.logits, self._config.hidden_size))
         super().build(input_shape)
 
     def call(
-        self, pooled_output: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
+        self, hidden: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """float [B, H] -> float32 [B, C]."""
-        dropped = self.dropout(pooled_output, training=training, seed=seed)
+        """float [..., H] -> float32 [..., units]."""
+        dropped = self.dropout(hidden, training=training, seed=seed)
         return tf.cast(self.logits(dropped), tf.float32)

@@ -1,4 +1,9 @@
-"""Encoder and heads put together, one Keras model for each task."""
+"""Encoder and heads put together, one Keras model for each task.
+
+All take the inputs of AlbertEncoder, a dict with `input_word_ids`, `input_mask` and
+`input_type_ids` int32 [B, S], and some of them more; `packed` is explained there. Logits are
+float32.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,24 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
-from albert_tf.heads import ClassificationHead, MaskedLMHead, SentencePairHead
+from albert_tf.heads import MaskedLMHead, OutputHead
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import fold_in
+from albert_tf.span_head import SpanHead, position_mask
+
+Inputs = dict[str, tf.Tensor]
 
 
-class _TaskModel(keras.Model):
+class TaskModel(keras.Model):
     """An encoder with heads; variables exist as soon as the object does."""
 
-    def __init__(self, config: AlbertConfig, name: str) -> None:
+    def __init__(self, config: AlbertConfig, packed: bool | None, name: str) -> None:
         super().__init__(name=name)
         self.config = config
-        self.encoder = AlbertEncoder(config)
+        self.encoder = AlbertEncoder(config, packed)
 
     def build_heads(self, *heads: keras.layers.Layer) -> None:
+        """Makes the variables of the heads, named after them."""
         for head in heads:
             with tf.name_scope(head.name):
                 head.build(None)
@@ -30,48 +39,87 @@ class _TaskModel(keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
+    def pooled_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
+        """float [B, H]; nothing else is computed of the last layer."""
+        first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]
+        return self.encoder.pool(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])
+
+    def sequence_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
+        """float [B, S, H]."""
+        return self.encoder(inputs, training=training, seed=seed)["sequence_output"]
+
+    def get_config(self) -> dict[str, Any]:
+        return {"config": self.config.to_dict(), "packed": self.encoder.packed, "name": self.name}
+
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> _TaskModel:
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TaskModel:
         arguments = dict(config)
         return cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
 
 
-class AlbertPretrainer(_TaskModel):
-    """Masked language model and sentence order, for pre-training.
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertPretrainer(TaskModel):
+    """Masked language model and sentence order (or next sentence), for pre-training.
 
-    Inputs: those of AlbertEncoder and `masked_lm_positions` int32 [B, P].
-    Outputs, a dict: `masked_lm_logits` float32 [B, P, V]; `sentence_order_logits` float32 [B, 2];
-      and the
-    encoder's outputs.
+    Further input: `masked_lm_positions` int32 [B, P].
+    Outputs, a dict: `masked_lm_logits` float32 [B, P, V]; `sentence_order_logits` float32 [B, 2],
+    class 0 for segments in order and 1 for swapped (SOP) or random ones (NSP); `pooled_output`
+    float [B, H].
     """
 
-    def __init__(self, config: AlbertConfig, name: str = "pretrainer") -> None:
-        super().__init__(config, name)
+    def __init__(
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "pretrainer"
+    ) -> None:
+        super().__init__(config, packed, name)
         self.masked_lm = MaskedLMHead(config, name="masked_lm")
-        self.sentence_order = SentencePairHead(config, name="sentence_order")
+        self.sentence_order = OutputHead(config, 2, name="sentence_order")
         self.build_heads(self.masked_lm, self.sentence_order)
 
     def call(
-        self, inputs: dict[str, tf.Tensor], training: bool = False, seed: tf.Tensor | None = None
-    ) -> dict[str, Any]:
-        outputs = self.encoder(inputs, training=training, seed=seed)
-        logits = self.masked_lm(
-            outputs["sequence_output"],
-            inputs["masked_lm_positions"],
-            self.encoder.embeddings.word_embeddings,
-        )
-        order = self.sentence_order(outputs["pooled_output"])
-        return {**outputs, "masked_lm_logits": logits, "sentence_order_logits": order}
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
+        hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
+        pooled = self.encoder.pool(hidden[:, 0])
+        words = self.encoder.embeddings.word_embeddings
+        return {
+            "masked_lm_logits": self.masked_lm(hidden[:, 1:], words),
+            "sentence_order_logits": self.sentence_order(pooled),
+            "pooled_output": pooled,
+        }
+
+
+class _ClassesModel(TaskModel):
+    """A model whose one head is a dense layer to `num_classes` logits after dropout."""
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_classes: int,
+        dropout_rate: float,
+        packed: bool | None,
+        name: str,
+    ) -> None:
+        """Args: dropout_rate: before the output layer, in training; the reference's is 0.1."""
+        super().__init__(config, packed, name)
+        self.num_classes = num_classes
+        self.dropout_rate = dropout_rate
+        self.classification = OutputHead(config, num_classes, dropout_rate, name="classification")
+        self.build_heads(self.classification)
 
     def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "name": self.name}
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "dropout_rate": self.dropout_rate,
+        }
 
 
-class AlbertClassifier(_TaskModel):
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertClassifier(_ClassesModel):
     """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
 
-    Inputs: those of AlbertEncoder. `dropout_rate` is the reference's 0.1 before the output layer,
-    in training.
+    With one class it is a regression, and the logit its answer.
     """
 
     def __init__(
@@ -79,26 +127,151 @@ class AlbertClassifier(_TaskModel):
         config: AlbertConfig,
         num_classes: int,
         dropout_rate: float = 0.1,
+        packed: bool | None = None,
         name: str = "classifier",
     ) -> None:
-        super().__init__(config, name)
-        self.num_classes = num_classes
+        super().__init__(config, num_classes, dropout_rate, packed, name)
+
+    def call(
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        pooled = self.pooled_output(inputs, training, fold_in(seed, 0))
+        return self.classification(pooled, training=training, seed=fold_in(seed, 1))
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertTokenClassifier(_ClassesModel):
+    """A label for each token: logits float32 [B, S, C]."""
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_classes: int,
+        dropout_rate: float = 0.1,
+        packed: bool | None = None,
+        name: str = "token_classifier",
+    ) -> None:
+        super().__init__(config, num_classes, dropout_rate, packed, name)
+
+    def call(
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        hidden = self.sequence_output(inputs, training, fold_in(seed, 0))
+        return self.classification(hidden, training=training, seed=fold_in(seed, 1))
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertMultipleChoice(TaskModel):
+    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        dropout_rate: float = 0.1,
+        packed: bool | None = None,
+        name: str = "multiple_choice",
+    ) -> None:
+        super().__init__(config, packed, name)
         self.dropout_rate = dropout_rate
-        self.classification = ClassificationHead(
-            config, num_classes, dropout_rate, name="classification"
-        )
+        self.classification = OutputHead(config, 1, dropout_rate, name="classification")
         self.build_heads(self.classification)
 
     def call(
-        self, inputs: dict[str, tf.Tensor], training: bool = False, seed: tf.Tensor | None = None
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        pooled = self.encoder(inputs, training=training, seed=fold_in(seed, 0))["pooled_output"]
-        return self.classification(pooled, training=training, seed=fold_in(seed, 1))
+        shape = tf.shape(inputs["input_mask"])
+        names = ("input_word_ids", "input_mask", "input_type_ids")
+        flat = {
+            name: tf.reshape(inputs[name], [shape[0] * shape[1], shape[2]]) for name in names
+        }  # [B * C, S]
+        pooled = self.pooled_output(flat, training, fold_in(seed, 0))
+        logits = self.classification(pooled, training=training, seed=fold_in(seed, 1))
+        return tf.reshape(logits, shape[:2])
 
     def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "dropout_rate": self.dropout_rate}
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertSpanLabeler(TaskModel):
+    """Start and end of an answer, independently (SQuAD 1.1).
+
+    Outputs, a dict: `start_logits`, `end_logits` float32 [B, S], very low at padding, which the
+    reference lets compete with real tokens.
+    """
+
+    def __init__(
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "span_labeler"
+    ) -> None:
+        super().__init__(config, packed, name)
+        self.span = OutputHead(config, 2, name="span")
+        self.build_heads(self.span)
+
+    def call(
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
+        mask = position_mask(1 - inputs["input_mask"])
+        return {"start_logits": start + mask, "end_logits": end + mask}
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertSpanLabelerV2(TaskModel):
+    """Start, end given the start, and whether there is an answer (SQuAD 2.0).
+
+    Further inputs: `impossible_positions` int32 [B, S], 1 where no answer may start or end (the
+    reference's p_mask); in training `start_positions` int32 [B]. Outputs: see SpanHead.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        packed: bool | None = None,
+        name: str = "span_labeler_v2",
+    ) -> None:
+        super().__init__(config, packed, name)
+        self.span = SpanHead(config, start_n_top, end_n_top, name="span")
+        self.build_heads(self.span)
+
+    def call(
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        return self.span(
+            self.sequence_output(inputs, training, fold_in(seed, 0)),
+            inputs["impossible_positions"],
+            inputs.get("start_positions"),
+            training=training,
+            seed=fold_in(seed, 1),
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        beam = {"start_n_top": self.span.start_n_top, "end_n_top": self.span.end_n_top}
+        return {**super().get_config(), **beam}
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertSentenceEncoder(TaskModel):
+    """A vector for a text. Outputs, a dict of float [B, H]: `mean_output`, the mean over real
+    tokens, and `pooled_output`.
+    """
+
+    def __init__(
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "sentence_encoder"
+    ) -> None:
+        super().__init__(config, packed, name)
+        self.build_heads()
+
+    def call(
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        outputs = self.encoder(inputs, training=training, seed=seed)
+        hidden = outputs["sequence_output"]
+        weights = tf.cast(inputs["input_mask"], tf.float32)  # [B, S]
+        weights /= tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
+        mean = tf.linalg.matvec(tf.cast(hidden, tf.float32), weights, transpose_a=True)
         return {
-            "config": self.config.to_dict(),
-            "num_classes": self.num_classes,
-            "dropout_rate": self.dropout_rate,
-            "name": self.name,
+            "mean_output": tf.cast(mean, hidden.dtype),
+            "pooled_output": outputs["pooled_output"],
         }

@@ -1,25 +1,29 @@
-"""Named architectures: the published English ALBERTs, and small ones for trying out."""
+"""Named architectures: the published ALBERTs, the paper's BERT baselines, small ones to try."""
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
+
+def _size(hidden: int, layers: int, heads: int) -> dict[str, int]:
+    return dict(
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden,
+    )
+
+
 _SIZES = {
-    "base": dict(
-        hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072
-    ),
-    "large": dict(
-        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
-    ),
-    "xlarge": dict(
-        hidden_size=2048, num_hidden_layers=24, num_attention_heads=16, intermediate_size=8192
-    ),
-    "xxlarge": dict(
-        hidden_size=4096, num_hidden_layers=12, num_attention_heads=64, intermediate_size=16384
-    ),
+    "base": _size(768, 12, 12),
+    "large": _size(1024, 24, 16),
+    "xlarge": _size(2048, 24, 16),
+    "xxlarge": _size(4096, 12, 64),
 }
+_VERSIONS = ("v1", "v2")
+_CHINESE_VOCABULARY = 21128  # BERT's WordPiece vocabulary; there is no SentencePiece model.
 
 
-def _published(size: str, version: str) -> AlbertConfig:
+def _english(size: str, version: str) -> AlbertConfig:
     # Version 1 was trained with dropout 0.1, except xxlarge; version 2 without dropout.
     dropout = 0.1 if version == "v1" and size != "xxlarge" else 0.0
     return AlbertConfig(
@@ -30,28 +34,40 @@ def _published(size: str, version: str) -> AlbertConfig:
     )
 
 
+def _bert(hidden: int, layers: int) -> AlbertConfig:
+    """A baseline of the paper's tables: its vocabulary, H / 64 heads, nothing shared, E = H."""
+    return AlbertConfig(
+        vocab_size=30000,
+        embedding_size=hidden,
+        parameter_sharing="none",
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+        **_size(hidden, layers, hidden // 64),
+    )
+
+
 PRESETS: dict[str, AlbertConfig] = {
     **{
-        f"albert-{size}-{version}": _published(size, version)
-        for version in ("v1", "v2")
+        f"albert-{size}-{version}": _english(size, version)
+        for version in _VERSIONS
         for size in _SIZES
     },
-    "albert-small": AlbertConfig(
-        vocab_size=8000,
-        embedding_size=128,
-        hidden_size=256,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        intermediate_size=1024,
-    ),
-    "albert-tiny": AlbertConfig(
-        vocab_size=8000,
-        embedding_size=128,
-        hidden_size=128,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=512,
-    ),
+    **{
+        f"albert-{size}-zh": AlbertConfig(vocab_size=_CHINESE_VOCABULARY, **_SIZES[size])
+        for size in _SIZES
+    },
+    "bert-base": _bert(768, 12),
+    "bert-large": _bert(1024, 24),
+    "bert-xlarge": _bert(2048, 24),
+    "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),
+    "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
+}
+
+# Where the weights of a preset are published in a format that can be loaded safely.
+REPOSITORIES = {
+    f"albert-{size}-{version}": f"albert/albert-{size}-{version}"
+    for version in _VERSIONS
+    for size in _SIZES
 }
 
 

@@ -19,11 +19,12 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import classification_scores
 from albert_tf.models import AlbertClassifier
+from albert_tf.pretrained import locate
 from albert_tf.tasks import ClassificationTask
 from albert_tf.training import BestModel, Stepper, make_strategy, run_folder, train
 from albert_tf.training.cards import print_classification_start, print_comparison
@@ -86,7 +87,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     with strategy.scope():
         model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout)
         if FLAGS.init_checkpoint:
-            native.load_encoder(model, FLAGS.init_checkpoint)
+            formats.load_encoder(model, locate(FLAGS.init_checkpoint).path)
         optimizer = shared_flags.make_optimizer(num_steps, int(num_steps * FLAGS.warmup_proportion))
     run_folder.prepare(FLAGS.output_dir, config, shared_flags.flag_values(), FLAGS.overwrite)
     print_classification_start(

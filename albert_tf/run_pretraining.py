@@ -13,10 +13,11 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretrained import locate
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Stepper, make_strategy, run_folder, train
 from albert_tf.training.cards import print_comparison, print_pretraining_start
@@ -64,7 +65,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     with strategy.scope():
         model = AlbertPretrainer(config)
         if FLAGS.init_checkpoint:
-            native.load_weights(model, FLAGS.init_checkpoint)
+            formats.load_weights(model, locate(FLAGS.init_checkpoint).path)
         optimizer = shared_flags.make_optimizer(FLAGS.num_train_steps, FLAGS.num_warmup_steps)
     run_folder.prepare(FLAGS.output_dir, config, shared_flags.flag_values(), FLAGS.overwrite)
     print_pretraining_start(

@@ -10,7 +10,14 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
+)
 
 Batch = dict[str, tf.Tensor]
 
@@ -83,10 +90,30 @@ class PretrainingTask:
 
 
 class ClassificationTask:
-    """Cross-entropy of a classifier."""
+    """Cross-entropy of one label out of C, for a text or a choice of texts."""
 
     losses = ("cross_entropy",)
     metrics = ("cross_entropy", "accuracy")
+
+    def __init__(self, model: AlbertClassifier | AlbertMultipleChoice) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
+        logits = self.model(batch, training=training, seed=seed)
+        labels, weights = batch["label_ids"], batch["example_weights"]
+        return {
+            "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
+            "accuracy": weighted_mean(correct(logits, labels), weights),
+        }
+
+
+class RegressionTask:
+    """Squared error of a number, on its own scale as in the reference (STS-B)."""
+
+    losses = metrics = ("squared_error",)
 
     def __init__(self, model: AlbertClassifier) -> None:
         self.model = model
@@ -94,10 +121,83 @@ class ClassificationTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: see data_pipeline.classification.classification_dataset."""
+        """Batch: inputs, `label_values` float32 [B], `example_weights` float32 [B]."""
+        values = self.model(batch, training=training, seed=seed)[:, 0]
+        error = tf.square(values - batch["label_values"])
+        return {"squared_error": weighted_mean(error, batch["example_weights"])}
+
+
+class TokenClassificationTask:
+    """Cross-entropy of one label out of C for each token that has one."""
+
+    losses = ("cross_entropy",)
+    metrics = ("cross_entropy", "accuracy")
+
+    def __init__(self, model: AlbertTokenClassifier) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Batch: inputs, `token_label_ids` int32 and `token_weights` float32 [B, S]."""
         logits = self.model(batch, training=training, seed=seed)
-        labels, weights = batch["label_ids"], batch["example_weights"]
+        labels, weights = batch["token_label_ids"], batch["token_weights"]
         return {
             "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
             "accuracy": weighted_mean(correct(logits, labels), weights),
         }
+
+
+class SpanTask:
+    """Mean of the cross-entropies of start and end."""
+
+    losses = ("span_loss",)
+    metrics = ("span_loss", "start_accuracy", "end_accuracy")
+
+    def __init__(self, model: AlbertSpanLabeler) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Batch: inputs, `start_positions`, `end_positions` int32 [B], `example_weights`."""
+        outputs = self.model(batch, training=training, seed=seed)
+        return _span_ratios(outputs["start_logits"], outputs["end_logits"], batch)
+
+
+class SpanTaskV2:
+    """SpanTask given the gold start, plus half the cross-entropy of "no answer"."""
+
+    losses = ("span_loss", "answer_loss")
+    metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
+
+    def __init__(self, model: AlbertSpanLabelerV2) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Batch: that of SpanTask, `impossible_positions` and `is_impossible` int32 [B]."""
+        outputs = self.model(batch, training=training, seed=seed)
+        logits, is_impossible = outputs["answer_logits"], batch["is_impossible"]
+        answer = tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=tf.cast(is_impossible, tf.float32), logits=logits
+        )
+        right = tf.equal(logits > 0, tf.cast(is_impossible, tf.bool))
+        return {
+            **_span_ratios(outputs["start_log_probs"], outputs["end_log_probs"], batch),
+            "answer_loss": weighted_mean(0.5 * answer, batch["example_weights"]),
+            "answer_accuracy": weighted_mean(right, batch["example_weights"]),
+        }
+
+
+def _span_ratios(start: tf.Tensor, end: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+    """start, end: logits or log-probabilities float32 [B, S]."""
+    starts, ends = batch["start_positions"], batch["end_positions"]
+    weights = batch["example_weights"]
+    loss = 0.5 * (cross_entropy(start, starts) + cross_entropy(end, ends))
+    return {
+        "span_loss": weighted_mean(loss, weights),
+        "start_accuracy": weighted_mean(correct(start, starts), weights),
+        "end_accuracy": weighted_mean(correct(end, ends), weights),
+    }

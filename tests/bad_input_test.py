@@ -242,7 +242,7 @@ CASES = [
     (CLASSIFIER, {"init_checkpoint": None, "config_file": "{good}/config.json"}, "--vocab_file"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
-    (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no_vocabulary/spiece.model"),
+    (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no vocabulary lies beside"),
     (CLASSIFIER, {"mode": "predict", "predict_file": "{good}/train.tsv"}, "is not a model folder"),
     (EXPORT, {"model_dir": "{bad}/nowhere"}, "{bad}/nowhere is not a model folder"),
     (EXPORT, {"model_dir": "{bad}/lacking"}, "missing: encoder/pooler/bias"),

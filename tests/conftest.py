@@ -41,8 +41,9 @@ def tiny_config() -> AlbertConfig:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_devices() -> tf.distribute.Strategy:
+    """One for all tests: a second strategy would reuse the first one's collective operations."""
     return tf.distribute.MirroredStrategy(
         [device.name for device in tf.config.list_logical_devices("CPU")]
     )

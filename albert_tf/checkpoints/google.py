@@ -1,5 +1,7 @@
-"""google-research/albert's TF1 checkpoints, as in the published tarballs
-(`model.ckpt-best.{index,data}`).
+"""google-research/albert's TF1 checkpoints, as in the published archives.
+
+An archive holds `model.ckpt-best.{index,data}` without a `checkpoint` file, `albert_config.json`
+and `30k-clean.model`.
 """
 
 from __future__ import annotations
@@ -7,9 +9,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from albert_tf.checkpoints import bundle
-from albert_tf.checkpoints.names import variable_names
+from albert_tf.checkpoints.names import check_sharing, variable_names
+from albert_tf.checkpoints.weights import Weights, assign, our_name
+from albert_tf.config import AlbertConfig
+from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+)
+
+_SOFTWARE = "google-research/albert"
+
+
+def is_google(weights: Weights) -> bool:
+    """Whether the reference's names are used."""
+    return any(name.startswith("bert/") for name in weights.shapes)
+
+
+def make_model(prefix: str, config: AlbertConfig) -> keras.Model:
+    """A model of the kind whose heads a checkpoint holds, with random weights.
+
+    A head of one output is a regression's or RACE's: the file does not say which; it becomes an
+    AlbertClassifier of one class.
+    """
+    shapes = bundle.BundleWeights(prefix).shapes
+    if "cls/predictions/output_bias" in shapes:
+        return AlbertPretrainer(config)
+    if "cls/squad/output_weights" in shapes:
+        return AlbertSpanLabeler(config)
+    if "start_logits/dense/kernel" in shapes:
+        return AlbertSpanLabelerV2(config)
+    if "output_weights" in shapes:
+        return AlbertClassifier(config, num_classes=shapes["output_weights"][0])
+    return AlbertEncoder(config)
 
 
 def load(
@@ -24,8 +60,7 @@ def load(
 
     Args:
       model: has a `config`.
-      prefix: path without `.index`; the published archives hold no `checkpoint` file, so a folder
-        is not enough.
+      prefix: path without `.index`.
       allow_missing: regular expressions of our names that may keep their values, e.g.
         ["^classification/"].
       allow_unused: regular expressions of the checkpoint's names that may go unread, e.g.
@@ -37,24 +72,27 @@ def load(
     Raises:
       UserError: listing every missing, unused or misshapen variable.
     """
-    table = variable_names(model.config)
-    unknown = [name for name in map(bundle.our_name, model.variables) if name not in table]
-    if unknown:
+    places = _places(model)
+    weights = bundle.BundleWeights(prefix)
+    return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+
+
+def save(model: keras.Model, prefix: str) -> None:
+    """Writes a checkpoint with exactly the reference's names and shapes."""
+    places, tensors = _places(model), {}
+    for variable in model.variables:
+        name, transposed = places[our_name(variable)]
+        tensors[name] = variable.numpy().T if transposed else variable.numpy()
+    bundle.write(prefix, tensors)
+
+
+def _places(model: keras.Model) -> dict[str, tuple[str, bool]]:
+    check_sharing(model.config, _SOFTWARE)
+    rows = variable_names(model).values()
+    without = [row.ours for row in rows if row.google is None]
+    if without:
         raise UserError(
-            f"parameter_sharing={model.config.parameter_sharing!r} has no counterpart in "
-            "google-research's checkpoints, which know sharing by groups only; first variable "
-            f"without a name there: {unknown[0]}."
+            f"{type(model).__name__} has no counterpart in {_SOFTWARE}: {', '.join(without)}. Use "
+            "the format huggingface or native."
         )
-    return bundle.assign(
-        model.variables,
-        prefix,
-        name_of=lambda ours: table[ours].google,
-        transposed=lambda ours: table[ours].transposed,
-        allow_missing=allow_missing,
-        allow_unused=allow_unused,
-    )
-
-
-def is_google(prefix: str) -> bool:
-    """Whether a name-keyed checkpoint uses the reference's names."""
-    return any(name.startswith("bert/") for name in bundle.read_shapes(prefix))
+    return {row.ours: (row.google, row.google_transposed) for row in rows}

@@ -1,7 +1,7 @@
-"""One explicit table: the name of every variable here and in google-research/albert.
+"""One explicit table: the name of every variable here, in google-research/albert, in Hugging Face.
 
-A row says how a variable is called here, how there, and whether the reference stores its transpose
-(`[out, in]` for its output layers).
+A row also says how the other two store the variable: ours are `[in, out]`; Hugging Face (PyTorch)
+keeps every kernel as `[out, in]`, the reference only those of its output layers.
 """
 
 from __future__ import annotations
@@ -9,30 +9,52 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
+)
 
 
 class VariableName(NamedTuple):
-    """Where one variable is found in each format."""
+    """Where one variable is found in each format; None where the format has no such variable."""
 
     ours: str
-    google: str
-    transposed: bool = False
+    google: str | None
+    huggingface: str | None
+    google_transposed: bool = False
+    huggingface_transposed: bool = False
+
+
+def variable_names(model: keras.Model) -> dict[str, VariableName]:
+    """The rows of a model's variables, by our name."""
+    return {row.ours: row for row in [*_encoder(model.config), *_head(model)]}
 
 
 def _encoder(config: AlbertConfig) -> list[VariableName]:
-    embeddings, google = "encoder/embeddings", "bert/embeddings"
+    ours, google, hugging = "encoder/embeddings", "bert/embeddings", "albert.embeddings"
+    tables = ("word_embeddings", "token_type_embeddings", "position_embeddings")
     rows = [
-        VariableName(f"{embeddings}/word_embeddings", f"{google}/word_embeddings"),
-        VariableName(f"{embeddings}/token_type_embeddings", f"{google}/token_type_embeddings"),
-        VariableName(f"{embeddings}/position_embeddings", f"{google}/position_embeddings"),
-        *_layer_norm(f"{embeddings}/layer_norm", f"{google}/LayerNorm"),
+        *(
+            VariableName(f"{ours}/{table}", f"{google}/{table}", f"{hugging}.{table}.weight")
+            for table in tables
+        ),
+        *_layer_norm(f"{ours}/layer_norm", f"{google}/LayerNorm", f"{hugging}.LayerNorm"),
     ]
     if config.embedding_size != config.hidden_size:
-        rows += _dense(f"{embeddings}/projection", "bert/encoder/embedding_hidden_mapping_in")
-    for group in range(config.num_hidden_groups):
+        mapping = "encoder{}embedding_hidden_mapping_in"
+        rows += _dense(
+            f"{ours}/projection", f"bert/{mapping.format('/')}", f"albert.{mapping.format('.')}"
+        )
+    for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
         for inner in range(config.inner_group_num):
             rows += _block(group, inner)
-    return rows + _dense("encoder/pooler", "bert/pooler/dense")
+    return rows + _dense("encoder/pooler", "bert/pooler/dense", "albert.pooler")
 
 
 def _block(group: int, inner: int) -> list[VariableName]:
@@ -40,50 +62,105 @@ def _block(group: int, inner: int) -> list[VariableName]:
     output oddly.
     """
     google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
+    hugging = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
     attention = f"encoder/transformer/group_{group}_inner_{inner}_attention"
     ffn = f"encoder/transformer/group_{group}_inner_{inner}_ffn"
+    rows = []
+    for part in ("query", "key", "value"):
+        rows += _dense(
+            f"{attention}/{part}",
+            f"{google}/attention_1/self/{part}",
+            f"{hugging}.attention.{part}",
+        )
     return [
-        *_dense(f"{attention}/query", f"{google}/attention_1/self/query"),
-        *_dense(f"{attention}/key", f"{google}/attention_1/self/key"),
-        *_dense(f"{attention}/value", f"{google}/attention_1/self/value"),
-        *_dense(f"{attention}/output", f"{google}/attention_1/output/dense"),
-        *_layer_norm(f"{attention}/layer_norm", f"{google}/LayerNorm"),
-        *_dense(f"{ffn}/intermediate", f"{google}/ffn_1/intermediate/dense"),
-        *_dense(f"{ffn}/output", f"{google}/ffn_1/intermediate/output/dense"),
-        *_layer_norm(f"{ffn}/layer_norm", f"{google}/LayerNorm_1"),
+        *rows,
+        *_dense(
+            f"{attention}/output",
+            f"{google}/attention_1/output/dense",
+            f"{hugging}.attention.dense",
+        ),
+        *_layer_norm(
+            f"{attention}/layer_norm", f"{google}/LayerNorm", f"{hugging}.attention.LayerNorm"
+        ),
+        *_dense(f"{ffn}/intermediate", f"{google}/ffn_1/intermediate/dense", f"{hugging}.ffn"),
+        *_dense(
+            f"{ffn}/output", f"{google}/ffn_1/intermediate/output/dense", f"{hugging}.ffn_output"
+        ),
+        *_layer_norm(
+            f"{ffn}/layer_norm", f"{google}/LayerNorm_1", f"{hugging}.full_layer_layer_norm"
+        ),
     ]
 
 
-def _heads() -> list[VariableName]:
-    masked_lm, google = "masked_lm", "cls/predictions"
+def _head(model: keras.Model) -> list[VariableName]:
+    if isinstance(model, AlbertPretrainer):
+        return _pretraining_heads()
+    if isinstance(model, AlbertSpanLabeler):
+        return _output("span/logits", "cls/squad/", "qa_outputs")
+    if isinstance(model, AlbertSpanLabelerV2):
+        return _span_head()
+    if isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
+        return _output("classification/logits", "", "classifier")
+    if isinstance(model, AlbertTokenClassifier):
+        return _output("classification/logits", None, "classifier")
+    return []
+
+
+def _pretraining_heads() -> list[VariableName]:
+    google = "cls/predictions"
     return [
-        *_dense(f"{masked_lm}/transform", f"{google}/transform/dense"),
-        *_layer_norm(f"{masked_lm}/layer_norm", f"{google}/transform/LayerNorm"),
-        VariableName(f"{masked_lm}/output_bias", f"{google}/output_bias"),
-        *_output("sentence_order/logits", "cls/seq_relationship/"),
-        *_output("classification/logits", ""),
+        *_dense("masked_lm/transform", f"{google}/transform/dense", "predictions.dense"),
+        *_layer_norm(
+            "masked_lm/layer_norm", f"{google}/transform/LayerNorm", "predictions.LayerNorm"
+        ),
+        VariableName("masked_lm/output_bias", f"{google}/output_bias", "predictions.bias"),
+        *_output("sentence_order/logits", "cls/seq_relationship/", "sop_classifier.classifier"),
     ]
 
 
-def _dense(ours: str, google: str) -> list[VariableName]:
-    return [VariableName(f"{ours}/{part}", f"{google}/{part}") for part in ("kernel", "bias")]
-
-
-def _layer_norm(ours: str, google: str) -> list[VariableName]:
-    return [VariableName(f"{ours}/{part}", f"{google}/{part}") for part in ("gamma", "beta")]
-
-
-def _output(ours: str, scope: str) -> list[VariableName]:
+def _span_head() -> list[VariableName]:
+    """run_squad_v2's, which Hugging Face does not have."""
     return [
-        VariableName(f"{ours}/kernel", f"{scope}output_weights", transposed=True),
-        VariableName(f"{ours}/bias", f"{scope}output_bias"),
+        *_dense("span/start_logits", "start_logits/dense"),
+        *_dense("span/end_transform", "end_logits/dense_0"),
+        *_layer_norm("span/end_layer_norm", "end_logits/LayerNorm"),
+        *_dense("span/end_logits", "end_logits/dense_1"),
+        *_dense("span/answer_transform", "answer_class/dense_0"),
+        VariableName("span/answer_logits/kernel", "answer_class/dense_1/kernel", None),
     ]
 
 
-def variable_names(config: AlbertConfig) -> dict[str, VariableName]:
-    """The rows of the table by our name, for every variable a model of this configuration may have.
+def _dense(ours: str, google: str, hugging: str | None = None) -> list[VariableName]:
+    weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
+    return [
+        VariableName(f"{ours}/kernel", f"{google}/kernel", weight, huggingface_transposed=True),
+        VariableName(f"{ours}/bias", f"{google}/bias", bias),
+    ]
 
-    The reference knows sharing by groups only; other kinds of sharing have no Google names and get
-    no rows for the parts that it lacks.
-    """
-    return {row.ours: row for row in _encoder(config) + _heads()}
+
+def _layer_norm(ours: str, google: str, hugging: str | None = None) -> list[VariableName]:
+    weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
+    return [
+        VariableName(f"{ours}/gamma", f"{google}/gamma", weight),
+        VariableName(f"{ours}/beta", f"{google}/beta", bias),
+    ]
+
+
+def _output(ours: str, google_scope: str | None, hugging: str) -> list[VariableName]:
+    weights, bias = (
+        None if google_scope is None else f"{google_scope}output_{part}"
+        for part in ("weights", "bias")
+    )
+    return [
+        VariableName(f"{ours}/kernel", weights, f"{hugging}.weight", True, True),
+        VariableName(f"{ours}/bias", bias, f"{hugging}.bias"),
+    ]
+
+
+def check_sharing(config: AlbertConfig, software: str) -> None:
+    """Raises UserError when a format that knows sharing by groups only cannot hold the weights."""
+    if config.parameter_sharing in ("attention", "ffn"):
+        raise UserError(
+            f"parameter_sharing={config.parameter_sharing!r} has no counterpart in {software}, "
+            "which knows sharing by groups only. Keep the model in this project's own format."
+        )

@@ -9,6 +9,7 @@ spiece.model, tokenizer.json   the vocabulary and how text is normalised before 
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import uuid
@@ -17,17 +18,39 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle, google
+from albert_tf.checkpoints import bundle
+from albert_tf.checkpoints.weights import assign, our_name
 from albert_tf.config import AlbertConfig
+from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSentenceEncoder,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
+)
 
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
 VOCABULARY_FILE = "spiece.model"
 TOKENIZER_FILE = "tokenizer.json"
+
+# What model.json calls the task -> the model.
+MODELS = {
+    "encoder": AlbertEncoder,
+    "pretraining": AlbertPretrainer,
+    "classification": AlbertClassifier,
+    "token_classification": AlbertTokenClassifier,
+    "multiple_choice": AlbertMultipleChoice,
+    "span": AlbertSpanLabeler,
+    "span_v2": AlbertSpanLabelerV2,
+    "sentence_embedding": AlbertSentenceEncoder,
+}
 
 
 def save(
@@ -40,7 +63,7 @@ def save(
     """Writes a model folder under a temporary name and renames it; an older one is replaced.
 
     Args:
-      model: AlbertPretrainer or AlbertClassifier.
+      model: one of MODELS.
       directory: the folder to write.
       metadata: what model.json says beside task and classes, e.g. labels, max_seq_length, hashes.
       vocab_file: SentencePiece model to copy into the folder.
@@ -54,7 +77,8 @@ def save(
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(temporary, VOCABULARY_FILE))
             _write_json(os.path.join(temporary, TOKENIZER_FILE), tokenizer)
-        bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), bundle.values(model))
+        values = {our_name(variable): variable.numpy() for variable in model.variables}
+        bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), values)
         _replace(directory, temporary)
     finally:
         if tf.io.gfile.exists(temporary):
@@ -77,13 +101,12 @@ def _replace(directory: str, new: str) -> None:
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
-    if isinstance(model, AlbertClassifier):
-        return {
-            "task": "classification",
-            "num_classes": model.num_classes,
-            "dropout_rate": model.dropout_rate,
-        }
-    return {"task": "pretraining"}
+    """Task and constructor arguments; where the model was computed (`packed`) is not recorded."""
+    task = next(task for task, kind in MODELS.items() if type(model) is kind)
+    arguments = model.get_config()
+    for name in ("config", "packed", "name"):
+        del arguments[name]
+    return {"task": task, **arguments}
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
@@ -103,49 +126,38 @@ def read_config(directory: str) -> AlbertConfig:
     return AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
 
 
-def load_model(directory: str) -> keras.Model:
+def make_model(directory: str, config: AlbertConfig, packed: bool | None = None) -> keras.Model:
+    """A model of the kind that model.json names, with random weights."""
+    metadata = read_metadata(directory)
+    kind = MODELS[metadata["task"]]
+    names = set(inspect.signature(kind).parameters) & set(metadata)
+    return kind(config, packed=packed, **{name: metadata[name] for name in names})
+
+
+def load_model(directory: str, packed: bool | None = None) -> keras.Model:
     """The model of a folder, with its weights.
+
+    Args:
+      packed: see AlbertEncoder.
 
     Raises:
       UserError: when the folder is no model folder, or its weights do not fit its configuration.
     """
-    metadata, config = read_metadata(directory), read_config(directory)
-    if metadata["task"] == "classification":
-        model = AlbertClassifier(config, metadata["num_classes"], metadata["dropout_rate"])
-    else:
-        model = AlbertPretrainer(config)
+    read_metadata(directory)
+    model = make_model(directory, read_config(directory), packed)
     load_weights(model, directory)
     return model
 
 
 def load_weights(
     model: keras.Model,
-    path: str,
+    directory: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from a model folder or from the prefix of a google-research checkpoint.
+    """Fills a model from a model folder.
 
-    Arguments, result and errors are those of `checkpoints.google.load`.
+    Arguments, result and errors are those of `checkpoints.google.load`, with our names throughout.
     """
-    prefix = os.path.join(path, WEIGHTS_PREFIX) if tf.io.gfile.isdir(path) else path
-    if google.is_google(prefix):
-        return google.load(model, prefix, allow_missing, allow_unused)
-    return bundle.assign(
-        model.variables,
-        prefix,
-        lambda ours: ours,
-        allow_missing=allow_missing,
-        allow_unused=allow_unused,
-    )
-
-
-def load_encoder(model: keras.Model, path: str) -> list[str]:
-    """Like load_weights, for a model whose heads are new; the heads that `path` has go unread."""
-    heads = {variable.name.split("/")[0] for variable in model.variables} - {"encoder"}
-    return load_weights(
-        model,
-        path,
-        allow_missing=[f"^{head}/" for head in sorted(heads)],
-        allow_unused=["^masked_lm/", "^sentence_order/", "^classification/", "^cls/", "^output_"],
-    )
+    weights = bundle.BundleWeights(os.path.join(directory, WEIGHTS_PREFIX))
+    return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)

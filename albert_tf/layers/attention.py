@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import Dropout, LayerNorm, build_children, dense, fold_in
-from albert_tf.layers.packing import PaddedLayout
+from albert_tf.layers.basic import Affine, LayerNorm, SeededDropout, build_children, dense, fold_in
+from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 # Added to the logits of masked keys, as in the reference; small enough for float16.
 _MASKED = -10000.0
@@ -20,8 +21,16 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED
 
 
+class AttentionWeights(NamedTuple):
+    """The weights of an AttentionBlock as tensors; queries come out scaled by 1 / sqrt(D)."""
+
+    query: Affine
+    query_key_value: Affine
+    output: Affine
+
+
 class AttentionBlock(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Dense(SelfAttention(x)))): the attention half of a layer."""
+    """LayerNorm(x + SeededDropout(Dense(SelfAttention(x)))): the attention half of a layer."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -32,8 +41,10 @@ class AttentionBlock(keras.layers.Layer):
         self.key = dense(config.hidden_size, config, name="key")
         self.value = dense(config.hidden_size, config, name="value")
         self.output_dense = dense(config.hidden_size, config, name="output")
-        self.probs_dropout = Dropout(config.attention_probs_dropout_prob, name="probs_dropout")
-        self.output_dropout = Dropout(config.hidden_dropout_prob, name="output_dropout")
+        self.probs_dropout = SeededDropout(
+            config.attention_probs_dropout_prob, name="probs_dropout"
+        )
+        self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
@@ -44,36 +55,67 @@ class AttentionBlock(keras.layers.Layer):
         build_children((self.layer_norm, hidden))
         super().build(input_shape)
 
+    def weights_once(self) -> AttentionWeights:
+        """What `call` needs; made once for all layers that share this block."""
+        query, scale = Affine.of(self.query), 1.0 / math.sqrt(self._config.head_size)
+        query = Affine(query.kernel * scale, query.bias * scale)
+        parts = (query, Affine.of(self.key), Affine.of(self.value))
+        kernel = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3H]
+        bias = tf.concat([part.bias for part in parts], axis=0)  # [3H]
+        return AttentionWeights(query, Affine(kernel, bias), Affine.of(self.output_dense))
+
     def call(
         self,
         rows: tf.Tensor,
+        weights: AttentionWeights,
         bias: tf.Tensor,
-        layout: PaddedLayout,
+        layout: PaddedLayout | PackedLayout,
+        positions: tf.Tensor | None = None,
         training: bool = False,
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """rows: float [T, H]; bias: float32 [B, 1, 1, S]; returns float [T, H]."""
-        query, key, value = self._project(rows, layout)
-        logits = tf.matmul(query, key, transpose_b=True)  # [B, N, S, S]
-        logits = tf.cast(logits, tf.float32) * (1.0 / math.sqrt(self._config.head_size)) + bias
-        probs = tf.cast(tf.nn.softmax(logits), value.dtype)
+        """One application of the block.
+
+        Args:
+          rows: float [T, H].
+          weights: what `weights_once` returned.
+          bias: float32 [B, 1, 1, S], see `attention_bias`.
+          layout: of the rows.
+          positions: int32 [B, P]: only these positions are computed; None: all.
+
+        Returns:
+          float [T, H], or [B * P, H] for positions.
+        """
+        query, key, value = self._split_heads(layout.to_padded(weights.query_key_value(rows)), 3)
+        if positions is not None:
+            rows = layout.rows_at(rows, positions)  # [B * P, H]
+            chosen = tf.reshape(weights.query(rows), [*_shape(positions), self._config.hidden_size])
+            (query,) = self._split_heads(chosen, 1)  # [B, N, P, D]
+        logits = tf.matmul(query, key, transpose_b=True)  # [B, N, S or P, S]
+        probs = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), value.dtype)
         probs = self.probs_dropout(probs, training=training, seed=fold_in(seed, 0))
-        context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])  # [B, S, N, D]
-        context = tf.reshape(context, [tf.shape(rows)[0], self._config.hidden_size])  # [T, H]
+        context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])  # [B, S or P, N, D]
+        context = tf.reshape(context, [*_shape(context)[:2], self._config.hidden_size])
+        context = (
+            layout.to_rows(context)
+            if positions is None
+            else tf.reshape(context, [-1, self._config.hidden_size])
+        )
         output = self.output_dropout(
-            self.output_dense(context), training=training, seed=fold_in(seed, 1)
+            weights.output(context), training=training, seed=fold_in(seed, 1)
         )
         return self.layer_norm(rows + output)
 
-    def _project(
-        self, rows: tf.Tensor, layout: PaddedLayout
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """[T, H] -> queries, keys and values, each [B, N, S, D]."""
-        parts = (self.query, self.key, self.value)
-        kernel = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3H]
-        biases = tf.concat([part.bias for part in parts], axis=0)  # [3H]
-        projected = layout.to_padded(tf.nn.bias_add(tf.matmul(rows, kernel), biases))  # [B, S, 3H]
+    def _split_heads(self, projected: tf.Tensor, parts: int) -> list[tf.Tensor]:
+        """[B, S, parts * H] -> parts tensors [B, N, S, D]."""
         heads, size = self._config.num_attention_heads, self._config.head_size
-        batch, sequence = tf.shape(projected)[0], tf.shape(projected)[1]
-        split = tf.reshape(projected, [batch, sequence, 3, heads, size])
-        return tuple(tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4])))  # 3 x [B, N, S, D]
+        split = tf.reshape(projected, [*_shape(projected)[:2], parts, heads, size])
+        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+
+
+def _shape(tensor: tf.Tensor) -> list[int | tf.Tensor]:
+    """Static sizes where they are known."""
+    dynamic = tf.shape(tensor)
+    return [
+        dynamic[axis] if size is None else size for axis, size in enumerate(tensor.shape.as_list())
+    ]

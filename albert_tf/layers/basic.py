@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -27,14 +28,30 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
+def gelu_erf(x: tf.Tensor) -> tf.Tensor:
+    """x times the normal distribution function at x: what Hugging Face calls "gelu"."""
+    return tf.nn.gelu(x, approximate=False)
+
+
+_ACTIVATIONS = {
+    "gelu": gelu,
+    "gelu_erf": gelu_erf,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "linear": tf.identity,
+}
+
+
 def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
     """The function that `AlbertConfig.hidden_act` names."""
-    return {"gelu": gelu, "relu": tf.nn.relu, "tanh": tf.tanh, "linear": tf.identity}[name]
+    return _ACTIVATIONS[name]
 
 
-def dense(units: int, config: AlbertConfig, name: str) -> keras.layers.Dense:
-    """A dense layer with bias and the configuration's initialiser."""
-    return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
+def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
+    """A dense layer with the configuration's initialiser."""
+    return keras.layers.Dense(
+        units, use_bias=use_bias, kernel_initializer=initializer(config), name=name
+    )
 
 
 def build_children(*layers_and_widths: tuple[keras.layers.Layer, int]) -> None:
@@ -49,7 +66,7 @@ def fold_in(seed: tf.Tensor | None, index: int) -> tf.Tensor | None:
     return None if seed is None else tf.random.experimental.stateless_fold_in(seed, index)
 
 
-class Dropout(keras.layers.Layer):
+class SeededDropout(keras.layers.Layer):
     """Dropout whose mask is a function of a seed, so that an interrupted training run can be
     repeated exactly.
     """
@@ -86,8 +103,29 @@ class LayerNorm(keras.layers.Layer):
         super().build(input_shape)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        x32 = tf.cast(x, tf.float32)
-        centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        scaled = centred * (tf.math.rsqrt(variance + self._epsilon) * self.gamma) + self.beta
-        return tf.cast(scaled, x.dtype)
+        return layer_norm(x, self.gamma, self.beta, self._epsilon)
+
+
+def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision."""
+    x32 = tf.cast(x, tf.float32)
+    centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+    scaled = centred * (tf.math.rsqrt(variance + epsilon) * gamma) + beta
+    return tf.cast(scaled, x.dtype)
+
+
+class Affine(NamedTuple):
+    """The weights of a dense layer as tensors, read and cast once however often they are used."""
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, layer: keras.layers.Dense) -> Affine:
+        """The current weights of a layer, in the precision of the computation."""
+        return cls(tf.convert_to_tensor(layer.kernel), tf.convert_to_tensor(layer.bias))
+
+    def __call__(self, rows: tf.Tensor) -> tf.Tensor:
+        """float [T, in] -> float [T, out]."""
+        return tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)

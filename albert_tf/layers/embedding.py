@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import Dropout, LayerNorm, build_children, dense, initializer
+from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense, initializer
+from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 
 class AlbertEmbedding(keras.layers.Layer):
@@ -20,7 +21,7 @@ class AlbertEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self._config = config
         self.layer_norm = LayerNorm(config, name="layer_norm")
-        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
+        self.dropout = SeededDropout(config.hidden_dropout_prob, name="dropout")
         self.projection = None
         if config.embedding_size != config.hidden_size:
             self.projection = dense(config.hidden_size, config, name="projection")
@@ -45,22 +46,20 @@ class AlbertEmbedding(keras.layers.Layer):
         self,
         word_ids: tf.Tensor,
         type_ids: tf.Tensor,
+        layout: PaddedLayout | PackedLayout,
         training: bool = False,
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """word_ids, type_ids: int32 [B, S]; returns float [B, S, H]."""
+        """word_ids, type_ids: int32 [B, S]; returns float [T, H]."""
         self._check_length(word_ids.shape[1])
-        words = tf.gather(self.word_embeddings, word_ids)  # [B, S, E]
+        rows = tf.gather(self.word_embeddings, layout.to_rows(word_ids))  # [T, E]
         # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than
         # as a scatter.
-        one_hot = tf.one_hot(
-            type_ids, self._config.type_vocab_size, dtype=words.dtype
-        )  # [B, S, types]
-        types = tf.tensordot(one_hot, self.token_type_embeddings, axes=1)  # [B, S, E]
-        positions = self.position_embeddings[: tf.shape(word_ids)[1]]  # [S, E]
-        embedded = self.layer_norm(words + types + positions)
-        embedded = self.dropout(embedded, training=training, seed=seed)
-        return embedded if self.projection is None else self.projection(embedded)
+        types = tf.one_hot(layout.to_rows(type_ids), self._config.type_vocab_size, dtype=rows.dtype)
+        rows += tf.matmul(types, self.token_type_embeddings)  # [T, types] x [types, E]
+        rows = layout.add_positions(rows, self.position_embeddings)
+        rows = self.dropout(self.layer_norm(rows), training=training, seed=seed)
+        return rows if self.projection is None else self.projection(rows)
 
     def _check_length(self, length: int | None) -> None:
         limit = self._config.max_position_embeddings

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import Dropout, LayerNorm, activation, build_children, dense
+from albert_tf.layers.basic import (
+    Affine,
+    LayerNorm,
+    SeededDropout,
+    activation,
+    build_children,
+    dense,
+)
+
+
+class FeedForwardWeights(NamedTuple):
+    """The weights of a FeedForwardBlock as tensors."""
+
+    intermediate: Affine
+    output: Affine
 
 
 class FeedForwardBlock(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Dense(act(Dense(x))))): the feed-forward half of a layer."""
+    """LayerNorm(x + SeededDropout(Dense(act(Dense(x))))): the feed-forward half of a layer."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -18,7 +34,7 @@ class FeedForwardBlock(keras.layers.Layer):
         self._activation = activation(config.hidden_act)
         self.intermediate = dense(config.intermediate_size, config, name="intermediate")
         self.output_dense = dense(config.hidden_size, config, name="output")
-        self.output_dropout = Dropout(config.hidden_dropout_prob, name="output_dropout")
+        self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
@@ -28,10 +44,18 @@ class FeedForwardBlock(keras.layers.Layer):
         )
         super().build(input_shape)
 
+    def weights_once(self) -> FeedForwardWeights:
+        """What `call` needs; made once for all layers that share this block."""
+        return FeedForwardWeights(Affine.of(self.intermediate), Affine.of(self.output_dense))
+
     def call(
-        self, rows: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
+        self,
+        rows: tf.Tensor,
+        weights: FeedForwardWeights,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """rows: float [T, H]; returns float [T, H]."""
-        output = self.output_dense(self._activation(self.intermediate(rows)))
+        """rows: float [T, H]; weights: what `weights_once` returned; returns float [T, H]."""
+        output = weights.output(self._activation(weights.intermediate(rows)))
         output = self.output_dropout(output, training=training, seed=seed)
         return self.layer_norm(rows + output)

@@ -1,6 +1,9 @@
 """How tokens lie in memory between the dense layers: the only file that knows.
 
 Dense layers see tokens as rows, `[T, width]`; attention needs them by sequence, `[B, S, width]`.
+A layout goes from one to the other. The padded one has a row for every position (T = B * S) and
+static shapes, as TPUs and XLA need. The packed one has rows for real tokens only, so that no dense
+layer works on padding; both give the same values and gradients at real tokens.
 """
 
 from __future__ import annotations
@@ -9,18 +12,113 @@ import tensorflow as tf
 
 
 class PaddedLayout:
-    """Every position is a row, padding included: T = B * S. Static shapes stay static."""
+    """Every position is a row."""
 
     def __init__(self, input_mask: tf.Tensor) -> None:
         """Args: input_mask: int32 [B, S], 1 for real tokens."""
         shape = tf.shape(input_mask)
-        self._batch = input_mask.shape[0] or shape[0]
-        self._sequence = input_mask.shape[1] or shape[1]
+        self.batch = input_mask.shape[0] or shape[0]
+        self.sequence = input_mask.shape[1] or shape[1]
 
     def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
-        """[B, S, width] -> [T, width]."""
-        return tf.reshape(padded, [-1, padded.shape[-1]])
+        """[B, S, ...] -> [T, ...]."""
+        return tf.reshape(padded, tf.concat([[-1], tf.shape(padded)[2:]], axis=0))
 
     def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
         """[T, width] -> [B, S, width]."""
-        return tf.reshape(rows, [self._batch, self._sequence, rows.shape[-1]])
+        return tf.reshape(rows, [self.batch, self.sequence, rows.shape[-1]])
+
+    def add_positions(self, rows: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+        """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
+        return self.to_rows(self.to_padded(rows) + table[: self.sequence])
+
+    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width]."""
+        starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]
+        return tf.gather(rows, tf.reshape(starts + positions, [-1]))
+
+
+class PackedLayout:
+    """Real tokens are rows, in the order of sequences and positions.
+
+    The first position of a sequence with real tokens counts as real, since heads read it. What is
+    no row is zero when it is asked for by position, and without gradient.
+    """
+
+    def __init__(self, input_mask: tf.Tensor) -> None:
+        """Args: input_mask: int32 [B, S], 1 for real tokens."""
+        shape = tf.shape(input_mask)
+        self.batch, self.sequence = shape[0], shape[1]
+        real = tf.not_equal(input_mask, 0)
+        first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
+        flat = tf.reshape(real | first, [-1])  # [B * S]
+        self._places = tf.where(flat)  # [T, 1] int64: row -> position among B * S.
+        # Position among B * S -> row; padding points behind the last row.
+        counts = tf.cumsum(tf.cast(flat, tf.int32)) - 1
+        self._row_of = tf.where(flat, counts, tf.shape(self._places)[0])
+
+    def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
+        """[B, S, ...] -> [T, ...]."""
+        flat = tf.reshape(padded, tf.concat([[-1], tf.shape(padded)[2:]], axis=0))
+        return _take(flat, self._places)
+
+    def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
+        """[T, width] -> [B, S, width], zero at padding."""
+        width = rows.shape[-1]
+        padded = _put(rows, self._places, self.batch * self.sequence)
+        return tf.reshape(padded, [self.batch, self.sequence, width])
+
+    def add_positions(self, rows: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+        """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
+        positions = tf.cast(self._places[:, 0], tf.int32) % self.sequence  # [T]
+        return rows + tf.gather(table[: self.sequence], positions)
+
+    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width], zero at padding."""
+        places = tf.reshape(tf.range(self.batch)[:, None] * self.sequence + positions, [-1])
+        with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
+        return tf.gather(with_zero, tf.gather(self._row_of, places))
+
+
+def _take(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """flat [n, ...] at places int64 [T, 1], all different -> [T, ...]."""
+
+    @tf.custom_gradient
+    def take(values: tf.Tensor):
+        # A scatter of different places: faster than the sum over segments of a gather's gradient.
+        size = tf.shape(values)[0]
+        return tf.gather_nd(values, places), lambda upstream: _put(upstream, places, size)
+
+    return take(flat)
+
+
+def _put(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """rows [T, ...] to places int64 [T, 1] of zeros [size, ...]."""
+    shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
+    return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
+
+
+def make_layout(input_mask: tf.Tensor, packed: bool | None = None) -> PaddedLayout | PackedLayout:
+    """The layout for a batch.
+
+    Args:
+      input_mask: int32 [B, S], 1 for real tokens.
+      packed: None packs wherever shapes may depend on values: not under XLA or TPUStrategy.
+    """
+    if packed is None:
+        packed = not _shapes_must_be_static()
+    return PackedLayout(input_mask) if packed else PaddedLayout(input_mask)
+
+
+def _shapes_must_be_static() -> bool:
+    if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
+        return True
+    graph = tf.compat.v1.get_default_graph()
+    while graph is not None:  # tf.function(jit_compile=True) leaves its mark on an outer graph.
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsXLAContext():
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False

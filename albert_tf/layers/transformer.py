@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.attention import AttentionBlock, attention_bias
+from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attention_bias
 from albert_tf.layers.basic import fold_in
-from albert_tf.layers.feed_forward import FeedForwardBlock
-from albert_tf.layers.packing import PaddedLayout
+from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
+from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 
 class SharedTransformer(keras.layers.Layer):
@@ -17,8 +19,8 @@ class SharedTransformer(keras.layers.Layer):
     group in turn.
 
     Attributes:
-      attention_blocks: AttentionBlock by [group][inner group].
-      ffn_blocks: FeedForwardBlock by [group][inner group].
+      attention_blocks: AttentionBlock at group * inner_group_num + inner group.
+      ffn_blocks: FeedForwardBlock, likewise.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
@@ -29,52 +31,97 @@ class SharedTransformer(keras.layers.Layer):
         )
         self.ffn_blocks = self._make_blocks(FeedForwardBlock, config.num_ffn_groups, "ffn")
 
-    def _make_blocks(
-        self, block: type, num_groups: int, kind: str
-    ) -> list[list[keras.layers.Layer]]:
+    def _make_blocks(self, block: type, num_groups: int, kind: str) -> list[keras.layers.Layer]:
         return [
-            [
-                block(self._config, name=f"group_{group}_inner_{inner}_{kind}")
-                for inner in range(self._config.inner_group_num)
-            ]
+            block(self._config, name=f"group_{group}_inner_{inner}_{kind}")
             for group in range(num_groups)
+            for inner in range(self._config.inner_group_num)
         ]
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        for group in self.attention_blocks + self.ffn_blocks:
-            for block in group:
-                with tf.name_scope(block.name):
-                    block.build()
+        for block in self.attention_blocks + self.ffn_blocks:
+            with tf.name_scope(block.name):
+                block.build()
         super().build(input_shape)
 
     def call(
         self,
-        hidden: tf.Tensor,
+        rows: tf.Tensor,
         input_mask: tf.Tensor,
+        layout: PaddedLayout | PackedLayout,
+        positions: tf.Tensor | None = None,
         training: bool = False,
         seed: tf.Tensor | None = None,
     ) -> list[tf.Tensor]:
-        """hidden: float [B, S, H]; input_mask: int32 [B, S]; returns L * inner_group_num tensors
-        [B, S, H].
+        """All layers.
+
+        Args:
+          rows: float [T, H] in `layout`.
+          input_mask: int32 [B, S], 1 for real tokens.
+          positions: int32 [B, P]: the last layer is computed at these positions only.
+          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
+
+        Returns:
+          L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
-        layout, bias = PaddedLayout(input_mask), attention_bias(input_mask)
-        rows = layout.to_rows(hidden)  # [T, H]
-        outputs = []
-        for attention, ffn in self._blocks_in_order():
-            # Dropout masks are independent in each layer although the weights are shared.
-            step = len(outputs)
-            rows = attention(rows, bias, layout, training=training, seed=fold_in(seed, 2 * step))
-            rows = ffn(rows, training=training, seed=fold_in(seed, 2 * step + 1))
-            outputs.append(layout.to_padded(rows))
+        bias = attention_bias(input_mask)
+        attention_weights, ffn_weights = (
+            [block.weights_once() for block in blocks]
+            for blocks in (self.attention_blocks, self.ffn_blocks)
+        )
+        recompute = training and self._config.recompute
+        if recompute and seed is None:  # Both computations have to draw the same dropout masks.
+            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+        outputs, schedule = [], self._schedule()
+        for step, (attention_at, ffn_at) in enumerate(schedule):
+            layer = functools.partial(
+                _apply_layer,
+                self.attention_blocks[attention_at],
+                self.ffn_blocks[ffn_at],
+                bias=bias,
+                layout=layout,
+                positions=positions if step == len(schedule) - 1 else None,
+                training=training,
+                seed=fold_in(seed, step),
+            )
+            if recompute:
+                layer = tf.recompute_grad(layer)
+            rows = layer(rows, attention_weights[attention_at], ffn_weights[ffn_at])
+            outputs.append(rows)
         return outputs
 
-    def _blocks_in_order(self) -> list[tuple[AttentionBlock, FeedForwardBlock]]:
-        config = self._config
-        order = []
-        for layer in range(config.num_hidden_layers):
-            attention_group = self.attention_blocks[
-                config.group_of_layer(layer, config.num_attention_groups)
-            ]
-            ffn_group = self.ffn_blocks[config.group_of_layer(layer, config.num_ffn_groups)]
-            order.extend(zip(attention_group, ffn_group))
-        return order
+    def _schedule(self) -> list[tuple[int, int]]:
+        """Which attention and which FFN block are applied, one pair after the other."""
+        config, size = self._config, self._config.inner_group_num
+
+        def start(layer: int, num_groups: int) -> int:
+            return config.group_of_layer(layer, num_groups) * size
+
+        return [
+            (
+                start(layer, config.num_attention_groups) + inner,
+                start(layer, config.num_ffn_groups) + inner,
+            )
+            for layer in range(config.num_hidden_layers)
+            for inner in range(size)
+        ]
+
+
+def _apply_layer(
+    attention: AttentionBlock,
+    ffn: FeedForwardBlock,
+    rows: tf.Tensor,
+    attention_weights: AttentionWeights,
+    ffn_weights: FeedForwardWeights,
+    *,
+    bias: tf.Tensor,
+    layout: PaddedLayout | PackedLayout,
+    positions: tf.Tensor | None,
+    training: bool,
+    seed: tf.Tensor | None,
+) -> tf.Tensor:
+    """Attention and feed-forward network; the seed differs from layer to layer, shared or not."""
+    rows = attention(
+        rows, attention_weights, bias, layout, positions, training=training, seed=fold_in(seed, 0)
+    )
+    return ffn(rows, ffn_weights, training=training, seed=fold_in(seed, 1))

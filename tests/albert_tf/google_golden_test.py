@@ -9,31 +9,38 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import google
-from albert_tf.checkpoints.bundle import our_name
 from albert_tf.checkpoints.names import variable_names
+from albert_tf.checkpoints.weights import our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask, total_loss
 
-GOLDEN = Path(__file__).parents[1] / "goldens" / "google_tiny"
+GOLDENS = Path(__file__).parents[1] / "goldens"
 
 
-def read(name: str) -> dict[str, np.ndarray]:
-    with np.load(GOLDEN / name) as file:
+@pytest.fixture(params=["google_tiny", "google_tiny_groups"])
+def golden(request) -> Path:
+    return GOLDENS / request.param
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
         return dict(file)
 
 
-@pytest.fixture
-def model() -> AlbertPretrainer:
-    model = AlbertPretrainer(AlbertConfig.from_json_file(str(GOLDEN / "albert_config.json")))
-    assert google.load(model, str(GOLDEN / "model.ckpt")) == []
+@pytest.fixture(params=["padded", "packed", "recomputed"])
+def model(request, golden) -> AlbertPretrainer:
+    config = AlbertConfig.from_json_file(str(golden / "albert_config.json"))
+    config = config.replace(recompute=request.param == "recomputed")
+    model = AlbertPretrainer(config, packed=request.param == "packed")
+    assert google.load(model, str(golden / "model.ckpt")) == []
     return model
 
 
-@pytest.fixture(scope="module")
-def batch() -> dict[str, tf.Tensor]:
-    inputs = read("inputs.npz")
+@pytest.fixture
+def batch(golden) -> dict[str, tf.Tensor]:
+    inputs = read(golden / "inputs.npz")
     return {
         "input_word_ids": tf.constant(inputs["input_ids"]),
         "input_mask": tf.constant(inputs["input_mask"]),
@@ -46,49 +53,60 @@ def batch() -> dict[str, tf.Tensor]:
     }
 
 
-def test_outputs(model, batch):
-    expected, outputs = read("outputs.npz"), model(batch)
-    for name in ("sequence_output", "pooled_output"):
-        np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5, rtol=0)
-    for layer, hidden in enumerate(outputs["encoder_outputs"]):
-        np.testing.assert_allclose(
-            hidden, expected[f"encoder_layer_{layer:02d}"], atol=1e-5, rtol=0
-        )
-    log_probs = tf.reshape(tf.nn.log_softmax(outputs["masked_lm_logits"]), [12, -1])
-    np.testing.assert_allclose(log_probs, expected["masked_lm_log_probs"], atol=1e-5, rtol=0)
+def assert_equal(value: tf.Tensor, expected: np.ndarray, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(value, expected, atol=tolerance, rtol=0)
+
+
+def test_every_layer(golden, model, batch):
+    expected, outputs = read(golden / "outputs.npz"), model.encoder(batch)
+    # Padding holds values in the reference, and zeros in packed execution.
+    real = batch["input_mask"].numpy()[..., None] if model.encoder.packed else 1
+    assert_equal(outputs["sequence_output"] * real, expected["sequence_output"] * real)
+    assert_equal(outputs["pooled_output"], expected["pooled_output"])
+    layers = [name for name in expected if name.startswith("encoder_layer_")]
+    assert len(layers) == len(outputs["encoder_outputs"])
+    for name, hidden in zip(sorted(layers), outputs["encoder_outputs"]):
+        assert_equal(hidden * real, expected[name] * real)
+
+
+def test_log_probabilities(golden, model, batch):
+    expected, outputs = read(golden / "outputs.npz"), model(batch)
+    words = tf.nn.log_softmax(outputs["masked_lm_logits"])  # [3, 4, V]
     order = tf.nn.log_softmax(outputs["sentence_order_logits"])
-    np.testing.assert_allclose(order, expected["sentence_order_log_probs"], atol=1e-5, rtol=0)
+    expected_words = expected["masked_lm_log_probs"].reshape(words.shape)
+    real = np.ones([3, 4, 1])
+    if model.encoder.packed:  # Unused predictions point at padding in the goldens.
+        positions = batch["masked_lm_positions"].numpy()
+        real = np.take_along_axis(batch["input_mask"].numpy(), positions, axis=1)[..., None]
+    assert_equal(words * real, expected_words * real)
+    assert_equal(order, expected["sentence_order_log_probs"])
 
 
-def test_losses(model, batch):
-    expected, task = read("outputs.npz"), PretrainingTask(model)
+def test_losses(golden, model, batch):
+    expected, task = read(golden / "outputs.npz"), PretrainingTask(model)
     ratios = task.ratios(batch, training=False)
     for name in ("masked_lm_loss", "sentence_order_loss"):
         numerator, denominator = ratios[name]
-        np.testing.assert_allclose(
-            numerator / (denominator + 1e-5), expected[name], atol=1e-5, rtol=0
-        )
-    np.testing.assert_allclose(total_loss(task, ratios), expected["total_loss"], atol=1e-5, rtol=0)
+        assert_equal(numerator / (denominator + 1e-5), expected[name])
+    assert_equal(total_loss(task, ratios), expected["total_loss"])
 
 
-def test_gradients(model, batch):
+def test_gradients(golden, model, batch):
     task = PretrainingTask(model)
     with tf.GradientTape() as tape:
         loss = total_loss(task, task.ratios(batch, training=True))
-    expected, table = read("gradients.npz"), variable_names(model.config)
+    expected, table = read(golden / "gradients.npz"), variable_names(model)
     gradients = tape.gradient(loss, model.trainable_variables)
-    assert len(gradients) == len(expected) == 32
+    assert len(gradients) == len(expected)
     for variable, gradient in zip(model.trainable_variables, gradients):
         row = table[our_name(variable)]
         gradient = tf.convert_to_tensor(gradient).numpy()
-        np.testing.assert_allclose(
-            gradient.T if row.transposed else gradient, expected[row.google], atol=1e-5, rtol=0
-        )
+        assert_equal(gradient.T if row.google_transposed else gradient, expected[row.google])
 
 
 @pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
-def test_six_steps(model, batch, optimizer_class):
-    expected = read(f"after_6_steps_{optimizer_class.__name__.lower()}.npz")
+def test_six_steps(golden, model, batch, optimizer_class):
+    expected = read(golden / f"after_6_steps_{optimizer_class.__name__.lower()}.npz")
     schedule = WarmupPolynomialDecay(
         float(expected["learning_rate"]),
         int(expected["num_train_steps"]),
@@ -105,11 +123,9 @@ def test_six_steps(model, batch, optimizer_class):
         if step < 6:
             gradients = tape.gradient(loss, model.trainable_variables)
             optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    np.testing.assert_allclose(losses, expected["losses"], atol=1e-4, rtol=0)
-    table = variable_names(model.config)
+    assert_equal(losses, expected["losses"], 1e-4)
+    table = variable_names(model)
     for variable in model.trainable_variables:
         row = table[our_name(variable)]
-        value = variable.numpy().T if row.transposed else variable.numpy()
-        np.testing.assert_allclose(
-            value, expected[f"var/{row.google}"], atol=1e-4, rtol=0, err_msg=row.ours
-        )
+        value = variable.numpy().T if row.google_transposed else variable.numpy()
+        assert_equal(value, expected[f"var/{row.google}"], 1e-4)

@@ -4,12 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, google
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
+)
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "google_tiny"
 PREFIX = str(GOLDEN / "model.ckpt")
@@ -55,8 +63,9 @@ def test_misshapen_variables_are_listed(config):
 def test_optimizer_slots_and_hub_prefixes(config, tmp_path):
     """A checkpoint as the reference writes it in training, under the names of a TF-Hub module."""
     tensors = {}
-    for name, shape in bundle.read_shapes(PREFIX).items():
-        tensors[f"module/{name}"] = bundle._reader(PREFIX).get_tensor(name)
+    weights = bundle.BundleWeights(PREFIX)
+    for name, shape in weights.shapes.items():
+        tensors[f"module/{name}"] = weights.read(name)
         tensors[f"module/{name}/adam_m"] = np.zeros(shape, np.float32)
     tensors["global_step"] = np.int64(3)
     bundle.write(str(tmp_path / "model.ckpt"), tensors)
@@ -68,8 +77,70 @@ def test_optimizer_slots_and_hub_prefixes(config, tmp_path):
 
 
 def test_sharing_that_the_reference_does_not_know(config):
-    with pytest.raises(UserError, match="parameter_sharing='none' has no counterpart"):
-        google.load(AlbertPretrainer(config.replace(parameter_sharing="none")), PREFIX)
+    with pytest.raises(UserError, match="parameter_sharing='ffn' has no counterpart"):
+        google.load(AlbertPretrainer(config.replace(parameter_sharing="ffn")), PREFIX)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        AlbertEncoder,
+        AlbertPretrainer,
+        lambda config: AlbertClassifier(config, 3),
+        AlbertMultipleChoice,
+        AlbertSpanLabeler,
+        AlbertSpanLabelerV2,
+    ],
+)
+@pytest.mark.parametrize("changes", [{}, {"parameter_sharing": "none"}])
+def test_written_checkpoints_are_read_back(config, tmp_path, make, changes):
+    prefix = str(tmp_path / "model.ckpt")
+    model, copy = make(config.replace(**changes)), make(config.replace(**changes))
+    google.save(model, prefix)
+    assert google.load(copy, prefix) == []
+    for left, right in zip(model.variables, copy.variables):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_written_names_and_shapes_are_the_references(config, tmp_path):
+    model = AlbertPretrainer(config)
+    google.load(model, PREFIX)
+    google.save(model, str(tmp_path / "model.ckpt"))
+    written = tf.train.load_checkpoint(str(tmp_path / "model.ckpt"))
+    reference = tf.train.load_checkpoint(PREFIX)
+    assert written.get_variable_to_shape_map() == reference.get_variable_to_shape_map()
+    for name in reference.get_variable_to_shape_map():
+        np.testing.assert_array_equal(written.get_tensor(name), reference.get_tensor(name))
+
+
+def test_the_heads_of_the_references_fine_tuned_models(config, tmp_path):
+    """Names and shapes as run_squad_v1, run_squad_v2 and run_race write them."""
+    expected = {
+        AlbertSpanLabeler: {"cls/squad/output_weights": [2, 32], "cls/squad/output_bias": [2]},
+        AlbertSpanLabelerV2: {
+            "start_logits/dense/kernel": [32, 1],
+            "start_logits/dense/bias": [1],
+            "end_logits/dense_0/kernel": [64, 32],
+            "end_logits/dense_0/bias": [32],
+            "end_logits/LayerNorm/gamma": [32],
+            "end_logits/LayerNorm/beta": [32],
+            "end_logits/dense_1/kernel": [32, 1],
+            "end_logits/dense_1/bias": [1],
+            "answer_class/dense_0/kernel": [64, 32],
+            "answer_class/dense_0/bias": [32],
+            "answer_class/dense_1/kernel": [32, 1],
+        },
+        AlbertMultipleChoice: {"output_weights": [1, 32], "output_bias": [1]},
+    }
+    for index, (model_class, heads) in enumerate(expected.items()):
+        google.save(model_class(config), str(tmp_path / str(index)))
+        shapes = tf.train.load_checkpoint(str(tmp_path / str(index))).get_variable_to_shape_map()
+        assert {name: shapes[name] for name in shapes if not name.startswith("bert/")} == heads
+
+
+def test_a_model_without_counterpart(config, tmp_path):
+    with pytest.raises(UserError, match="AlbertTokenClassifier has no counterpart"):
+        google.save(AlbertTokenClassifier(config, 2), str(tmp_path / "model.ckpt"))
 
 
 def test_a_missing_or_damaged_checkpoint(config, tmp_path):

@@ -1,0 +1,135 @@
+"""What a path holds, found out by looking, and loading from it whatever it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import bundle, google, huggingface, native
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+
+FORMATS = ("native", "google", "huggingface")
+# Files beside google-research's checkpoints: the English archives', the Chinese ones'.
+_GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt", "vocab.txt")
+
+
+class Source(NamedTuple):
+    """What was found.
+
+    Attributes:
+      format: one of FORMATS.
+      path: a folder, or for "google" the prefix of a checkpoint.
+      config_file: its configuration, if there is one.
+      vocab_file: its vocabulary, if there is one.
+    """
+
+    format: str
+    path: str
+    config_file: str | None
+    vocab_file: str | None
+
+    def config(self) -> AlbertConfig:
+        """The architecture; an error where no configuration lies beside the weights."""
+        if self.config_file is None:
+            raise UserError(
+                f"{self.path} has no {native.CONFIG_FILE} beside it. Pass --config_file."
+            )
+        return AlbertConfig.from_json_file(self.config_file)
+
+
+def recognise(path: str) -> Source:
+    """A model folder of this project, a Hugging Face folder, or a checkpoint of google-research:
+    its prefix, or a folder with exactly one.
+
+    Raises:
+      UserError: the path is none of them.
+    """
+    path = path.rstrip("/")
+    if not tf.io.gfile.isdir(path):
+        return _at_prefix(path)
+    names = set(tf.io.gfile.listdir(path))
+    if native.METADATA_FILE in names:
+        config, vocabulary = native.CONFIG_FILE, native.VOCABULARY_FILE
+        return Source("native", path, _in(path, config), _in(path, vocabulary))
+    if huggingface.WEIGHTS_FILE in names or huggingface.CONFIG_FILE in names:
+        config, vocabulary = huggingface.CONFIG_FILE, huggingface.VOCABULARY_FILE
+        return Source("huggingface", path, _in(path, config), _in(path, vocabulary))
+    prefixes = [name[: -len(".index")] for name in names if name.endswith(".index")]
+    if len(prefixes) == 1:
+        return _at_prefix(os.path.join(path, prefixes[0]))
+    raise UserError(
+        f"{path} holds no model: neither {native.METADATA_FILE} (a model folder of this project), "
+        f"nor {huggingface.WEIGHTS_FILE} (Hugging Face), nor one checkpoint of google-research "
+        f"(files ending in .index: {', '.join(sorted(prefixes)) or 'none'})."
+    )
+
+
+def _at_prefix(prefix: str) -> Source:
+    bundle.check_exists(prefix)
+    folder = os.path.dirname(prefix)
+    vocabularies = [_in(folder, name) for name in _GOOGLE_VOCABULARIES]
+    vocab_file = next(filter(None, vocabularies), None)
+    return Source("google", prefix, _in(folder, native.CONFIG_FILE), vocab_file)
+
+
+def _in(folder: str, name: str) -> str | None:
+    path = os.path.join(folder, name)
+    return path if tf.io.gfile.exists(path) else None
+
+
+# What a file of each format may lack, and may have beside a model: Hugging Face's classes differ in
+# whether they have a pooler and a sentence order head. As (allow_missing, allow_unused).
+TOLERATED: dict[str, tuple[list[str], list[str]]] = {
+    "native": ([], []),
+    "google": ([], []),
+    "huggingface": (["^sentence_order/", "^encoder/pooler/"], []),
+}
+
+
+def make_model(source: Source, config: AlbertConfig) -> keras.Model:
+    """A model of the kind that a source holds, with random weights.
+
+    A native folder says what it is, a Hugging Face configuration too; the reference's checkpoints
+    tell it by the names of their heads.
+    """
+    if source.format == "native":
+        return native.make_model(source.path, config)
+    if source.format == "huggingface":
+        return huggingface.make_model(source.path, config)
+    return google.make_model(source.path, config)
+
+
+def load_weights(
+    model: keras.Model,
+    path: str,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> list[str]:
+    """Fills a model from whatever `path` holds, see `recognise`.
+
+    Arguments, result and errors are those of `checkpoints.google.load`.
+    """
+    source = recognise(path)
+    if source.format == "google" and not google.is_google(bundle.BundleWeights(source.path)):
+        raise UserError(
+            f"checkpoint {source.path} has none of google-research's names (bert/...). Pass the "
+            "prefix of one of its checkpoints, or a model folder."
+        )
+    load = {"native": native.load_weights, "google": google.load, "huggingface": huggingface.load}
+    return load[source.format](model, source.path, allow_missing, allow_unused)
+
+
+def load_encoder(model: keras.Model, path: str) -> list[str]:
+    """Like load_weights, for a model whose heads are new; the heads that `path` has go unread."""
+    heads = {variable.name.split("/")[0] for variable in model.variables} - {"encoder"}
+    return load_weights(
+        model,
+        path,
+        allow_missing=[f"^{head}/" for head in sorted(heads)],
+        allow_unused=["^(?!encoder/|bert/|albert\\.)"],
+    )

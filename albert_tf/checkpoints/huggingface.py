@@ -1,0 +1,188 @@
+"""Hugging Face model folders: config.json, model.safetensors, spiece.model.
+
+Nothing is ever unpickled: a folder with pytorch_model.bin alone is an error that says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoints.names import check_sharing, variable_names
+from albert_tf.checkpoints.weights import assign, our_name
+from albert_tf.config import AlbertConfig
+from albert_tf.encoder import AlbertEncoder
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertTokenClassifier,
+)
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+VOCABULARY_FILE = "spiece.model"
+_SOFTWARE = "Hugging Face's AlbertModel"
+
+# Our class -> theirs, and whether theirs has a pooler.
+ARCHITECTURES = {
+    "AlbertEncoder": ("AlbertModel", True),
+    "AlbertSentenceEncoder": ("AlbertModel", True),
+    "AlbertPretrainer": ("AlbertForPreTraining", True),
+    "AlbertClassifier": ("AlbertForSequenceClassification", True),
+    "AlbertMultipleChoice": ("AlbertForMultipleChoice", True),
+    "AlbertSpanLabeler": ("AlbertForQuestionAnswering", False),
+    "AlbertTokenClassifier": ("AlbertForTokenClassification", False),
+}
+_MODELS = {
+    "AlbertModel": AlbertEncoder,
+    "AlbertForPreTraining": AlbertPretrainer,
+    "AlbertForMaskedLM": AlbertPretrainer,
+    "AlbertForSequenceClassification": AlbertClassifier,
+    "AlbertForMultipleChoice": AlbertMultipleChoice,
+    "AlbertForQuestionAnswering": AlbertSpanLabeler,
+    "AlbertForTokenClassification": AlbertTokenClassifier,
+}
+_POOLER = "encoder/pooler/"
+# Copies of tied weights, and a buffer, that some versions write.
+_REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "position_ids")
+
+
+class SafetensorsWeights:
+    """The weights of a folder; those of a bare AlbertModel get their prefix back."""
+
+    def __init__(self, directory: str) -> None:
+        import safetensors.numpy
+
+        self.path = os.path.join(directory, WEIGHTS_FILE)
+        if not tf.io.gfile.exists(self.path):
+            raise UserError(_no_weights(directory))
+        with tf.io.gfile.GFile(self.path, "rb") as file:
+            content = file.read()
+        try:
+            tensors = safetensors.numpy.load(content)
+        except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
+            raise UserError(
+                f"{self.path} is damaged or no safetensors file: {error}. Copy it again."
+            ) from None
+        bare = not any(name.startswith("albert.") for name in tensors)
+        self._tensors = {
+            f"albert.{name}" if bare else name: value
+            for name, value in tensors.items()
+            if not name.endswith(_REDUNDANT)
+        }
+        self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """One weight, as float32."""
+        return self._tensors[name].astype(np.float32)
+
+
+def _no_weights(directory: str) -> str:
+    pickled = [
+        name for name in tf.io.gfile.listdir(directory) if name.endswith((".bin", ".pt", ".pth"))
+    ]
+    if pickled:
+        return (
+            f"{directory} holds {pickled[0]}, a pickle, which can run any code and is never "
+            f"loaded here. Save it as {WEIGHTS_FILE} first: "
+            "AlbertModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
+        )
+    return f"{directory} holds no {WEIGHTS_FILE}."
+
+
+def load(
+    model: keras.Model,
+    directory: str,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> list[str]:
+    """Fills a model from a folder.
+
+    Arguments, result and errors are those of `checkpoints.google.load`. A pooler that Hugging
+    Face's class for the task does not have keeps its values.
+    """
+    places, with_pooler = _places(model)
+    if not with_pooler:
+        allow_missing = [*allow_missing, f"^{_POOLER}"]
+    weights = SafetensorsWeights(directory)
+    return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+
+
+def make_model(directory: str, config: AlbertConfig) -> keras.Model:
+    """A model of the kind that config.json names in `architectures`, with random weights."""
+    path = os.path.join(directory, CONFIG_FILE)
+    with tf.io.gfile.GFile(path) as file:
+        values = json.load(file)
+    names = values.get("architectures") or ["AlbertModel"]
+    if names[0] not in _MODELS:
+        raise UserError(
+            f"{path}: architecture {names[0]!r} is not one of {', '.join(sorted(_MODELS))}."
+        )
+    kind = _MODELS[names[0]]
+    if kind not in (AlbertClassifier, AlbertTokenClassifier):
+        return kind(config)
+    num_classes = len(values["id2label"]) if "id2label" in values else 2  # Their default.
+    return kind(config, num_classes, values.get("classifier_dropout_prob", 0.1))
+
+
+def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None) -> None:
+    """Writes config.json and model.safetensors, with exactly Hugging Face's names and shapes.
+
+    Args:
+      model: any model of the zoo but AlbertSpanLabelerV2.
+      directory: is made if need be.
+      labels: names of the classes, for config.json.
+    """
+    import safetensors.numpy
+
+    places, with_pooler = _places(model)
+    architecture, _ = ARCHITECTURES[type(model).__name__]
+    tensors = {}
+    for variable in model.variables:
+        if our_name(variable).startswith(_POOLER) and not with_pooler:
+            continue
+        name, transposed = places[our_name(variable)]
+        if architecture == "AlbertModel":
+            name = name.removeprefix("albert.")
+        value = variable.numpy()
+        tensors[name] = np.ascontiguousarray(value.T if transposed else value)
+    tf.io.gfile.makedirs(directory)
+    config = {"architectures": [architecture], **model.config.to_huggingface()}
+    config.update(_class_settings(model, labels))
+    with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE), "w") as file:
+        file.write(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
+    with tf.io.gfile.GFile(os.path.join(directory, WEIGHTS_FILE), "wb") as file:
+        file.write(content)
+
+
+def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:
+    if not hasattr(model, "num_classes"):
+        return {}
+    names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]
+    return {
+        "classifier_dropout_prob": model.dropout_rate,
+        "id2label": {str(index): name for index, name in enumerate(names)},
+        "label2id": {name: index for index, name in enumerate(names)},
+    }
+
+
+def _places(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
+    check_sharing(model.config, _SOFTWARE)
+    if type(model).__name__ not in ARCHITECTURES:
+        raise UserError(
+            f"{type(model).__name__} has no counterpart in Hugging Face's library. Use the format "
+            "google or native."
+        )
+    rows = variable_names(model).values()
+    places = {row.ours: (row.huggingface, row.huggingface_transposed) for row in rows}
+    return places, ARCHITECTURES[type(model).__name__][1]

@@ -1,0 +1,93 @@
+"""Weights of any format by name, and how a model is filled from them: strictly.
+
+A missing, unused or misshapen variable is an error that lists them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+
+
+class Weights(Protocol):
+    """What is stored somewhere.
+
+    Attributes:
+      path: where, for messages.
+      shapes: name -> shape of every weight.
+    """
+
+    path: str
+    shapes: dict[str, list[int]]
+
+    def read(self, name: str) -> np.ndarray:
+        """One weight."""
+
+
+def our_name(variable: tf.Variable) -> str:
+    """The name of a model's variable, without TensorFlow's output suffix."""
+    return variable.name.split(":")[0]
+
+
+def assign(
+    variables: Sequence[tf.Variable],
+    weights: Weights,
+    place: Callable[[str], tuple[str, bool]],
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> list[str]:
+    """Assigns stored weights to variables.
+
+    Args:
+      variables: what to fill.
+      weights: what is stored.
+      place: our name -> (the stored name, whether its transpose is stored).
+      allow_missing: regular expressions of our names that may be absent and keep their values.
+      allow_unused: regular expressions of stored names that may be left unread.
+
+    Returns:
+      Our names of the variables that kept their values.
+
+    Raises:
+      UserError: listing every missing, unused or misshapen variable. Nothing is assigned then.
+    """
+    found, kept, problems, read = [], [], [], set()
+    for variable in variables:
+        ours = our_name(variable)
+        theirs, transposed = place(ours)
+        read.add(theirs)
+        expected = list(variable.shape[::-1] if transposed else variable.shape)
+        stored = weights.shapes.get(theirs)
+        if stored == expected:
+            found.append((variable, theirs, transposed))
+        elif stored is not None:
+            problems.append(f"  misshapen: {theirs} has shape {stored}, the model needs {expected}")
+        elif _matches(ours, allow_missing):
+            kept.append(ours)
+        else:
+            problems.append(f"  missing: {theirs}, shape {expected}")
+    problems += [
+        f"  unused: {name}"
+        for name in sorted(weights.shapes)
+        if name not in read and not _matches(name, allow_unused)
+    ]
+    if problems:
+        raise UserError(
+            f"checkpoint {weights.path} does not fit the model:\n"
+            + "\n".join(problems)
+            + "\nPass the configuration that the checkpoint was made with."
+        )
+    values = [weights.read(theirs) for _, theirs, _ in found]
+    for (variable, _, transposed), value in zip(found, values):
+        variable.assign(value.T if transposed else value)
+    return kept
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.search(pattern, name) for pattern in patterns)

@@ -1,0 +1,118 @@
+"""Converts a model between google-research/albert, Hugging Face and this project's own folders.
+
+    python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
+
+What the input is, is found out by looking at it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.checkpoints import formats, google, huggingface, native
+from albert_tf.checkpoints.weights import our_name
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.pretrained import locate
+from data_pipeline.errors import run_binary
+from data_pipeline.tokenization import load_tokenizer
+
+FLAGS = flags.FLAGS
+_GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string(
+        "input",
+        None,
+        "Model folder, Hugging Face folder, prefix of a google-research checkpoint, or preset.",
+        required=True,
+    )
+    flags.DEFINE_string("output", None, "Folder to write; must not exist.", required=True)
+    flags.DEFINE_enum("format", None, formats.FORMATS, "What to write.", required=True)
+    flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
+    flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
+
+
+def main() -> None:
+    if tf.io.gfile.exists(FLAGS.output):
+        raise UserError(f"--output={FLAGS.output} exists. Name a new folder.")
+    source = locate(FLAGS.input)
+    config_file = FLAGS.config_file or source.config_file
+    config = AlbertConfig.from_json_file(config_file) if config_file else source.config()
+    model = formats.make_model(source, config)
+    new = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
+    vocab_file = FLAGS.vocab_file or source.vocab_file
+    temporary = f"{FLAGS.output.rstrip('/')}.partial"
+    if tf.io.gfile.exists(temporary):
+        tf.io.gfile.rmtree(temporary)
+    try:
+        write(model, temporary, source, vocab_file)
+        difference = round_trip(model, temporary)
+        tf.io.gfile.rename(temporary, FLAGS.output)
+    finally:
+        if tf.io.gfile.exists(temporary):
+            tf.io.gfile.rmtree(temporary)
+    print(f"Read {source.path} ({source.format}): {type(model).__name__}")
+    print(f"Carried over: {len(model.variables) - len(new)} variables, {model.count_params():,} "
+          f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip
+    if new:
+        print(f"Not in the input, and random: {', '.join(new)}")
+    print(f"Wrote {FLAGS.output} ({FLAGS.format}); read back, outputs differ by {difference:.1e}")
+
+
+def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: str | None) -> None:
+    """Writes weights, configuration and vocabulary in --format."""
+    metadata = native.read_metadata(source.path) if source.format == "native" else {}
+    if FLAGS.format == "native":
+        tokenizer = load_tokenizer(vocab_file) if vocab_file else None
+        settings = dataclasses.asdict(tokenizer.settings) if tokenizer else None
+        metadata.setdefault("max_seq_length", model.config.max_position_embeddings)
+        if tokenizer:
+            metadata.setdefault("vocab_fingerprint", tokenizer.fingerprint)
+        native.save(model, folder, metadata, vocab_file, settings)
+        return
+    tf.io.gfile.makedirs(folder)
+    if FLAGS.format == "google":
+        google.save(model, os.path.join(folder, _GOOGLE_PREFIX))
+        model.config.as_groups().to_json_file(os.path.join(folder, native.CONFIG_FILE))
+    else:
+        huggingface.save(model, folder, metadata.get("labels"))
+    if vocab_file:
+        is_google = FLAGS.format == "google"
+        name = _GOOGLE_VOCABULARY if is_google else huggingface.VOCABULARY_FILE
+        tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
+
+
+def round_trip(model: keras.Model, folder: str) -> float:
+    """The largest difference that writing and reading back makes, in weights and outputs.
+
+    A pooler that the format has no place for is left out.
+    """
+    source = formats.recognise(folder)
+    copy = formats.make_model(source, source.config())
+    lost = formats.load_weights(copy, source.path, *formats.TOLERATED[source.format])
+    pairs = [
+        (left, right)
+        for left, right in zip(model.variables, copy.variables)
+        if our_name(right) not in lost
+    ]
+    ids = tf.range(min(16, model.config.max_position_embeddings))[None] % model.config.vocab_size
+    inputs = {
+        "input_word_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+    outputs = [getattr(one, "encoder", one)(inputs)["sequence_output"] for one in (model, copy)]
+    return max(float(tf.reduce_max(tf.abs(left - right))) for left, right in [*pairs, outputs])
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main, user_errors=[UserError])

@@ -1,0 +1,84 @@
+"""What a model costs: parameters by part, arithmetic, memory; and the paper's tables.
+
+python -m albert_tf.describe --preset=albert-base-v2 --batch_size=8 --max_seq_length=128
+python -m albert_tf.describe --paper_table=3
+"""
+
+from __future__ import annotations
+
+from absl import flags
+
+from albert_tf.config import AlbertConfig
+from albert_tf.costs import (
+    count_parameters,
+    encoder_flops_per_token,
+    masked_lm_flops_per_prediction,
+    training_bytes,
+)
+from albert_tf.errors import UserError
+from albert_tf.paper_tables import TABLES, paper_table
+from albert_tf.presets import PRESETS, get_preset
+from data_pipeline.errors import run_binary
+
+FLAGS = flags.FLAGS
+_MASKED_SHARE = 0.15  # Of the tokens, as in the published recipe.
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
+    flags.DEFINE_string("config_file", None, "albert_config.json, or Hugging Face's config.json.")
+    flags.DEFINE_integer("batch_size", 32, "Sequences of a training step.", lower_bound=1)
+    flags.DEFINE_integer("max_seq_length", 512, "Tokens of a sequence.", lower_bound=1)
+    numbers = [str(number) for number in TABLES]
+    flags.DEFINE_enum("paper_table", None, numbers, "Print this table of the paper instead.")
+
+
+def main() -> None:
+    if FLAGS.paper_table:
+        print(paper_table(int(FLAGS.paper_table)))
+        return
+    if bool(FLAGS.preset) == bool(FLAGS.config_file):
+        raise UserError("pass one of --preset and --config_file, or --paper_table.")
+    if FLAGS.preset:
+        config = get_preset(FLAGS.preset)
+    else:
+        config = AlbertConfig.from_json_file(FLAGS.config_file)
+    print(description(config, FLAGS.batch_size, FLAGS.max_seq_length))
+
+
+def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> str:
+    """Fields, parameters, arithmetic and memory of an architecture, as text."""
+    if sequence_length > config.max_position_embeddings:
+        raise UserError(
+            f"--max_seq_length={sequence_length} is longer than the model's "
+            f"{config.max_position_embeddings} positions."
+        )
+    fields = [f"  {name:<30} {value}" for name, value in config.to_dict().items()]
+    parts = count_parameters(config)
+    heads = parts["masked_lm"] + parts["sentence_order"]
+    total = sum(parts.values())
+    counts = {**parts, "encoder": total - heads, "with pre-training heads": total}
+    forward = encoder_flops_per_token(config, sequence_length)
+    masked = _MASKED_SHARE * masked_lm_flops_per_prediction(config)
+    weights = training_bytes(config, total, 0, sequence_length)
+    memory = training_bytes(config, total, batch_size, sequence_length)
+    return "\n".join(
+        [
+            "Architecture",
+            *fields,
+            "Parameters",
+            *(f"  {name:<30} {count:>15,}" for name, count in counts.items()),
+            f"Operations a token, sequences of {sequence_length}",
+            f"  {'encoder, forward':<30} {forward / 1e6:>15,.1f} MFLOP",
+            f"  {'pre-training step':<30} {3 * (forward + masked) / 1e6:>15,.1f} MFLOP",
+            f"Memory of a training step, {batch_size} x {sequence_length} tokens, float32, about",
+            f"  {'weights and optimizer':<30} {weights / 2**30:>15,.2f} GiB",
+            f"  {'activations':<30} {(memory - weights) / 2**30:>15,.2f} GiB",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main, user_errors=[UserError])

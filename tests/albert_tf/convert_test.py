@@ -1,0 +1,114 @@
+"""From every format to every other, through the binary; what is lost is said."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import formats, native
+from albert_tf.checkpoints.weights import our_name
+from albert_tf.models import AlbertClassifier, AlbertSpanLabeler, AlbertSpanLabelerV2
+
+ROOT = Path(__file__).parents[2]
+GOLDENS = ROOT / "tests" / "goldens"
+
+
+def convert(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "albert_tf.convert", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def load(path: Path):
+    source = formats.recognise(str(path))
+    model = formats.make_model(source, source.config())
+    lost = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
+    return model, lost
+
+
+def test_once_around_all_formats(tmp_path):
+    """google -> huggingface -> native -> google: the same weights, file by file."""
+    steps = [GOLDENS / "google_tiny_groups", *(tmp_path / name for name in "abc")]
+    kinds = ("huggingface", "native", "google")
+    for before, after, kind in zip(steps, steps[1:], kinds):
+        result = convert(f"--input={before}", f"--output={after}", f"--format={kind}")
+        assert result.returncode == 0, result.stderr
+        assert "80 variables, 39,018 parameters" in result.stdout
+        assert "outputs differ by 0.0e+00" in result.stdout
+    first, last = (
+        tf.train.load_checkpoint(str(folder / "model.ckpt")) for folder in (steps[0], steps[-1])
+    )
+    assert first.get_variable_to_shape_map() == last.get_variable_to_shape_map()
+    for name in first.get_variable_to_shape_map():
+        np.testing.assert_array_equal(first.get_tensor(name), last.get_tensor(name))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda config: AlbertClassifier(config, 3), "google"),
+        (AlbertSpanLabeler, "google"),
+        (AlbertSpanLabelerV2, "google"),
+        (lambda config: AlbertClassifier(config, 3), "huggingface"),
+        (AlbertSpanLabeler, "huggingface"),
+    ],
+)
+def test_fine_tuned_heads_are_recognised(tiny_config, tmp_path, make, kind):
+    model = make(tiny_config)
+    native.save(model, str(tmp_path / "model"), {})
+    result = convert(f"--input={tmp_path}/model", f"--output={tmp_path}/out", f"--format={kind}")
+    assert result.returncode == 0, result.stderr
+    copy, lost = load(tmp_path / "out")
+    assert type(copy) is type(model)
+    for left, right in zip(model.variables, copy.variables):
+        if our_name(right) not in lost:
+            np.testing.assert_array_equal(left, right)
+
+
+def test_what_the_input_lacks_is_named(tmp_path):
+    source = GOLDENS / "hf_tiny" / "question_answering"
+    result = convert(f"--input={source}", f"--output={tmp_path}/out", "--format=native")
+    assert "Not in the input, and random: encoder/pooler/kernel, encoder/pooler/bias" in (
+        result.stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input={t}/nowhere", "--output={t}/out"], "nowhere does not exist"),
+        (["--input={t}", "--output={t}/out"], "holds no model: neither model.json"),
+        (["--input={g}/google_tiny", "--output={t}"], "exists. Name a new folder"),
+        (["--input={t}/bare/model.ckpt", "--output={t}/out"], "Pass --config_file"),
+        (
+            ["--input={g}/google_tiny", "--output={t}/out", "--config_file={g}/x.json"],
+            "x.json does not exist",
+        ),
+        (
+            [
+                "--input={g}/google_tiny",
+                "--output={t}/out",
+                "--config_file={g}/google_tiny_groups/albert_config.json",
+            ],
+            "missing: bert/encoder/transformer/group_0/inner_group_1",
+        ),
+    ],
+)
+def test_mistakes_are_said_and_leave_nothing(tmp_path, arguments, message):
+    (tmp_path / "bare").mkdir()
+    for file in (GOLDENS / "google_tiny").glob("model.ckpt.*"):
+        shutil.copy(file, tmp_path / "bare")
+    before = sorted(tmp_path.rglob("*"))
+    arguments = [argument.format(t=tmp_path, g=GOLDENS) for argument in arguments]
+    result = convert(*arguments, "--format=huggingface")
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert message in result.stderr
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,61 @@
+"""Counts without a model equal those of a model, and the paper's."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from albert_tf import PRESETS, AlbertPretrainer
+from albert_tf.costs import count_parameters
+from albert_tf.paper_tables import TABLES, paper_table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
+@pytest.mark.parametrize("embedding_size", [8, 16])
+def test_counts_equal_those_of_a_model(tiny_config, sharing, embedding_size):
+    config = tiny_config.replace(parameter_sharing=sharing, embedding_size=embedding_size)
+    model = AlbertPretrainer(config)
+    assert sum(count_parameters(config).values()) == model.count_params()
+    grouped = tiny_config.replace(num_hidden_groups=2, inner_group_num=3)
+    assert sum(count_parameters(grouped).values()) == AlbertPretrainer(grouped).count_params()
+
+
+@pytest.mark.parametrize(
+    ("preset", "encoder"),
+    [
+        ("albert-base-v2", 11_683_584),
+        ("albert-large-v2", 17_683_968),
+        ("albert-xlarge-v2", 58_724_864),
+        ("albert-xxlarge-v2", 222_595_584),
+    ],
+)
+def test_published_encoders(preset, encoder):
+    parts = count_parameters(PRESETS[preset])
+    assert sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"] == encoder
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_tables_agree_with_the_paper(number):
+    """The paper rounds at times up, at times down; ALBERT xxlarge is not what it says."""
+    rows = re.findall(r"^(.+?) +(\d+)M +([\d,]+) ", paper_table(number), re.M)
+    assert len(rows) == {1: 7, 2: 6, 3: 8, 4: 8}[number]
+    for name, millions, count in rows:
+        difference = abs(int(count.replace(",", "")) / 1e6 - int(millions))
+        assert difference < (13 if name == "ALBERT xxlarge" else 0.005 * int(millions) + 1), name
+
+
+def test_the_program():
+    def run(*arguments):
+        command = [sys.executable, "-m", "albert_tf.describe", *arguments]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+    shown = run("--preset=albert-base-v2", "--batch_size=8", "--max_seq_length=128").stdout
+    assert "11,683,584" in shown and "174.8 MFLOP" in shown and "GiB" in shown
+    assert "222,595,584" in run("--paper_table=1").stdout
+    wrong = run("--preset=albert-base-v2", "--max_seq_length=513")
+    assert wrong.returncode == 2 and "longer than the model's 512 positions" in wrong.stderr
+    assert "pass one of --preset and --config_file" in run().stderr

@@ -1,0 +1,122 @@
+"""Packed and padded layouts hold the same tokens, whatever the mask."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as np_strategies
+
+from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder
+from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
+
+CONFIG = AlbertConfig(
+    vocab_size=30,
+    embedding_size=4,
+    hidden_size=8,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=9,
+)
+# Any mask, with holes and empty rows.
+masks = np_strategies.arrays(
+    np.int32, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=st.integers(0, 1)
+)
+
+
+def kept(mask: np.ndarray) -> np.ndarray:
+    """The positions that are rows: real tokens, and the first of every row that has any."""
+    rows = mask.astype(bool)
+    rows[:, 0] |= rows.any(axis=1)
+    return rows
+
+
+@given(masks)
+@settings(max_examples=60, deadline=None)
+def test_rows_are_the_real_tokens_in_order(mask):
+    layout = PackedLayout(tf.constant(mask))
+    values = np.arange(1, mask.size * 2 + 1, dtype=np.float32).reshape(*mask.shape, 2)
+    rows = layout.to_rows(tf.constant(values))
+    np.testing.assert_array_equal(rows, values[kept(mask)])
+    np.testing.assert_array_equal(layout.to_padded(rows), values * kept(mask)[..., None])
+    positions = np.tile(np.arange(mask.shape[1])[::-1], [len(mask), 1]).astype(np.int32)
+    expected = (values * kept(mask)[..., None])[:, ::-1].reshape(-1, 2)
+    np.testing.assert_array_equal(layout.rows_at(rows, tf.constant(positions)), expected)
+
+
+@given(masks, st.integers(0, 2**31 - 1))
+@settings(max_examples=40, deadline=None)
+def test_outputs_and_gradients_equal_those_of_padded_execution(mask, seed):
+    tf.keras.utils.set_random_seed(3)
+    rng = np.random.default_rng(seed)
+    inputs = {
+        "input_word_ids": tf.constant(rng.integers(0, 30, mask.shape), tf.int32),
+        "input_mask": tf.constant(mask),
+        "input_type_ids": tf.constant(rng.integers(0, 2, mask.shape), tf.int32),
+    }
+    weights = kept(mask)[..., None] * rng.normal(size=[*mask.shape, 8]).astype(np.float32)
+    has_token = mask.any(axis=1).astype(np.float32)[:, None]
+    results = []
+    padded, packed = AlbertEncoder(CONFIG, packed=False), AlbertEncoder(CONFIG, packed=True)
+    packed.set_weights(padded.get_weights())
+    for encoder in (padded, packed):
+        with tf.GradientTape() as tape:
+            outputs = encoder(inputs)
+            loss = tf.reduce_sum(outputs["sequence_output"] * weights)
+            loss += tf.reduce_sum(outputs["pooled_output"] * has_token)
+        gradients = tape.gradient(loss, encoder.trainable_variables)
+        results.append((outputs, [tf.convert_to_tensor(gradient) for gradient in gradients]))
+    (left, left_gradients), (right, right_gradients) = results
+    keep = kept(mask)[..., None]
+    np.testing.assert_allclose(
+        left["sequence_output"] * keep, right["sequence_output"] * keep, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        left["pooled_output"] * has_token, right["pooled_output"] * has_token, atol=1e-5
+    )
+    for one, other in zip(left_gradients, right_gradients):
+        scale = max(1.0, float(tf.reduce_max(tf.abs(one))))
+        np.testing.assert_allclose(one / scale, other / scale, atol=1e-5)
+
+
+def test_a_row_without_any_token_gives_finite_answers_and_no_gradient():
+    model = AlbertClassifier(CONFIG, 2)
+    zeros = tf.zeros([2, 5], tf.int32)
+    inputs = {"input_word_ids": zeros, "input_mask": zeros, "input_type_ids": zeros}
+    with tf.GradientTape() as tape:
+        logits = model(inputs, training=True)
+        loss = tf.reduce_sum(logits**2)
+    assert np.isfinite(logits).all()
+    variables = [
+        *model.encoder.embeddings.trainable_variables,
+        *model.encoder.transformer.trainable_variables,
+    ]
+    for gradient in tape.gradient(loss, variables):
+        assert not np.any(tf.convert_to_tensor(gradient))
+
+
+def test_the_layout_is_chosen_by_where_it_runs():
+    mask, seen = tf.ones([2, 3], tf.int32), []
+
+    def run(mask):
+        seen.append(type(make_layout(mask)))
+        return mask
+
+    run(mask)
+    tf.function(run)(mask)
+    tf.function(run, jit_compile=True)(mask)
+    tf.function(lambda mask: tf.function(run)(mask), jit_compile=True)(mask)
+    assert seen == [PackedLayout, PackedLayout, PaddedLayout, PaddedLayout]
+    assert isinstance(make_layout(mask, packed=False), PaddedLayout)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_positions_of_the_last_layer_equal_those_of_the_whole(packed):
+    encoder = AlbertEncoder(CONFIG.replace(inner_group_num=2), packed=packed)
+    rng = np.random.default_rng(0)
+    ids = tf.constant(rng.integers(0, 30, [3, 8]), tf.int32)
+    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids), "input_type_ids": ids * 0}
+    positions = tf.constant(rng.integers(0, 8, [3, 4]), tf.int32)
+    whole = tf.gather(encoder(inputs)["sequence_output"], positions, batch_dims=1)
+    np.testing.assert_allclose(encoder.hidden_at(inputs, positions), whole, atol=1e-5)
