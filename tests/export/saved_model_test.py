@@ -25,7 +25,7 @@ ParseExampleV2 PartitionedCall Placeholder Prod RaggedGather RaggedRange RaggedT
 RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select
 SelectV2 Shape ShardedFilename Size Softmax Square Squeeze StatefulPartitionedCall
 StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLower StringSplitV2 Sub Sum
-Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp VarIsInitializedOp Where
+Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp VarIsInitializedOp Where ZerosLike
 """
 
 
