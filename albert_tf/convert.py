@@ -13,7 +13,7 @@ import os
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.checkpoints import formats, google, huggingface, native
+from albert_tf.checkpoints import formats, google, huggingface, native, vocabulary
 from albert_tf.checkpoints.weights import our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -85,8 +85,9 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
     else:
         huggingface.save(model, folder, metadata.get("labels"))
     if vocab_file:
-        is_google = FLAGS.format == "google"
-        name = _GOOGLE_VOCABULARY if is_google else huggingface.VOCABULARY_FILE
+        name = vocabulary.stored_name(vocab_file)
+        if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:
+            name = _GOOGLE_VOCABULARY
         tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
 
 

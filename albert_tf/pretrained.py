@@ -7,14 +7,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, huggingface
+from albert_tf.checkpoints import formats, huggingface, vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import REPOSITORIES
 
-_FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, huggingface.VOCABULARY_FILE)
+_FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
 
 
 def locate(name_or_path: str) -> formats.Source:

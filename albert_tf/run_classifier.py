@@ -54,7 +54,9 @@ def define_flags() -> None:
     flags.DEFINE_string("text_column", "text", "Column of the (first) sentence.")
     flags.DEFINE_string("pair_column", None, "Column of the second sentence, for pairs.")
     flags.DEFINE_string("label_column", "label", "Column of the label.")
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model; a model folder has its own.")
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary (spiece.model, vocab.txt); a model folder has one."
+    )
     flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", lower_bound=5)
     flags.DEFINE_float("num_train_epochs", 3.0, "Passes over train_file.", lower_bound=0.001)
     flags.DEFINE_float("warmup_proportion", 0.1, "Share of updates in which the rate rises.", 0, 1)
@@ -134,7 +136,7 @@ def probabilities(
     metadata = native.read_metadata(model_dir())
     with strategy.scope():
         model = native.load_model(model_dir())
-    tokenizer = load_tokenizer(os.path.join(model_dir(), native.VOCABULARY_FILE))
+    tokenizer = load_tokenizer(native.vocabulary_file(model_dir()))
     arrays = encode_classification(examples, tokenizer, metadata["max_seq_length"])
     logits = model.predict(arrays, batch_size=FLAGS.eval_batch_size, verbose=0)
     return metadata["labels"], tf.nn.softmax(logits).numpy()

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from data_pipeline import atomic_files, datasets
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import SentencePieceTokenizer
+from data_pipeline.tokenization import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ def truncate_pair(tokens_a: list[int], tokens_b: list[int], limit: int) -> tuple
 
 
 def _pack(
-    tokenizer: SentencePieceTokenizer, tokens_a: list[int], tokens_b: list[int], max_seq_length: int
+    tokenizer: Tokenizer, tokens_a: list[int], tokens_b: list[int], max_seq_length: int
 ) -> tuple[list[int], int]:
     """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, and the length of its first segment."""
     special = 3 if tokens_b else 2
@@ -159,7 +159,7 @@ def _pack(
 
 def encode_classification(
     examples: Examples,
-    tokenizer: SentencePieceTokenizer,
+    tokenizer: Tokenizer,
     max_seq_length: int,
     labels: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:

@@ -25,7 +25,12 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder to write records to.", required=True)
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model (spiece.model).", required=True)
+    flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "Vocabulary: a SentencePiece model, or a WordPiece vocabulary ending in .txt.",
+        required=True,
+    )
     flags.DEFINE_bool(
         "lower_case",
         None,

@@ -83,7 +83,7 @@ def check_compatible(
         raise UserError(
             f"{data} was made with another vocabulary (fingerprint "
             f"{manifest['vocab_fingerprint'][:12]}, in use {vocab_fingerprint[:12]}). Use "
-            f"{records.VOCAB_FILE} of that folder, or make the data again."
+            f"{manifest['vocab_file']} of that folder, or make the data again."
         )
     if max_seq_length and max_seq_length != manifest["max_seq_length"]:
         raise UserError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from data_pipeline import masking, segments
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import SentencePieceTokenizer
+from data_pipeline.tokenization import Tokenizer
 
 
 def _require(condition: bool, message: str) -> None:
@@ -88,7 +88,7 @@ class PretrainingSettings:
 class ExampleMaker:
     """What stays the same for all documents: settings, vocabulary and masking rule."""
 
-    def __init__(self, settings: PretrainingSettings, tokenizer: SentencePieceTokenizer):
+    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer):
         self.settings = settings
         self._is_word_start = tokenizer.is_word_start
         self._cls, self._sep = np.array([tokenizer.cls_id]), np.array([tokenizer.sep_id])

@@ -15,7 +15,7 @@ from absl import flags
 from data_pipeline import features, records
 from data_pipeline.errors import UserError, run_binary
 from data_pipeline.record_statistics import summary_table
-from data_pipeline.tokenization import SentencePieceTokenizer
+from data_pipeline.tokenization import Tokenizer, load_tokenizer
 
 FLAGS = flags.FLAGS
 
@@ -27,7 +27,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("verify", True, "Compare every file with the manifest first.")
 
 
-def format_record(columns: Mapping[str, np.ndarray], tokenizer: SentencePieceTokenizer) -> str:
+def format_record(columns: Mapping[str, np.ndarray], tokenizer: Tokenizer) -> str:
     """One record as text: segments with masks, and what is to be predicted where.
 
     A masked position is written `input<label>`.
@@ -52,7 +52,7 @@ def main() -> None:
     schema = features.pretraining_schema(manifest["max_seq_length"], manifest["max_predictions"])
     print(f"{FLAGS.data}:\n{summary_table(manifest)}\n\nColumns:\n{features.describe(schema)}")
     vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
-    tokenizer = SentencePieceTokenizer(vocab_file, **manifest["tokenizer"])
+    tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     dataset = tf.data.TFRecordDataset(records.record_files(FLAGS.data)).take(FLAGS.num_records)

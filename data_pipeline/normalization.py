@@ -19,7 +19,7 @@ REPLACEMENT = "\ufffd"
 # Code points that change under NFKD or lower-casing in some Unicode versions from 12 to 16 only
 # (letters added lately), and NUL, at which tf.strings.lower stops. Python and TensorFlow carry
 # different versions, so both faces write U+FFFD for these; SentencePiece reads that as a space.
-_UNSTABLE_RANGES = (
+UNSTABLE_RANGES = (
     (0x0, 0x0), (0x2C2F, 0x2C2F), (0xA7C0, 0xA7C0), (0xA7D0, 0xA7D0), (0xA7D6, 0xA7D6),
     (0xA7D8, 0xA7D8), (0xA7F2, 0xA7F4), (0xAB69, 0xAB69), (0x10570, 0x1057A), (0x1057C, 0x1058A),
     (0x1058C, 0x10592), (0x10594, 0x10595), (0x105C9, 0x105C9), (0x105E4, 0x105E4),
@@ -31,7 +31,7 @@ _UNSTABLE_RANGES = (
 _SURROGATE_RANGE = (0xD800, 0xDFFF)
 
 
-def _ranges(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
+def ranges_where(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
     """Inclusive code point ranges for which `predicate` holds."""
     ranges: list[tuple[int, int]] = []
     for code in range(sys.maxunicode + 1):
@@ -47,64 +47,69 @@ def _ranges(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
 @functools.cache
 def combining_ranges() -> tuple[tuple[int, int], ...]:
     """Ranges of code points whose canonical combining class is not zero."""
-    return tuple(_ranges(lambda character: unicodedata.combining(character) != 0))
+    return tuple(ranges_where(lambda character: unicodedata.combining(character) != 0))
 
 
 @functools.cache
 def whitespace_ranges() -> tuple[tuple[int, int], ...]:
     """Ranges of code points at which `str.split()` splits."""
-    return tuple(_ranges(str.isspace))
+    return tuple(ranges_where(str.isspace))
 
 
-def _python_class(ranges: Sequence[tuple[int, int]]) -> str:
+def python_class(ranges: Sequence[tuple[int, int]]) -> str:
     """A character class in the syntax of Python's `re`."""
     return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges) + "]"
 
 
-_UNSTABLE = re.compile(_python_class((*_UNSTABLE_RANGES, _SURROGATE_RANGE)))
+_UNSTABLE = re.compile(python_class((*UNSTABLE_RANGES, _SURROGATE_RANGE)))
 
 
 @functools.cache
 def _combining_pattern() -> re.Pattern:
-    return re.compile(_python_class(combining_ranges()) + "+")
+    return re.compile(python_class(combining_ranges()) + "+")
 
 
-def _graph_class(ranges: Sequence[tuple[int, int]]) -> str:
+def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
     """A character class in RE2's syntax."""
     return "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in ranges) + "]"
 
 
-def normalize(text: str, lower: bool = True) -> str:
+def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
     """Cleans one string as the published models expect it.
 
     Args:
       text: any string; NUL, lone surrogates and the code points above become U+FFFD.
       lower: lower-case the result; the published English models need it.
+      join_quotes: write `` and '' as ", as Hugging Face's tokenizer does.
     """
     text = " ".join(text.replace("\0", REPLACEMENT).split())
+    if join_quotes:
+        text = text.replace("``", '"').replace("''", '"')
     if not text.isascii():
         text = _UNSTABLE.sub(REPLACEMENT, text)
         text = _combining_pattern().sub("", unicodedata.normalize("NFKD", text))
     return text.lower() if lower else text
 
 
-def normalize_graph(text: tf.Tensor, lower: bool = True) -> tf.Tensor:
+def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = False) -> tf.Tensor:
     """The same in a TensorFlow graph, with ops that every stock TF Serving has.
 
     Args:
       text: UTF-8 strings of any shape; bytes that are not UTF-8 become U+FFFD.
-      lower: as in `normalize`.
+      lower, join_quotes: as in `normalize`.
 
     Returns:
       UTF-8 strings of the same shape, equal to `normalize`.
     """
     from tensorflow_text import normalize_utf8
 
-    whitespace = _graph_class(whitespace_ranges())
+    whitespace = graph_class(whitespace_ranges())
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    text = tf.strings.regex_replace(text, _graph_class(_UNSTABLE_RANGES), REPLACEMENT)
+    text = tf.strings.regex_replace(text, graph_class(UNSTABLE_RANGES), REPLACEMENT)
     text = tf.strings.regex_replace(text, whitespace + "+", " ")
     text = tf.strings.regex_replace(text, "^ | $", "")
+    if join_quotes:
+        text = tf.strings.regex_replace(text, "``|''", '"')
     text = normalize_utf8(text, "NFKD")
-    text = tf.strings.regex_replace(text, _graph_class(combining_ranges()) + "+", "")
+    text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
     return tf.strings.lower(text, encoding="utf-8") if lower else text

@@ -16,7 +16,7 @@ from data_pipeline import documents, features, records
 from data_pipeline.errors import UserError
 from data_pipeline.examples import ExampleMaker, PretrainingSettings
 from data_pipeline.record_statistics import LABEL_COUNTS_FILE, RecordStatistics
-from data_pipeline.tokenization import SETTINGS_FILE, SentencePieceTokenizer
+from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer
 
 BLOCK_DOCUMENTS = 256
 SHARD_BYTES = 128 << 20
@@ -59,7 +59,7 @@ def _blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 
 def tokenize_documents(
-    block: Sequence[documents.Document], tokenizer: SentencePieceTokenizer
+    block: Sequence[documents.Document], tokenizer: Tokenizer
 ) -> list[list[np.ndarray]]:
     """Token ids int32 of each sentence of each document; sentences without tokens are left out."""
     ids = iter(tokenizer.encode_batch([s for document in block for s in document.sentences]))
@@ -86,9 +86,7 @@ def _other_document(
 class _Job:
     """One run: turns blocks of documents into written records and sums."""
 
-    def __init__(
-        self, settings: PretrainingSettings, tokenizer: SentencePieceTokenizer, num_shards: int
-    ):
+    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer, num_shards: int):
         self.settings, self.tokenizer, self.num_shards = settings, tokenizer, num_shards
         self.schema = features.pretraining_schema(
             settings.max_seq_length, settings.max_predictions_per_seq
@@ -131,7 +129,7 @@ def _manifest(job: _Job, report: documents.ReadReport, corpus: Corpus) -> dict[s
         "max_predictions": settings.max_predictions_per_seq,
         "vocab_size": tokenizer.vocab_size,
         "vocab_fingerprint": tokenizer.fingerprint,
-        "vocab_file": records.VOCAB_FILE,
+        "vocab_file": tokenizer.STORED_NAME,
         "label_counts_file": LABEL_COUNTS_FILE,
         "tokenizer": dataclasses.asdict(tokenizer.settings),
         "seed": settings.seed,
@@ -151,7 +149,7 @@ def _manifest(job: _Job, report: documents.ReadReport, corpus: Corpus) -> dict[s
 def create_pretraining_data(
     corpus: Corpus,
     output_dir: str,
-    tokenizer: SentencePieceTokenizer,
+    tokenizer: Tokenizer,
     settings: PretrainingSettings,
     *,
     num_shards: int = 0,
@@ -206,13 +204,9 @@ def _nothing_made(
     )
 
 
-def _extra_files(
-    tokenizer: SentencePieceTokenizer, statistics: RecordStatistics
-) -> dict[str, bytes]:
-    with tf.io.gfile.GFile(tokenizer.model_file, "rb") as file:
-        model = file.read()
+def _extra_files(tokenizer: Tokenizer, statistics: RecordStatistics) -> dict[str, bytes]:
     return {
-        records.VOCAB_FILE: model,
+        tokenizer.STORED_NAME: tokenizer.content(),
         SETTINGS_FILE: tokenizer.settings.json_bytes(),
         LABEL_COUNTS_FILE: statistics.label_counts_json(),
     }

@@ -19,7 +19,6 @@ from data_pipeline.errors import UserError
 
 MANIFEST = "manifest.json"
 KIND = "albert_pretraining_records"
-VOCAB_FILE = "spiece.model"
 FORMAT_VERSION = 1
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"

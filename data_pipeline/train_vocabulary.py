@@ -9,7 +9,7 @@ from absl import flags
 
 from data_pipeline import documents
 from data_pipeline.errors import run_binary
-from data_pipeline.tokenization import DIGIT_COMMA_RULES, load_tokenizer
+from data_pipeline.tokenization import RULES, load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
 FLAGS = flags.FLAGS
@@ -22,7 +22,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.")
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
-        "digit_comma", "google", DIGIT_COMMA_RULES, "How pieces such as '2010,' are treated later."
+        "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
     )
     flags.DEFINE_enum(
         "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."
@@ -41,7 +41,7 @@ def main() -> None:
         FLAGS.output_dir,
         FLAGS.vocab_size,
         FLAGS.lower_case,
-        digit_comma=FLAGS.digit_comma,
+        rules=FLAGS.rules,
         input_format=FLAGS.input_format,
         input_sentence_size=FLAGS.input_sentence_size,
         character_coverage=FLAGS.character_coverage,

@@ -15,7 +15,7 @@ import tensorflow as tf
 from data_pipeline import atomic_files, documents
 from data_pipeline.errors import UserError
 from data_pipeline.normalization import normalize
-from data_pipeline.records import VOCAB_FILE
+from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.tokenization import SETTINGS_FILE, TokenizerSettings
 
 MANIFEST = "vocabulary.json"
@@ -28,14 +28,15 @@ _MAX_SENTENCE_BYTES = 1 << 20
 def _texts(
     patterns: Sequence[str] | str,
     input_format: str,
-    lower: bool,
+    settings: TokenizerSettings,
     report: documents.ReadReport,
     show_progress: bool,
 ) -> Iterator[str]:
     total = documents.total_bytes(documents.match_files(patterns))
     found = documents.read_documents(patterns, input_format, report)
     for document in documents.with_progress(found, report, total, show_progress):
-        yield from (normalize(sentence, lower) for sentence in document.sentences)
+        for sentence in document.sentences:
+            yield normalize(sentence, settings.lower, settings.rules == "huggingface")
 
 
 def _explain(error: Exception, vocab_size: int, patterns: Sequence[str] | str) -> UserError:
@@ -62,7 +63,7 @@ def train_vocabulary(
     vocab_size: int,
     lower: bool = True,
     *,
-    digit_comma: str = "google",
+    rules: str = "google",
     input_format: str = "auto",
     input_sentence_size: int = 10_000_000,
     character_coverage: float = 0.99995,
@@ -76,7 +77,7 @@ def train_vocabulary(
       output_dir: folder to write.
       vocab_size: V, special pieces included.
       lower: lower-case the text first.
-      digit_comma: what tokenizer.json says about the digit-comma rule.
+      rules: what tokenizer.json says, see TokenizerSettings.
       input_format: see `documents`.
       input_sentence_size: at most so many sentences, drawn at random, are used.
       character_coverage: share of the text's characters that get a piece.
@@ -86,12 +87,12 @@ def train_vocabulary(
     Raises:
       UserError: bad input, a vocabulary exists already, or `vocab_size` does not fit the text.
     """
-    path = os.path.join(output_dir, VOCAB_FILE)
+    path = os.path.join(output_dir, SentencePieceTokenizer.STORED_NAME)
     if tf.io.gfile.exists(path) and not overwrite:
         raise UserError(f"{path} exists already; choose another folder or give --overwrite.")
-    settings = TokenizerSettings(lower, digit_comma)
+    settings = TokenizerSettings(lower, rules)
     report = documents.ReadReport()
-    texts = _texts(corpus_patterns, input_format, lower, report, show_progress)
+    texts = _texts(corpus_patterns, input_format, settings, report, show_progress)
     first = next(texts, None)
     if first is None:
         raise UserError(f"{corpus_patterns} holds no text to learn a vocabulary from.")
@@ -158,7 +159,7 @@ def _write(
     vocab = "".join(f"{piece}\t{score:g}\n" for piece, score in scores)
     settings.to_json(os.path.join(output_dir, SETTINGS_FILE))
     atomic_files.write_bytes(os.path.join(output_dir, "spiece.vocab"), vocab.encode("utf-8"))
-    atomic_files.write_bytes(os.path.join(output_dir, VOCAB_FILE), model)
+    atomic_files.write_bytes(os.path.join(output_dir, SentencePieceTokenizer.STORED_NAME), model)
     manifest = {
         "kind": "albert_vocabulary",
         "vocab_size": vocab_size,

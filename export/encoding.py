@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from data_pipeline.classification import Examples, encode_classification
-from data_pipeline.tokenization import SentencePieceTokenizer
+from data_pipeline.tokenization import Tokenizer
 from export.text_graph import MASK_TEXT, SPACE_PIECE
 
 
 def encode_batch(
-    vocabulary: SentencePieceTokenizer,
+    vocabulary: Tokenizer,
     texts: Sequence[str],
     max_seq_length: int,
     text_pairs: Sequence[str] | None = None,
@@ -34,7 +34,7 @@ def encode_batch(
 
 
 def encode_masked_batch(
-    vocabulary: SentencePieceTokenizer, texts: Sequence[str], max_seq_length: int
+    vocabulary: Tokenizer, texts: Sequence[str], max_seq_length: int
 ) -> dict[str, np.ndarray]:
     """The same for texts in which a literal "[MASK]" is the mask."""
     word_ids = np.full([len(texts), max_seq_length], vocabulary.pad_id, np.int32)
@@ -49,7 +49,7 @@ def encode_masked_batch(
     )
 
 
-def encode_with_masks(vocabulary: SentencePieceTokenizer, text: str) -> list[int]:
+def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
     """Ids of a text, without special pieces but for a mask at each literal "[MASK]"."""
     ids: list[int] = []
     for index, part in enumerate(text.split(MASK_TEXT)):

@@ -15,14 +15,14 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import GraphTokenizer, SentencePieceTokenizer, load_tokenizer
+from data_pipeline.tokenization import Tokenizer, graph_tokenizer, load_tokenizer
 from export import probes
 from export.hub import EncoderModule, PreprocessorModule
 from export.saved_model import Exported, version_path, write_version
 from export.signatures import ClassifierModule, MaskedLMModule
 from export.text_graph import TextEncoder
 
-VOCABULARY_FILE, TOKENIZER_FILE, LABELS_FILE = "spiece.model", "tokenizer.json", "labels.txt"
+TOKENIZER_FILE, LABELS_FILE = "tokenizer.json", "labels.txt"
 TOP_K = 5
 _MIN_SEQ_LENGTH = 8
 
@@ -40,7 +40,7 @@ class Source:
     """
 
     model: Any
-    vocabulary: SentencePieceTokenizer
+    vocabulary: Tokenizer
     labels: tuple[str, ...]
     max_seq_length: int
     folder: str
@@ -50,8 +50,7 @@ class Source:
         return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
 
     def text_encoder(self, read_masks: bool = False) -> TextEncoder:
-        settings = self.vocabulary.settings
-        graph = GraphTokenizer(self.vocabulary.model_file, settings.lower, settings.digit_comma)
+        graph = graph_tokenizer(self.vocabulary)
         return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
 
 
@@ -170,18 +169,19 @@ def open_source(
     model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
 ) -> Source:
     """Loads a model folder and copies into `folder` what goes along with the export."""
-    for name in (VOCABULARY_FILE, TOKENIZER_FILE, native.CONFIG_FILE):
+    vocab_name = os.path.basename(native.vocabulary_file(model_dir))
+    for name in (vocab_name, TOKENIZER_FILE, native.CONFIG_FILE):
         path = os.path.join(model_dir, name)
         if not tf.io.gfile.exists(path):
             raise UserError(
                 f"{model_dir} lacks {name}, which an export takes along. Copy it there."
             )
         tf.io.gfile.copy(path, os.path.join(folder, name))
-    vocabulary = load_tokenizer(os.path.join(folder, VOCABULARY_FILE))
+    vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
     model = native.load_model(model_dir)
     if vocabulary.vocab_size > model.config.vocab_size:
         raise UserError(
-            f"{VOCABULARY_FILE} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
+            f"{vocab_name} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
             f"model's vocab_size {model.config.vocab_size}. Use the vocabulary that the model was "
             "trained with."
         )

@@ -24,9 +24,9 @@ class TextEncoder(tf.Module):
     """Texts [B] to the three inputs of AlbertEncoder, int32 [B, S], S the longest of the batch.
 
     Args:
-      tokenizer: `data_pipeline.tokenization.GraphTokenizer`, or anything with its `tokenize`.
-      vocabulary: `data_pipeline.tokenization.SentencePieceTokenizer` of the same files, for the
-        ids.
+      tokenizer: what `data_pipeline.tokenization.graph_tokenizer` returns, or anything with its
+        `tokenize`.
+      vocabulary: the Python face of the same tokenizer, for the ids.
       max_seq_length: longest sequence, special tokens included.
       read_masks: whether a literal "[MASK]" in a text becomes the mask's id, as a masked LM wants
         it.

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle, google, huggingface, native
+from albert_tf.checkpoints import bundle, google, huggingface, native, vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 
 FORMATS = ("native", "google", "huggingface")
 # Files beside google-research's checkpoints: the English archives', the Chinese ones'.
-_GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt", "vocab.txt")
+_GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt")
 
 
 class Source(NamedTuple):
@@ -54,11 +54,10 @@ def recognise(path: str) -> Source:
         return _at_prefix(path)
     names = set(tf.io.gfile.listdir(path))
     if native.METADATA_FILE in names:
-        config, vocabulary = native.CONFIG_FILE, native.VOCABULARY_FILE
-        return Source("native", path, _in(path, config), _in(path, vocabulary))
+        return Source("native", path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
     if huggingface.WEIGHTS_FILE in names or huggingface.CONFIG_FILE in names:
-        config, vocabulary = huggingface.CONFIG_FILE, huggingface.VOCABULARY_FILE
-        return Source("huggingface", path, _in(path, config), _in(path, vocabulary))
+        config_file = _in(path, huggingface.CONFIG_FILE)
+        return Source("huggingface", path, config_file, vocabulary.find(path))
     prefixes = [name[: -len(".index")] for name in names if name.endswith(".index")]
     if len(prefixes) == 1:
         return _at_prefix(os.path.join(path, prefixes[0]))
@@ -72,8 +71,7 @@ def recognise(path: str) -> Source:
 def _at_prefix(prefix: str) -> Source:
     bundle.check_exists(prefix)
     folder = os.path.dirname(prefix)
-    vocabularies = [_in(folder, name) for name in _GOOGLE_VOCABULARIES]
-    vocab_file = next(filter(None, vocabularies), None)
+    vocab_file = vocabulary.find(folder, *_GOOGLE_VOCABULARIES)
     return Source("google", prefix, _in(folder, native.CONFIG_FILE), vocab_file)
 
 

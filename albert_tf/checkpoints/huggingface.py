@@ -1,4 +1,4 @@
-"""Hugging Face model folders: config.json, model.safetensors, spiece.model.
+"""Hugging Face model folders: config.json, model.safetensors, spiece.model or vocab.txt.
 
 Nothing is ever unpickled: a folder with pytorch_model.bin alone is an error that says what to do.
 """
@@ -29,7 +29,6 @@ from albert_tf.models import (
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
-VOCABULARY_FILE = "spiece.model"
 _SOFTWARE = "Hugging Face's AlbertModel"
 
 # Our class -> theirs, and whether theirs has a pooler.

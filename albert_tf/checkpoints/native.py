@@ -4,7 +4,7 @@ stack.
 albert_config.json   the architecture
 model.json           task, labels, lengths, and hashes of what it was made from
 model.ckpt.*         weights by name
-spiece.model, tokenizer.json   the vocabulary and how text is normalised before it
+spiece.model (or vocab.txt), tokenizer.json   the vocabulary and how text is normalised before it
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle
+from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.weights import assign, our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
@@ -37,7 +37,6 @@ from albert_tf.models import (
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
-VOCABULARY_FILE = "spiece.model"
 TOKENIZER_FILE = "tokenizer.json"
 
 # What model.json calls the task -> the model.
@@ -66,7 +65,7 @@ def save(
       model: one of MODELS.
       directory: the folder to write.
       metadata: what model.json says beside task and classes, e.g. labels, max_seq_length, hashes.
-      vocab_file: SentencePiece model to copy into the folder.
+      vocab_file: vocabulary to copy into the folder.
       tokenizer: how text is normalised before it, for tokenizer.json; goes with `vocab_file`.
     """
     temporary = f"{directory.rstrip('/')}.tmp-{uuid.uuid4().hex[:8]}"
@@ -75,7 +74,9 @@ def save(
         model.config.to_json_file(os.path.join(temporary, CONFIG_FILE))
         _write_json(os.path.join(temporary, METADATA_FILE), {**_describe(model), **metadata})
         if vocab_file:
-            tf.io.gfile.copy(vocab_file, os.path.join(temporary, VOCABULARY_FILE))
+            tf.io.gfile.copy(
+                vocab_file, os.path.join(temporary, vocabulary.stored_name(vocab_file))
+            )
             _write_json(os.path.join(temporary, TOKENIZER_FILE), tokenizer)
         values = {our_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), values)
@@ -124,6 +125,17 @@ def read_metadata(directory: str) -> dict[str, Any]:
 def read_config(directory: str) -> AlbertConfig:
     """The architecture of a model folder."""
     return AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
+
+
+def vocabulary_file(directory: str) -> str:
+    """Path of the vocabulary of a model folder; raises UserError where it has none."""
+    path = vocabulary.find(directory)
+    if path is None:
+        raise UserError(
+            f"{directory} holds no vocabulary ({vocabulary.SENTENCEPIECE} or "
+            f"{vocabulary.WORDPIECE}). Copy the one that the model was trained with there."
+        )
+    return path
 
 
 def make_model(directory: str, config: AlbertConfig, packed: bool | None = None) -> keras.Model:

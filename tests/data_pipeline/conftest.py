@@ -10,7 +10,7 @@ import pytest
 
 from data_pipeline.examples import PretrainingSettings
 from data_pipeline.pretraining_data import Corpus, create_pretraining_data
-from data_pipeline.tokenization import SentencePieceTokenizer
+from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
 MODULES = """

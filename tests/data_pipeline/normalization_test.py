@@ -37,6 +37,13 @@ def test_python_face(text, lower, expected):
     assert normalize(text, lower) == expected
 
 
+def test_quotes_are_joined_when_asked():
+    text = "``Hi'' and ` and '''"
+    assert normalize(text, join_quotes=True) == '"hi" and ` and "\''
+    found = normalize_graph(tf.constant([text]), join_quotes=True).numpy()
+    assert found[0].decode() == normalize(text, join_quotes=True)
+
+
 @pytest.mark.parametrize("lower", [True, False])
 def test_faces_are_equal_on_every_code_point(lower):
     codes = [c for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]

@@ -58,6 +58,19 @@ def test_manifest_counts_what_was_written(records_dir, rows, tokenizer, document
     assert copied.fingerprint == tokenizer.fingerprint and copied.settings == tokenizer.settings
 
 
+def test_wordpiece_vocabularies_serve_as_well(small_file, tmp_path):
+    vocab_file = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
+    tokenizer = load_tokenizer(str(vocab_file))
+    manifest = create(small_file, tmp_path / "data", tokenizer)
+    assert manifest["vocab_file"] == "vocab.txt"
+    copied = load_tokenizer(str(tmp_path / "data" / "vocab.txt"))
+    assert copied.fingerprint == manifest["vocab_fingerprint"] == tokenizer.fingerprint
+    for row in read(tmp_path / "data")[:50]:
+        length = row["input_mask"].sum()
+        assert row["input_ids"][0] == tokenizer.cls_id
+        assert row["input_ids"][length - 1] == tokenizer.sep_id
+
+
 def test_records_are_well_formed(rows, tokenizer):
     special = set(tokenizer.special_ids)
     for row in rows:

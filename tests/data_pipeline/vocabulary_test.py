@@ -32,11 +32,9 @@ def test_same_text_gives_the_same_bytes(tmp_path, small_file):
 
 
 def test_case_is_kept_on_request(tmp_path, small_file):
-    path = train_vocabulary(
-        small_file, str(tmp_path / "cased"), 400, lower=False, digit_comma="off"
-    )
+    path = train_vocabulary(small_file, str(tmp_path / "cased"), 400, lower=False, rules="plain")
     cased = load_tokenizer(path)
-    assert not cased.lower and cased.settings.digit_comma == "off"
+    assert not cased.lower and cased.settings.rules == "plain"
     assert any(re.search("[A-Z]", piece) for piece in cased.pieces[5:])
 
 

@@ -3,30 +3,48 @@
 import dataclasses
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from albert_tf.checkpoints import native
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.errors import UserError
+from data_pipeline.tokenization import load_tokenizer
 from export import probes, saved_model
-from export.tasks import TASKS
+from export.tasks import TASKS, export_model
 
-# Everything here is core TensorFlow of 2.12 at the latest, but for the three ops of TF Text, which
-# every TF Serving since 2.2 has. TFText>RoundRobinTrim, for one, is missing in 2.12 - 2.19.
-TEXT_OPS = {"NormalizeUTF8", "SentencepieceOp", "SentencepieceTokenizeOp"}
+WORDPIECE = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
+
+# Everything here is core TensorFlow of 2.12 at the latest, but for the ops of TF Text, which every
+# TF Serving since 2.2 has. TFText>RoundRobinTrim, for one, is missing in 2.12 - 2.19.
+TEXT_OPS = {
+    "NormalizeUTF8",
+    "SentencepieceOp",
+    "SentencepieceTokenizeOp",
+    "WordpieceTokenizeWithOffsets",
+}
 CORE_OPS = """
 AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2 Const
-Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod
-GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Less LessEqual LogicalAnd LogicalNot
-LogicalOr MatMul Max Maximum Mean MergeV2Checkpoints Minimum Mul NoOp NotEqual OneHot Pack Pad
-ParseExampleV2 PartitionedCall Placeholder Prod RaggedGather RaggedRange RaggedTensorToTensor
-RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select
-SelectV2 Shape ShardedFilename Size Softmax Square Squeeze StatefulPartitionedCall
-StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLower StringSplitV2 Sub Sum
-Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp VarIsInitializedOp Where ZerosLike
+Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod GatherNd
+GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd LogicalNot
+LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean MergeV2Checkpoints Minimum
+Mul NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Prod RaggedGather
+RaggedRange RaggedTensorToTensor RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2
+Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Size Softmax Square Squeeze
+StatefulPartitionedCall StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength
+StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+VarIsInitializedOp Where ZerosLike
 """
+
+
+def ops_of(path):
+    graph = graph_of(path)
+    used = {node.op for node in graph.node}
+    return used | {node.op for function in graph.library.function for node in function.node_def}
 
 
 def graph_of(path):
@@ -38,12 +56,24 @@ def graph_of(path):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_op_is_known_to_stock_servers(exports, task):
-    graph = graph_of(exports.paths[task])
-    used = {node.op for node in graph.node}
-    used |= {node.op for function in graph.library.function for node in function.node_def}
+    used = ops_of(exports.paths[task])
     assert not sorted(used - TEXT_OPS - set(CORE_OPS.split()))
     if task == "encoder":
         assert not used & TEXT_OPS  # Loads without tensorflow_text.
+
+
+@pytest.mark.parametrize("task", ["classifier", "masked_lm"])
+def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
+    """The exporter itself compares what the graph answers with Keras."""
+    tokenizer = load_tokenizer(str(WORDPIECE))
+    config = config.replace(vocab_size=tokenizer.vocab_size)
+    kind = {"classifier": AlbertClassifier, "masked_lm": AlbertPretrainer}[task]
+    model = kind(config, **({"num_classes": 2} if task == "classifier" else {}))
+    settings = dataclasses.asdict(tokenizer.settings)
+    native.save(model, str(tmp_path / "model"), {}, str(WORDPIECE), settings)
+    exported = export_model(str(tmp_path / "model"), str(tmp_path / task), task)
+    assert (tmp_path / task / "1" / "assets" / "vocab.txt").read_bytes() == WORDPIECE.read_bytes()
+    assert not sorted(ops_of(exported.path) - TEXT_OPS - set(CORE_OPS.split()))
 
 
 @pytest.mark.parametrize("task", TASKS)

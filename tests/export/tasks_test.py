@@ -53,10 +53,13 @@ def test_no_model_folder(tmp_path):
     refuse(tmp_path, tmp_path, "model.json", error=albert_tf.errors.UserError)
 
 
-@pytest.mark.parametrize("name", ["spiece.model", "tokenizer.json"])
-def test_missing_vocabulary(broken_dir, tmp_path, name):
+@pytest.mark.parametrize(
+    "name, message",
+    [("spiece.model", "holds no vocabulary"), ("tokenizer.json", "lacks tokenizer.json")],
+)
+def test_missing_vocabulary(broken_dir, tmp_path, name, message):
     os.remove(broken_dir / name)
-    refuse(broken_dir, tmp_path, f"lacks {name}")
+    refuse(broken_dir, tmp_path, message, error=ValueError)
 
 
 def test_wrong_number_of_labels(broken_dir, tmp_path):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_pipeline.tokenization import GraphTokenizer
+from data_pipeline.tokenization import graph_tokenizer
 from export import encoding, text_graph
 from export.text_graph import TextEncoder
 
@@ -36,7 +36,7 @@ def encode(vocabulary, tmp_path_factory):
 
     Loaded, because tf.random.set_seed destroys resources of tokenizers made in this process.
     """
-    tokenizer = GraphTokenizer(vocabulary.model_file)
+    tokenizer = graph_tokenizer(vocabulary)
     module, text = tf.Module(), tf.TensorSpec([None], tf.string)
     for name, masks in (("plain", False), ("masked", True)):
         encoder = TextEncoder(tokenizer, vocabulary, 16, masks)

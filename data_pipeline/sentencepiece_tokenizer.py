@@ -1,0 +1,177 @@
+"""SentencePiece, as the English ALBERTs use it: a Python face and a graph face.
+
+Both follow google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
+a piece such as "2010," (a digit before a final comma) is split again.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.normalization import normalize, normalize_graph
+from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
+
+WORD_MARK = "\u2581"
+# google-research/albert's list has no ', = and >.
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~£€')
+_WORD_CHARACTERS = _PUNCTUATION | frozenset(string.ascii_letters)
+
+
+def is_word_start_piece(piece: str) -> bool:
+    """google-research/albert's test for a piece that starts a word.
+
+    A piece starts a word when it begins with the word mark or "<", when it is one listed
+    punctuation character, or when any character is neither an ASCII letter nor listed punctuation.
+    So digits, apostrophes and non-Latin pieces are words of their own.
+    """
+    if piece.startswith((WORD_MARK, "<")) or piece in _PUNCTUATION:
+        return True
+    return not _WORD_CHARACTERS.issuperset(piece)
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Python face; see `Tokenizer`."""
+
+    STORED_NAME = "spiece.model"
+    SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+
+    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google"):
+        """Args: lower, rules: see TokenizerSettings."""
+        super().__init__(vocab_file, TokenizerSettings(lower, rules))
+        self.resplit = self._resplit_table()
+        self._resplit_ids = frozenset(self.resplit)
+
+    def _load(self, content: bytes) -> list[str]:
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            loaded = bool(content) and self._processor.LoadFromSerializedProto(content)
+        except RuntimeError:
+            loaded = False
+        if not loaded:
+            raise UserError(
+                f"{self.vocab_file} is not a SentencePiece model (a file such as spiece.model or "
+                "30k-clean.model; the .vocab file beside it will not do; a WordPiece vocabulary "
+                "ends in .txt)."
+            )
+        return [self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize())]
+
+    def _starts_word(self, piece: str) -> bool:
+        return is_word_start_piece(piece)
+
+    def _resplit_table(self) -> dict[int, list[int]]:
+        """Ids that replace each piece of the vocabulary that the digit-comma rule splits again."""
+        if self.settings.rules == "plain":
+            return {}
+        return {
+            i: [self._processor.PieceToId(part) for part in self._split_digit_comma(piece)]
+            for i, piece in enumerate(self.pieces)
+            if is_digit_comma(piece)
+        }
+
+    def _split_digit_comma(self, piece: str) -> list[str]:
+        """Pieces of, say, "2010,"."""
+        parts = self._processor.EncodeAsPieces(legacy_without_comma(piece))
+        if self.settings.rules == "huggingface" and not piece.startswith(WORD_MARK):
+            parts = without_word_mark(parts)
+        return [*parts, ","]
+
+    def _normalize(self, text: str) -> str:
+        return normalize(text, self.lower, self.settings.rules == "huggingface")
+
+    def encode(self, text: str) -> list[int]:
+        return self._split_again(self._processor.EncodeAsIds(self._normalize(text)))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of many strings; faster than one by one."""
+        normalized = [self._normalize(text) for text in texts]
+        return [self._split_again(ids) for ids in self._processor.encode(normalized, num_threads=1)]
+
+    def _split_again(self, ids: list[int]) -> list[int]:
+        if self._resplit_ids.isdisjoint(ids):
+            return ids
+        return [new for i in ids for new in self.resplit.get(i, (i,))]
+
+    def encode_pieces(self, text: str) -> list[str]:
+        """Pieces of one string; text outside the vocabulary is kept as it is written."""
+        pieces = []
+        for piece in self._processor.EncodeAsPieces(self._normalize(text)):
+            is_split = self._processor.PieceToId(piece) in self._resplit_ids
+            pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
+        return pieces
+
+
+def is_digit_comma(piece: str) -> bool:
+    """Whether google-research/albert's `encode_pieces` splits this piece again."""
+    return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
+
+
+def legacy_without_comma(piece: str) -> str:
+    """What google-research/albert encodes again; the new word mark in front stays.
+
+    The reference means to remove that mark, but compares a string with bytes (issue 249); the
+    published models were trained with the mark.
+    """
+    return piece[:-1].replace(WORD_MARK, "")
+
+
+def without_word_mark(parts: list[str]) -> list[str]:
+    """The parts without the word mark at their beginning, as Hugging Face's AlbertTokenizer has
+    them.
+    """
+    first = parts[0].removeprefix(WORD_MARK)
+    return [first, *parts[1:]] if first else parts[1:]
+
+
+def _lasting_processor(model: bytes, fingerprint: str):
+    """TF Text's tokenizer with a resource that lives as long as the process.
+
+    TF Text's own resource belongs to an op kernel, and tf.random.set_seed clears the kernels: every
+    later call fails with "Resource ... does not exist". A shared name keeps it.
+    """
+    from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
+
+    class SharedModel(tf.saved_model.experimental.TrackableResource):
+        def _create_resource(self):
+            return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
+                model=model, shared_name=f"sentencepiece_{fingerprint}"
+            )
+
+    processor = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
+    processor._model_resource = SharedModel()
+    return processor
+
+
+class GraphSentencePieceTokenizer(tf.Module):
+    """Graph face, for text-in SavedModels; needs tensorflow_text.
+
+    Keep it as an attribute of the module that is saved: it tracks SentencePiece's resource and the
+    vocabulary file as an asset.
+    """
+
+    def __init__(self, python_face: SentencePieceTokenizer):
+        super().__init__(name="tokenizer")
+        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
+        self._settings = python_face.settings
+        self._processor = _lasting_processor(python_face.content(), python_face.fingerprint)
+        self._resplits = bool(python_face.resplit)
+        new_ids = [python_face.resplit.get(i, [i]) for i in range(python_face.vocab_size)]
+        self._new_ids = np.concatenate(new_ids).astype(np.int32)
+        self._new_id_splits = np.cumsum([0] + [len(ids) for ids in new_ids]).astype(np.int64)
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
+        settings = self._settings
+        text = normalize_graph(text, settings.lower, settings.rules == "huggingface")
+        ids = self._processor.tokenize(text)
+        if not self._resplits:
+            return ids
+        table = tf.RaggedTensor.from_row_splits(self._new_ids, self._new_id_splits, validate=False)
+        new_ids = tf.gather(table, ids.values)  # [tokens of all rows, (new ids)]
+        row_splits = tf.gather(new_ids.row_splits, ids.row_splits)  # [B + 1]
+        return tf.RaggedTensor.from_row_splits(new_ids.values, row_splits, validate=False)

@@ -1,0 +1,187 @@
+"""WordPiece, as the Chinese ALBERTs and BERT use it: a Python face and a graph face.
+
+Both follow google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
+at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
+pieces that fit.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.normalization import (
+    REPLACEMENT,
+    UNSTABLE_RANGES,
+    graph_class,
+    python_class,
+    ranges_where,
+)
+from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
+
+CONTINUATION = "##"
+MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
+_ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+
+
+@functools.cache
+def _space_ranges() -> tuple[tuple[int, int], ...]:
+    def is_space(character: str) -> bool:
+        return character in "\t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp")
+
+    return tuple(ranges_where(is_space))
+
+
+@functools.cache
+def _dropped_ranges() -> tuple[tuple[int, int], ...]:
+    """Control and format characters, U+FFFD, and what differs between versions of Unicode."""
+
+    def is_control(character: str) -> bool:
+        return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r"
+
+    replacement = ord(REPLACEMENT)
+    return (*ranges_where(is_control), (replacement, replacement), *UNSTABLE_RANGES)
+
+
+@functools.cache
+def _accent_ranges() -> tuple[tuple[int, int], ...]:
+    return tuple(ranges_where(lambda character: unicodedata.category(character) == "Mn"))
+
+
+@functools.cache
+def _punctuation_ranges() -> tuple[tuple[int, int], ...]:
+    found = ranges_where(lambda character: unicodedata.category(character).startswith("P"))
+    return (*_ASCII_PUNCTUATION, *found)
+
+
+@functools.cache
+def _pattern(ranges: tuple[tuple[int, int], ...]) -> re.Pattern:
+    return re.compile(f"({python_class(ranges)})")
+
+
+def split_words(text: str, lower: bool = True) -> list[str]:
+    """The reference's BasicTokenizer: words, punctuation characters and ideographs.
+
+    Args:
+      lower: lower-case the text and drop accents.
+    """
+    text = _pattern((*_dropped_ranges(), (0xD800, 0xDFFF))).sub("", text)
+    text = _pattern(_space_ranges()).sub(" ", text)
+    text = _pattern(_IDEOGRAPHS).sub(r" \1 ", text)
+    if lower:
+        text = unicodedata.normalize("NFD", text.lower())
+        text = _pattern(_accent_ranges()).sub("", text)
+    return _pattern(_punctuation_ranges()).sub(r" \1 ", text).split(" ")
+
+
+def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
+    """The same in a graph: UTF-8 strings [B] -> [B, (words)]; bytes that are not UTF-8 go away."""
+    from tensorflow_text import normalize_utf8
+
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    text = tf.strings.regex_replace(text, graph_class(_dropped_ranges()), "")
+    text = tf.strings.regex_replace(text, graph_class(_space_ranges()), " ")
+    text = tf.strings.regex_replace(text, f"({graph_class(_IDEOGRAPHS)})", r" \1 ")
+    if lower:
+        text = normalize_utf8(tf.strings.lower(text, encoding="utf-8"), "NFD")
+        text = tf.strings.regex_replace(text, graph_class(_accent_ranges()), "")
+    text = tf.strings.regex_replace(text, f"({graph_class(_punctuation_ranges())})", r" \1 ")
+    return tf.strings.split(text)
+
+
+class WordPieceTokenizer(Tokenizer):
+    """Python face; see `Tokenizer`."""
+
+    STORED_NAME = "vocab.txt"
+    SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+    def __init__(self, vocab_file: str, lower: bool = True):
+        """Args: vocab_file: one piece a line; the line's number, from 0, is its id."""
+        super().__init__(vocab_file, TokenizerSettings(lower))
+        self.ids: dict[str, int] = {}
+        for i, piece in enumerate(self.pieces):
+            self.ids.setdefault(piece, i)
+        self._longest = max(map(len, self.pieces))
+
+    def _load(self, content: bytes) -> list[str]:
+        try:
+            lines = content.decode("utf-8").split("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.vocab_file} is not a WordPiece vocabulary, one UTF-8 piece a line: {error}."
+            ) from None
+        return [line.rstrip("\r") for line in lines[: -1 if lines[-1] == "" else None]]
+
+    def _starts_word(self, piece: str) -> bool:
+        return not piece.startswith(CONTINUATION)
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for word in split_words(text, self.lower):
+            if word:
+                ids.extend(self._encode_word(word))
+        return ids
+
+    def _encode_word(self, word: str) -> list[int]:
+        """The longest piece that fits, again and again; a word with a hole in it is unknown."""
+        if len(word) > MAX_WORD_CHARACTERS:
+            return [self.unk_id]
+        ids, start = [], 0
+        while start < len(word):
+            mark = CONTINUATION if start else ""
+            for end in range(min(len(word), start + self._longest), start, -1):
+                found = self.ids.get(mark + word[start:end])
+                if found is not None:
+                    break
+            else:
+                return [self.unk_id]
+            ids.append(found)
+            start = end
+        return ids
+
+    def encode_pieces(self, text: str) -> list[str]:
+        return self.ids_to_pieces(self.encode(text))
+
+
+class GraphWordPieceTokenizer(tf.Module):
+    """Graph face, for text-in SavedModels; needs tensorflow_text.
+
+    Keep it as an attribute of the module that is saved: it tracks the table of pieces and the
+    vocabulary file as an asset.
+    """
+
+    def __init__(self, python_face: WordPieceTokenizer):
+        from tensorflow_text import WordpieceTokenizer
+
+        super().__init__(name="tokenizer")
+        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
+        self._lower = python_face.lower
+        self._unknown = python_face.pieces[python_face.unk_id]
+        pieces, ids = list(python_face.ids), list(python_face.ids.values())
+        initializer = tf.lookup.KeyValueTensorInitializer(
+            tf.constant(pieces), tf.constant(ids, tf.int64)
+        )
+        self._table = tf.lookup.StaticHashTable(initializer, default_value=-1)
+        self._splitter = WordpieceTokenizer(
+            self._table,
+            suffix_indicator=CONTINUATION,
+            max_bytes_per_word=4 * MAX_WORD_CHARACTERS,
+            unknown_token=self._unknown,
+            token_out_type=tf.int64,
+        )
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
+        words = split_words_graph(text, self._lower)
+        too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARACTERS
+        words = words.with_values(tf.where(too_long, self._unknown, words.values))
+        ids = self._splitter.tokenize(words).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
+        return tf.cast(ids, tf.int32)

@@ -1,0 +1,102 @@
+"""Both faces against Hugging Face's BertTokenizer, and against each other."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_pipeline.errors import UserError
+from data_pipeline.wordpiece_tokenizer import (
+    GraphWordPieceTokenizer,
+    WordPieceTokenizer,
+    split_words,
+    split_words_graph,
+)
+
+pytest.importorskip("tensorflow_text")
+GOLDEN = Path(__file__).parents[1] / "goldens" / "wordpiece"
+VOCABULARY = str(GOLDEN / "vocab.txt")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+WORDS = st.text(st.sampled_from("abdegnst 你好，.201İΣ'-"), max_size=30)
+
+
+@pytest.fixture(scope="module")
+def faces():
+    python_face = WordPieceTokenizer(VOCABULARY)
+    return python_face, GraphWordPieceTokenizer(python_face)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_golden_lines(lower):
+    rows = [json.loads(line) for line in (GOLDEN / "lines.jsonl").open(encoding="utf-8")]
+    rows = [row for row in rows if row["lower"] == lower]
+    texts, ids = [row["text"] for row in rows], [row["ids"] for row in rows]
+    python_face = WordPieceTokenizer(VOCABULARY, lower)
+    assert [python_face.encode_pieces(text) for text in texts] == [row["pieces"] for row in rows]
+    assert python_face.encode_batch(texts) == ids
+    assert GraphWordPieceTokenizer(python_face).tokenize(tf.constant(texts)).to_list() == ids
+
+
+def test_faces_are_equal_on_thousands_of_lines(faces, lines):
+    python_face, graph_face = faces
+    found = graph_face.tokenize(tf.constant(lines))
+    assert found.dtype == tf.int32
+    assert found.to_list() == python_face.encode_batch(lines)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_words_are_equal_on_every_code_point(lower):
+    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    texts = [
+        " ".join(f"A{chr(code)}b" for code in codes[start : start + 50])
+        for start in range(0, len(codes), 50)
+    ]
+    in_graph = split_words_graph(tf.constant(texts), lower).to_list()
+    different = [
+        ascii(text)
+        for text, found in zip(texts, in_graph)
+        if [word.decode("utf-8") for word in found] != [*filter(None, split_words(text, lower))]
+    ]
+    assert not different, different
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.one_of(TEXT, WORDS), min_size=1, max_size=8))
+def test_faces_are_equal_on_any_text(faces, texts):
+    python_face, graph_face = faces
+    expected = [python_face.encode(text) for text in texts]
+    assert graph_face.tokenize(tf.constant(texts)).to_list() == expected
+
+
+def test_a_very_long_word_is_unknown(faces):
+    texts = ["s" * 200, "s" * 201, "你" * 300, "é" * 200]
+    python_face, graph_face = faces
+    found = graph_face.tokenize(tf.constant(texts)).to_list()
+    assert found == [python_face.encode(text) for text in texts]
+    assert [len(ids) for ids in found] == [200, 1, 300, 200]
+    assert found[1] == [python_face.unk_id]
+
+
+def test_bytes_that_are_no_text_go_away(faces):
+    python_face, graph_face = faces
+    [found] = graph_face.tokenize(tf.constant([b"a\xff\xfe b"])).to_list()
+    assert found == python_face.encode("a b")
+
+
+def test_word_starts(faces):
+    python_face, _ = faces
+    starts = dict(zip(python_face.pieces, python_face.is_word_start))
+    assert starts["我"] and starts["the"] and not starts["##ing"]
+
+
+def test_bad_vocabularies_are_named(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match=r"vocab.txt is not a WordPiece vocabulary"):
+        WordPieceTokenizer(str(tmp_path / "vocab.txt"))
+    (tmp_path / "vocab.txt").write_text("a\nb\n[CLS]\n")
+    with pytest.raises(UserError, match=r"vocab.txt has no piece \[PAD\], \[UNK\], \[SEP\]"):
+        WordPieceTokenizer(str(tmp_path / "vocab.txt"))
