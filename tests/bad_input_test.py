@@ -247,7 +247,7 @@ CASES = [
     (EXPORT, {"model_dir": "{bad}/nowhere"}, "{bad}/nowhere is not a model folder"),
     (EXPORT, {"model_dir": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (EXPORT, {"model_dir": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
-    (EXPORT, {"model_dir": "{bad}/no_vocabulary"}, "no_vocabulary lacks spiece.model"),
+    (EXPORT, {"model_dir": "{bad}/no_vocabulary"}, "no_vocabulary holds no vocabulary"),
     (EXPORT, {"task": "classifier"}, "classifier"),
     (EXPORT, {"max_seq_length": "64"}, "32"),
     (PREDICT, {}, "{bad}/nowhere"),
