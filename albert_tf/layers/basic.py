@@ -25,7 +25,23 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every
     version.
     """
-    return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+    return tf.nn.gelu(x, approximate=True)
+
+
+# The same as x sigmoid(x (A x^2 + B)).
+_GELU_B = 2.0 * math.sqrt(2.0 / math.pi)
+_GELU_A = 0.044715 * _GELU_B
+
+
+@tf.custom_gradient
+def gelu_with_slope(x: tf.Tensor):
+    """The same, keeping nothing but its slope for the gradient."""
+    x32 = tf.cast(x, tf.float32)
+    squared = x32 * x32
+    gate = tf.sigmoid(x32 * (squared * _GELU_A + _GELU_B))
+    result = x32 * gate
+    slope = tf.cast(gate + (result - result * gate) * (squared * (3 * _GELU_A) + _GELU_B), x.dtype)
+    return tf.cast(result, x.dtype), lambda upstream: upstream * slope
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
@@ -42,9 +58,13 @@ _ACTIVATIONS = {
 }
 
 
-def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The function that `AlbertConfig.hidden_act` names."""
-    return _ACTIVATIONS[name]
+def activation(name: str, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The function that `AlbertConfig.hidden_act` names.
+
+    Args:
+      training: prefer the form whose gradient is cheap to the one that is fused into a matmul.
+    """
+    return gelu_with_slope if training and name == "gelu" else _ACTIVATIONS[name]
 
 
 def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
@@ -108,11 +128,31 @@ class LayerNorm(keras.layers.Layer):
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     """x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision."""
-    x32 = tf.cast(x, tf.float32)
-    centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-    scaled = centred * (tf.math.rsqrt(variance + epsilon) * gamma) + beta
-    return tf.cast(scaled, x.dtype)
+
+    @tf.custom_gradient
+    def normalise(x, gamma, beta):
+        x32 = tf.cast(x, tf.float32)
+        centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+        inverse = tf.math.rsqrt(variance + epsilon)
+        normal = centred * inverse
+
+        def gradient(upstream):
+            upstream = tf.cast(upstream, tf.float32)
+            product = upstream * normal
+            along = tf.range(tf.rank(upstream) - 1)
+            mean = tf.reduce_mean(upstream * gamma, axis=-1, keepdims=True)
+            slope = tf.reduce_mean(product * gamma, axis=-1, keepdims=True)
+            d_x = (upstream * gamma - (mean + normal * slope)) * inverse
+            return (
+                tf.cast(d_x, x.dtype),
+                tf.reduce_sum(product, axis=along),
+                tf.reduce_sum(upstream, axis=along),
+            )
+
+        return tf.cast(normal * gamma + beta, x.dtype), gradient
+
+    return normalise(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
 
 class Affine(NamedTuple):
@@ -128,4 +168,17 @@ class Affine(NamedTuple):
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """float [T, in] -> float [T, out]."""
-        return tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
+        return _affine(rows, self.kernel, self.bias)
+
+
+@tf.custom_gradient
+def _affine(rows: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
+    def gradient(upstream):
+        ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)
+        return (
+            tf.matmul(upstream[None], kernel[None], transpose_b=True)[0],
+            tf.matmul(rows, upstream, transpose_a=True),
+            tf.matmul(ones, upstream)[0],
+        )
+
+    return tf.nn.bias_add(tf.matmul(rows, kernel), bias), gradient

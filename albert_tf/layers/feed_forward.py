@@ -31,7 +31,6 @@ class FeedForwardBlock(keras.layers.Layer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
         self._config = config
-        self._activation = activation(config.hidden_act)
         self.intermediate = dense(config.intermediate_size, config, name="intermediate")
         self.output_dense = dense(config.hidden_size, config, name="output")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
@@ -56,6 +55,7 @@ class FeedForwardBlock(keras.layers.Layer):
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """rows: float [T, H]; weights: what `weights_once` returned; returns float [T, H]."""
-        output = weights.output(self._activation(weights.intermediate(rows)))
+        activate = activation(self._config.hidden_act, training)
+        output = weights.output(activate(weights.intermediate(rows)))
         output = self.output_dropout(output, training=training, seed=seed)
         return self.layer_norm(rows + output)

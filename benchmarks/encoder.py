@@ -1,0 +1,192 @@
+"""Speed and memory of ALBERT base: this project, its peers and the machine's matmul rate, in one
+interleaved run.
+
+    python benchmarks/encoder.py --peers=benchmarks/.peers --output=docs/benchmarks
+
+Each library runs in its own process and environment (make_peer_environments.sh); a peer that is not
+installed is left out. For each case all libraries take turns, so that what else the machine does
+falls on all of them alike; the medians of --rounds turns are compared. Weights
+are random.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import functools
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from absl import app, flags
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from albert_tf import get_preset  # noqa: E402
+from albert_tf.costs import encoder_flops_per_token  # noqa: E402
+from benchmarks.processes import Process, Worker, take_turns  # noqa: E402
+
+FLAGS = flags.FLAGS
+_MATMUL_FLOPS = 8 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
+
+
+WORKERS = (
+    Worker("ours, packed", ("ours.py", "packed"), "", "ours"),
+    Worker("ours, padded", ("ours.py", "padded"), "", "ours"),
+    Worker("Hugging Face TFAlbert", ("huggingface_tf.py",), "tf", "tensorflow"),
+    Worker("Model Garden", ("model_garden.py",), "tf", "tensorflow"),
+    Worker("KerasHub", ("kerashub.py",), "keras", "tensorflow"),
+    Worker("Hugging Face PyTorch", ("huggingface_torch.py",), "torch", "other"),
+    Worker("ONNX Runtime", ("onnx_runtime.py",), "torch", "other"),
+    Worker("matmul limit", ("matmul.py",), "", "limit"),
+)
+COLUMNS = (
+    "pass", "precision", "case", "library", "ms", "real_tokens_per_s", "share_of_matmul",
+    "over_best_tf_peer", "peak_mb",
+)  # fmt: skip
+
+
+def real_lengths(count: int, mean: float, longest: int) -> tuple[int, ...]:
+    """Token counts spread like those of real sentences: log-normal, cut at the longest."""
+    spread = 0.45
+    drawn = np.random.default_rng(1).lognormal(np.log(mean) - spread**2 / 2, spread, count)
+    drawn[0] = longest
+    return tuple(int(length) for length in np.clip(np.round(drawn), 4, longest))
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A batch of sequences of given lengths.
+
+    Attributes:
+      padded_to: how far peers pad; None: to the longest, as this project always does.
+    """
+
+    name: str
+    lengths: tuple[int, ...]
+    task: str = "pretraining"
+    padded_to: int | None = None
+
+    def request(self, worker: Worker, which: str, precision: str) -> dict:
+        """What a worker is asked, see workers/protocol.py."""
+        longest = max(self.lengths)
+        padded_to = longest if worker.kind == "ours" else self.padded_to or longest
+        return {
+            "pass": which,
+            "task": self.task,
+            "precision": precision,
+            "lengths": self.lengths,
+            "padded_to": padded_to,
+        }
+
+
+_SST2, _MRPC = real_lengths(64, 23, 48), real_lengths(32, 53, 86)
+CASES = (
+    Case("1x32", (32,)),
+    Case("8x128", (128,) * 8),
+    Case("32x128", (128,) * 32),
+    Case("4x512", (512,) * 4),
+    Case("64 SST-2-like", _SST2, "classification"),
+    Case("64 SST-2-like, peers to 128", _SST2, "classification", 128),
+    Case("32 MRPC-like", _MRPC, "classification"),
+    Case("32 MRPC-like, peers to 128", _MRPC, "classification", 128),
+)
+
+
+def rows_of(
+    case: Case, which: str, precision: str, seconds: dict[str, float]
+) -> list[dict[str, object]]:
+    """A row for each library: its rates, and its ratios to the limit and to the best TF peer."""
+    rate = _MATMUL_FLOPS / seconds["matmul limit"]
+    peers = [worker.name for worker in WORKERS if worker.kind == "tensorflow"]
+    best_peer = min((seconds[name] for name in peers if name in seconds), default=None)
+    config = get_preset("albert-base-v2")
+    flops = sum(length * encoder_flops_per_token(config, length) for length in case.lengths)
+    flops *= 3 if which == "training" else 1
+    return [
+        {
+            "pass": which,
+            "precision": precision,
+            "case": case.name,
+            "library": worker.name,
+            "ms": round(1e3 * seconds[worker.name], 1),
+            "real_tokens_per_s": round(sum(case.lengths) / seconds[worker.name]),
+            "share_of_matmul": round(flops / seconds[worker.name] / rate, 3),
+            "over_best_tf_peer": round(best_peer / seconds[worker.name], 2) if best_peer else "",
+        }
+        for worker in WORKERS
+        if worker.kind != "limit" and worker.name in seconds
+    ]
+
+
+def peak_mb(worker: Worker, case: dict, log: Path) -> int | None:
+    """Peak memory of a case in a fresh process, less what the imports took; MiB."""
+    with Process(worker, FLAGS.peers, log) as process:
+        if not process.ask(case=case)["ready"]:
+            return None
+        return process.ask(run=True)["peak_bytes"] >> 20
+
+
+def print_rows(rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        cells = [str(row.get(column, "")) for column in COLUMNS]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def measure(precision: str, cases: list[Case], workers: list[Worker], log: Path) -> list[dict]:
+    """All rows of one precision, printed as they come."""
+    found = []
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(Process(w, FLAGS.peers, log)) for w in workers]
+        for which, case in itertools.product(FLAGS.passes, cases):
+            ask = functools.partial(case.request, which=which, precision=precision)
+            rows = rows_of(case, which, precision, take_turns(processes, ask))
+            print_rows(rows)
+            found += rows
+    return found
+
+
+def add_memory(rows: list[dict], cases: list[Case], workers: list[Worker], log: Path) -> None:
+    """Fills the column peak_mb of the training rows."""
+    for row in rows:
+        if row["pass"] == "training":
+            worker = next(worker for worker in workers if worker.name == row["library"])
+            case = next(case for case in cases if case.name == row["case"])
+            row["peak_mb"] = peak_mb(
+                worker, case.request(worker, "training", row["precision"]), log
+            )
+
+
+def main(_) -> None:
+    output = Path(FLAGS.output)
+    output.mkdir(parents=True, exist_ok=True)
+    log = output / "workers.log"
+    workers = [worker for worker in WORKERS if worker.python(FLAGS.peers).exists()]
+    missing = [worker.name for worker in WORKERS if worker not in workers]
+    if missing:
+        print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
+    cases = [case for case in CASES if re.search(FLAGS.cases, case.name)]
+    print_rows([{column: column for column in COLUMNS}, dict.fromkeys(COLUMNS, "---")])
+    rows = [row for p in FLAGS.precisions for row in measure(p, cases, workers, log)]
+    if FLAGS.memory:
+        add_memory(rows, cases, workers, log)
+        print_rows([row for row in rows if "peak_mb" in row])
+    with open(output / "encoder.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"Wrote {output}/encoder.csv")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
+    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
+    flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    flags.DEFINE_bool("memory", True, "Measure the peak memory of the training steps.")
+    app.run(main)

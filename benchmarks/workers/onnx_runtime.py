@@ -1,0 +1,33 @@
+"""ONNX Runtime with Hugging Face's PyTorch model, exported."""
+
+import tempfile
+
+import onnxruntime
+import protocol
+import torch
+from huggingface_torch import make_config, make_inputs
+from transformers import AlbertForSequenceClassification, AlbertModel
+
+
+def build(case):
+    if case["pass"] == "training" or case["precision"] != "float32":
+        raise NotImplementedError("ONNX Runtime: forward pass in float32 only")
+    classification = case["task"] == "classification"
+    model = (AlbertForSequenceClassification if classification else AlbertModel)(make_config())
+    inputs = make_inputs(protocol.make_batch(case))
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        torch.onnx.export(
+            model.eval(),
+            tuple(inputs.values()),
+            path,
+            input_names=list(inputs),
+            output_names=["output"],
+            dynamo=False,
+        )
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feeds = {name: value.numpy() for name, value in inputs.items()}
+    return lambda: session.run(["output"], feeds)
+
+
+protocol.serve(build)

@@ -1,0 +1,78 @@
+"""What every worker of benchmarks/encoder.py does: build a case on request, run it on request.
+
+Runs in the environments of other libraries, so it needs nothing but NumPy. Requests and answers are
+JSON, one a line, on standard input and output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# ALBERT base, version 2 (no dropout).
+VOCAB_SIZE, EMBEDDING_SIZE, HIDDEN_SIZE = 30_000, 128, 768
+NUM_LAYERS, NUM_HEADS, INTERMEDIATE_SIZE, MAX_POSITIONS = 12, 12, 3072, 512
+NUM_CLASSES = 2
+_FIRST_WORD = 5  # Ids below are special pieces.
+
+
+def make_batch(case: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Random tokens of the case's lengths: word_ids, mask, type_ids int32 [B, S]; masked positions,
+    their ids int32 [B, P]; sentence order and class int32 [B].
+    """
+    random = np.random.default_rng(0)
+    lengths = np.array(case["lengths"])
+    batch, sequence = len(lengths), case["padded_to"]
+    mask = (np.arange(sequence) < lengths[:, None]).astype(np.int32)
+    masks = max(1, round(0.15 * min(lengths)))
+    positions = [np.sort(random.permutation(length)[:masks]) for length in lengths]
+    return {
+        "word_ids": (random.integers(_FIRST_WORD, VOCAB_SIZE, mask.shape) * mask).astype(np.int32),
+        "mask": mask,
+        "type_ids": np.zeros_like(mask),
+        "positions": np.array(positions, np.int32),
+        "masked_ids": random.integers(_FIRST_WORD, VOCAB_SIZE, [batch, masks]).astype(np.int32),
+        "order": random.integers(0, 2, [batch]).astype(np.int32),
+        "label": random.integers(0, NUM_CLASSES, [batch]).astype(np.int32),
+    }
+
+
+def resident_bytes(field: str) -> int:
+    """A field of /proc/self/status, such as VmRSS or VmHWM (the peak)."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith(f"{field}:"))
+    return int(line.split()[1]) * 1024
+
+
+def serve(build: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
+    """Answers requests until standard input ends.
+
+    Args:
+      build: a case (pass, task, precision, lengths, padded_to) -> a function that runs it once and
+        returns when the result is there; raises NotImplementedError for what a library lacks.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # What libraries print goes to standard error.
+    at_start, run = resident_bytes("VmRSS"), None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "case" in request:
+            run = None
+            try:
+                run = build(request["case"])
+                run()
+                answer = {"ready": True}
+            except NotImplementedError as error:
+                answer = {"ready": False, "reason": str(error)}
+        else:
+            start = time.perf_counter()
+            run()
+            answer = {"seconds": time.perf_counter() - start}
+        answer["peak_bytes"] = resident_bytes("VmHWM") - at_start
+        print(json.dumps(answer), file=answers, flush=True)
