@@ -3,15 +3,14 @@ interleaved run.
 
     python benchmarks/encoder.py --peers=benchmarks/.peers --output=docs/benchmarks
 
-Each library runs in its own process and environment (make_peer_environments.sh); a peer that is not
-installed is left out. For each case all libraries take turns, so that what else the machine does
-falls on all of them alike; the medians of --rounds turns are compared. Weights
-are random.
+Each library runs in its own environment (make_peer_environments.sh); a peer that is not installed
+is left out. For each case every library starts a process, and then they take turns, so that what
+else the machine does falls on all of them alike; medians are compared. Weights are random. All are
+in memory at once: where that is too much for the machine, choose some by --libraries.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import functools
@@ -28,10 +27,10 @@ sys.path.append(str(HERE.parent))
 
 from albert_tf import get_preset  # noqa: E402
 from albert_tf.costs import encoder_flops_per_token  # noqa: E402
-from benchmarks.processes import Process, Worker, take_turns  # noqa: E402
+from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 
 FLAGS = flags.FLAGS
-_MATMUL_FLOPS = 8 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
+_MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
 
 
 WORKERS = (
@@ -98,10 +97,11 @@ CASES = (
 
 
 def rows_of(
-    case: Case, which: str, precision: str, seconds: dict[str, float]
+    case: Case, which: str, precision: str, measured: dict[str, Measurement]
 ) -> list[dict[str, object]]:
     """A row for each library: its rates, and its ratios to the limit and to the best TF peer."""
-    rate = _MATMUL_FLOPS / seconds["matmul limit"]
+    seconds = {name: measurement.seconds for name, measurement in measured.items()}
+    limit = seconds.get("matmul limit")
     peers = [worker.name for worker in WORKERS if worker.kind == "tensorflow"]
     best_peer = min((seconds[name] for name in peers if name in seconds), default=None)
     config = get_preset("albert-base-v2")
@@ -112,73 +112,46 @@ def rows_of(
             "pass": which,
             "precision": precision,
             "case": case.name,
-            "library": worker.name,
-            "ms": round(1e3 * seconds[worker.name], 1),
-            "real_tokens_per_s": round(sum(case.lengths) / seconds[worker.name]),
-            "share_of_matmul": round(flops / seconds[worker.name] / rate, 3),
-            "over_best_tf_peer": round(best_peer / seconds[worker.name], 2) if best_peer else "",
+            "library": name,
+            "ms": round(1e3 * taken, 1),
+            "real_tokens_per_s": round(sum(case.lengths) / taken),
+            "share_of_matmul": round(flops / taken * limit / _MATMUL_FLOPS, 3) if limit else "",
+            "over_best_tf_peer": round(best_peer / taken, 2) if best_peer else "",
+            "peak_mb": measured[name].peak_bytes >> 20,
         }
-        for worker in WORKERS
-        if worker.kind != "limit" and worker.name in seconds
+        for name, taken in seconds.items()
+        if name != "matmul limit"
     ]
 
 
-def peak_mb(worker: Worker, case: dict, log: Path) -> int | None:
-    """Peak memory of a case in a fresh process, less what the imports took; MiB."""
-    with Process(worker, FLAGS.peers, log) as process:
-        if not process.ask(case=case)["ready"]:
-            return None
-        return process.ask(run=True)["peak_bytes"] >> 20
-
-
 def print_rows(rows: list[dict[str, object]]) -> None:
+    """Prints rows as Markdown."""
     for row in rows:
         cells = [str(row.get(column, "")) for column in COLUMNS]
         print("| " + " | ".join(cells) + " |", flush=True)
-
-
-def measure(precision: str, cases: list[Case], workers: list[Worker], log: Path) -> list[dict]:
-    """All rows of one precision, printed as they come."""
-    found = []
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(Process(w, FLAGS.peers, log)) for w in workers]
-        for which, case in itertools.product(FLAGS.passes, cases):
-            ask = functools.partial(case.request, which=which, precision=precision)
-            rows = rows_of(case, which, precision, take_turns(processes, ask))
-            print_rows(rows)
-            found += rows
-    return found
-
-
-def add_memory(rows: list[dict], cases: list[Case], workers: list[Worker], log: Path) -> None:
-    """Fills the column peak_mb of the training rows."""
-    for row in rows:
-        if row["pass"] == "training":
-            worker = next(worker for worker in workers if worker.name == row["library"])
-            case = next(case for case in cases if case.name == row["case"])
-            row["peak_mb"] = peak_mb(
-                worker, case.request(worker, "training", row["precision"]), log
-            )
 
 
 def main(_) -> None:
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
-    workers = [worker for worker in WORKERS if worker.python(FLAGS.peers).exists()]
-    missing = [worker.name for worker in WORKERS if worker not in workers]
+    chosen = [w for w in WORKERS if w.kind == "limit" or re.search(FLAGS.libraries, w.name)]
+    workers = [worker for worker in chosen if worker.python(FLAGS.peers).exists()]
+    missing = [worker.name for worker in chosen if worker not in workers]
     if missing:
         print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
     cases = [case for case in CASES if re.search(FLAGS.cases, case.name)]
     print_rows([{column: column for column in COLUMNS}, dict.fromkeys(COLUMNS, "---")])
-    rows = [row for p in FLAGS.precisions for row in measure(p, cases, workers, log)]
-    if FLAGS.memory:
-        add_memory(rows, cases, workers, log)
-        print_rows([row for row in rows if "peak_mb" in row])
     with open(output / "encoder.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows)
+        for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
+            ask = functools.partial(case.request, which=which, precision=precision)
+            measured = take_turns(workers, ask, peers=FLAGS.peers, log=log)
+            rows = rows_of(case, which, precision, measured)
+            print_rows(rows)
+            writer.writerows(rows)
+            file.flush()
     print(f"Wrote {output}/encoder.csv")
 
 
@@ -188,5 +161,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_bool("memory", True, "Measure the peak memory of the training steps.")
+    flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
     app.run(main)

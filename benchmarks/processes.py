@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 WORKERS = Path(__file__).parent / "workers"
-# A case takes turns until each library has had so many seconds, within these numbers of turns.
-_SECONDS, _FEWEST, _MOST = 15.0, 3, 15
+# The slowest library of a case gets so many seconds, within these numbers of turns.
+_SECONDS, _FEWEST, _MOST = 10.0, 5, 25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +39,15 @@ class Worker:
         return Path(peers) / self.environment / "bin" / "python"
 
 
+class WorkerDied(RuntimeError):
+    """A worker ended before it answered, for want of memory for example."""
+
+
 class Process:
     """A running worker; see workers/protocol.py for what it is asked and answers."""
 
     def __init__(self, worker: Worker, peers: str, log: Path):
-        self.worker, self._log = worker, log
+        self.worker = worker
         with open(log, "a") as messages:
             self._process = subprocess.Popen(
                 [worker.python(peers), WORKERS / worker.command[0], *worker.command[1:]],
@@ -53,36 +58,91 @@ class Process:
                 env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             )
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """Sends a request, waits for the answer."""
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
+    def send(self, **request: Any) -> None:
+        """Sends a request without waiting for the answer."""
+        with contextlib.suppress(BrokenPipeError):  # receive() reports it.
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """Waits for the answer."""
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"{self.worker.name} ended; see {self._log}.")
+            raise WorkerDied(self.worker.name)
         return json.loads(answer)
+
+    def run(self) -> dict[str, Any]:
+        """Runs the case once."""
+        self.send(run=True)
+        return self.receive()
 
     def __enter__(self) -> Process:
         return self
 
     def __exit__(self, *_) -> None:
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
 
 
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """Of one library and one case: median seconds, peak bytes beyond those after its imports."""
+
+    seconds: float
+    peak_bytes: int
+
+
 def take_turns(
-    processes: Sequence[Process], case_for: Callable[[Worker], dict[str, Any]]
-) -> dict[str, float]:
-    """Median seconds of a case by worker; those that lack it are left out.
+    workers: Sequence[Worker],
+    case_for: Callable[[Worker], dict[str, Any]],
+    *,
+    peers: str,
+    log: Path,
+) -> dict[str, Measurement]:
+    """Measures a case by all workers in turn, each in a fresh process.
 
     Args:
       case_for: what each worker is asked to run.
+      peers: folder of the environments.
+      log: file for what the workers write to standard error.
+
+    Returns:
+      By worker; without those that lack the case, and those that died, which is printed.
     """
-    ready = [p for p in processes if p.ask(case=case_for(p.worker))["ready"]]
-    first = max((p.ask(run=True)["seconds"] for p in ready), default=0.0)
-    rounds = max(_FEWEST, min(_MOST, round(_SECONDS / max(first, 1e-3))))
-    seconds: dict[str, list[float]] = {process.worker.name: [] for process in ready}
-    for _ in range(rounds):
-        for process in ready:
-            seconds[process.worker.name].append(process.ask(run=True)["seconds"])
-    return {name: statistics.median(times) for name, times in seconds.items()}
+    turns: dict[str, list[dict[str, Any]]] = {}
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
+        for process in processes:
+            process.send(case=case_for(process.worker))
+        ready = _answering(processes, lambda process: process.receive()["ready"])
+        first = _answering(ready, Process.run)
+        longest = max((turn["seconds"] for turn in first.values()), default=0.0)
+        ready = list(first)
+        for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
+            answers = _answering(ready, Process.run)
+            ready = list(answers)
+            for process, turn in answers.items():
+                turns.setdefault(process.worker.name, []).append(turn)
+        finished = {process.worker.name for process in ready}
+    return {
+        name: Measurement(
+            statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]
+        )
+        for name, taken in turns.items()
+        if name in finished
+    }
+
+
+def _answering(processes: Iterable[Process], ask: Callable[[Process], Any]) -> dict[Process, Any]:
+    """Those with an answer other than False, and it, asked one after the other."""
+    answers = {}
+    for process in processes:
+        try:
+            answer = ask(process)
+        except WorkerDied as died:
+            print(f"{died} ended without an answer and is left out.", flush=True)
+        else:
+            if answer is not False:
+                answers[process] = answer
+    return answers

@@ -13,6 +13,7 @@ _IGNORED = -100
 
 
 def make_config():
+    """ALBERT base without dropout."""
     return AlbertConfig(
         vocab_size=protocol.VOCAB_SIZE,
         embedding_size=protocol.EMBEDDING_SIZE,
@@ -28,6 +29,7 @@ def make_config():
 
 
 def make_inputs(batch):
+    """What the models take."""
     return {
         "input_ids": torch.tensor(batch["word_ids"]).long(),
         "attention_mask": torch.tensor(batch["mask"]).long(),

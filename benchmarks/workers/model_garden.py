@@ -6,6 +6,7 @@ from official.nlp.modeling import models, networks
 
 
 def gelu(x):
+    """ALBERT's activation; theirs is exact by default."""
     return tf.nn.gelu(x, approximate=True)
 
 
