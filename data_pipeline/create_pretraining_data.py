@@ -34,7 +34,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
         "lower_case",
         None,
-        "Lower-case the text; default: tokenizer.json of the vocabulary, or true.",
+        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
     )
     flags.DEFINE_enum(
         "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."

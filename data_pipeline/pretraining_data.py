@@ -160,8 +160,8 @@ def create_pretraining_data(
 
     Args:
       corpus: the text.
-      output_dir: folder to write; beside the shards it gets the vocabulary, tokenizer.json and
-        label_counts.json.
+      output_dir: folder to write; beside the shards it gets the vocabulary,
+        tokenizer_settings.json and label_counts.json.
       tokenizer: how text becomes ids.
       settings: how ids become records.
       num_shards: number of files; 0: one for about 128 MB, at least 8.

@@ -16,19 +16,20 @@ from data_pipeline.wordpiece_tokenizer import GraphWordPieceTokenizer, WordPiece
 
 __all__ = ["RULES", "Tokenizer", "TokenizerSettings", "graph_tokenizer", "load_tokenizer"]
 
-SETTINGS_FILE = "tokenizer.json"
+# Not tokenizer.json, which is a file of another format in Hugging Face folders.
+SETTINGS_FILE = "tokenizer_settings.json"
 
 
 def load_tokenizer(
     vocab_file: str, lower: bool | None = None, rules: str | None = None
 ) -> Tokenizer:
-    """A tokenizer with the settings of the tokenizer.json beside the vocabulary, if there is one.
+    """A tokenizer with the settings in the file beside the vocabulary, if there is one.
 
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
         otherwise.
-      lower, rules: not None overrides tokenizer.json; without either, lower-casing and google's
-        rules, as the published models need.
+      lower, rules: not None overrides that file; without either, lower-casing and google's rules,
+        as the published models need.
     """
     path = os.path.join(os.path.dirname(os.fspath(vocab_file)), SETTINGS_FILE)
     settings = TokenizerSettings()

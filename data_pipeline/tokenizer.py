@@ -39,7 +39,7 @@ class TokenizerSettings:
             )
 
     def json_bytes(self) -> bytes:
-        """Content of a tokenizer.json."""
+        """Content of a tokenizer_settings.json."""
         return (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode("utf-8")
 
     def to_json(self, path: str) -> None:

@@ -70,14 +70,14 @@ def train_vocabulary(
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> str:
-    """Writes spiece.model, spiece.vocab, tokenizer.json, vocabulary.json; returns the model's path.
+    """Writes the vocabulary, its settings, vocabulary.json; returns the model's path.
 
     Args:
       corpus_patterns: text files, see `documents.read_documents`.
       output_dir: folder to write.
       vocab_size: V, special pieces included.
       lower: lower-case the text first.
-      rules: what tokenizer.json says, see TokenizerSettings.
+      rules: what tokenizer_settings.json says, see TokenizerSettings.
       input_format: see `documents`.
       input_sentence_size: at most so many sentences, drawn at random, are used.
       character_coverage: share of the text's characters that get a piece.

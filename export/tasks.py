@@ -22,7 +22,7 @@ from export.saved_model import Exported, version_path, write_version
 from export.signatures import ClassifierModule, MaskedLMModule
 from export.text_graph import TextEncoder
 
-TOKENIZER_FILE, LABELS_FILE = "tokenizer.json", "labels.txt"
+TOKENIZER_FILE, LABELS_FILE = "tokenizer_settings.json", "labels.txt"
 TOP_K = 5
 _MIN_SEQ_LENGTH = 8
 

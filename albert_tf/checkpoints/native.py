@@ -4,7 +4,8 @@ stack.
 albert_config.json   the architecture
 model.json           task, labels, lengths, and hashes of what it was made from
 model.ckpt.*         weights by name
-spiece.model (or vocab.txt), tokenizer.json   the vocabulary and how text is normalised before it
+spiece.model         (or vocab.txt) the vocabulary
+tokenizer_settings.json   how text is normalised before it
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from albert_tf.models import (
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
-TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer_settings.json"
 
 # What model.json calls the task -> the model.
 MODELS = {
@@ -66,7 +67,7 @@ def save(
       directory: the folder to write.
       metadata: what model.json says beside task and classes, e.g. labels, max_seq_length, hashes.
       vocab_file: vocabulary to copy into the folder.
-      tokenizer: how text is normalised before it, for tokenizer.json; goes with `vocab_file`.
+      tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
     """
     temporary = f"{directory.rstrip('/')}.tmp-{uuid.uuid4().hex[:8]}"
     tf.io.gfile.makedirs(temporary)

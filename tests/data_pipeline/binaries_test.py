@@ -38,7 +38,7 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     manifest = records.verify_records(str(data), full=True)
-    assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer.json"
+    assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer_settings.json"
     for word in ("documents", "share of <unk>", "mask rate", "swapped pairs", "run_pretraining"):
         assert word in made.stdout
     assert "corpus: 100%" in made.stderr and "of the tokens are <unk>" in made.stderr

@@ -15,12 +15,19 @@ def test_settings_travel_beside_the_vocabulary(tmp_path, vocab_file):
     copy = tmp_path / "spiece.model"
     copy.write_bytes(Path(vocab_file).read_bytes())
     assert load_tokenizer(str(copy)).settings == TokenizerSettings(True, "google")
-    TokenizerSettings(lower=False, rules="plain").to_json(str(tmp_path / "tokenizer.json"))
+    TokenizerSettings(lower=False, rules="plain").to_json(str(tmp_path / "tokenizer_settings.json"))
     assert load_tokenizer(str(copy)).settings == TokenizerSettings(False, "plain")
     assert load_tokenizer(str(copy), lower=True).settings == TokenizerSettings(True, "plain")
-    (tmp_path / "tokenizer.json").write_text('{"lower": true}')
-    with pytest.raises(UserError, match=r"tokenizer.json"):
+    (tmp_path / "tokenizer_settings.json").write_text('{"lower": true}')
+    with pytest.raises(UserError, match=r"tokenizer_settings.json"):
         load_tokenizer(str(copy))
+
+
+def test_a_hugging_face_folder_has_a_file_of_a_similar_name(tmp_path, vocab_file):
+    copy = tmp_path / "spiece.model"
+    copy.write_bytes(Path(vocab_file).read_bytes())
+    (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "truncation": null}')
+    assert load_tokenizer(str(copy)).settings == TokenizerSettings(True, "google")
 
 
 def test_the_name_tells_the_kind(tmp_path, vocab_file):

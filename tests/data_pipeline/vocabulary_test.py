@@ -17,7 +17,7 @@ def test_layout_and_files(vocab_file, tokenizer):
     folder = Path(vocab_file).parent
     assert tokenizer.pieces[:13] == LAYOUT and tokenizer.vocab_size == 2500
     assert sorted(entry.name for entry in folder.iterdir()) == [
-        "spiece.model", "spiece.vocab", "tokenizer.json", "vocabulary.json",
+        "spiece.model", "spiece.vocab", "tokenizer_settings.json", "vocabulary.json",
     ]  # fmt: skip
     listed = (folder / "spiece.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in listed] == tokenizer.pieces

@@ -46,7 +46,7 @@ class Exports:
 
 @pytest.fixture(scope="session")
 def vocabulary_dir(tmp_path_factory):
-    """A folder with spiece.model (ids as ALBERT's) and tokenizer.json."""
+    """A folder with spiece.model (ids as ALBERT's) and tokenizer_settings.json."""
     folder = tmp_path_factory.mktemp("vocabulary")
     choose, words = random.Random(0).choice, _TEXT.split()
     lines = [" ".join(choose(words) for _ in range(12)) + "." for _ in range(2000)]
@@ -57,7 +57,7 @@ def vocabulary_dir(tmp_path_factory):
             pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"],
             user_defined_symbols=["(", ")", '"', "-", ".", "–", "£", "€"],
         )  # fmt: skip
-    TokenizerSettings().to_json(str(folder / "tokenizer.json"))
+    TokenizerSettings().to_json(str(folder / "tokenizer_settings.json"))
     return folder
 
 

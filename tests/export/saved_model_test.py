@@ -32,9 +32,9 @@ AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo C
 Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod GatherNd
 GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd LogicalNot
 LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean MergeV2Checkpoints Minimum
-Mul NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Prod RaggedGather
+Mul NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather
 RaggedRange RaggedTensorToTensor RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2
-Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Size Softmax Square Squeeze
+Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid Size Softmax Square Squeeze
 StatefulPartitionedCall StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength
 StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
 VarIsInitializedOp Where ZerosLike
@@ -106,9 +106,9 @@ def test_files_that_make_the_folder_self_contained(exports, vocabulary_dir):
         "albert_config.json",
         "labels.txt",
         "spiece.model",
-        "tokenizer.json",
+        "tokenizer_settings.json",
     ]
-    for name in ("spiece.model", "tokenizer.json"):
+    for name in ("spiece.model", "tokenizer_settings.json"):
         with open(os.path.join(assets, name), "rb") as file:
             assert file.read() == (vocabulary_dir / name).read_bytes()
     with open(os.path.join(assets, "labels.txt"), encoding="utf-8") as file:

@@ -55,7 +55,10 @@ def test_no_model_folder(tmp_path):
 
 @pytest.mark.parametrize(
     "name, message",
-    [("spiece.model", "holds no vocabulary"), ("tokenizer.json", "lacks tokenizer.json")],
+    [
+        ("spiece.model", "holds no vocabulary"),
+        ("tokenizer_settings.json", "lacks tokenizer_settings.json"),
+    ],
 )
 def test_missing_vocabulary(broken_dir, tmp_path, name, message):
     os.remove(broken_dir / name)

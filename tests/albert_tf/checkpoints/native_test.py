@@ -34,7 +34,9 @@ def test_round_trip_and_replacement(tiny_config, vocab_file, tmp_path):
         np.testing.assert_array_equal(left, right)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["30k-clean.model", "model"]
     assert (tmp_path / "model" / "spiece.model").read_text() == "pieces"
-    assert json.loads((tmp_path / "model" / "tokenizer.json").read_text()) == {"lower": False}
+    assert json.loads((tmp_path / "model" / "tokenizer_settings.json").read_text()) == {
+        "lower": False
+    }
 
 
 def test_a_failed_save_leaves_the_old_folder_and_nothing_else(tiny_config, tmp_path):
