@@ -23,7 +23,7 @@ import numpy as np
 from absl import app, flags
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent))
+sys.path.insert(0, str(HERE.parent))
 
 from albert_tf import get_preset  # noqa: E402
 from albert_tf.costs import encoder_flops_per_token  # noqa: E402

@@ -15,7 +15,7 @@ from typing import Any
 
 WORKERS = Path(__file__).parent / "workers"
 # The slowest library of a case gets so many seconds, within these numbers of turns.
-_SECONDS, _FEWEST, _MOST = 10.0, 5, 25
+_SECONDS, _FEWEST, _MOST = 8.0, 5, 25
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,11 +37,12 @@ _GELU_A = 0.044715 * _GELU_B
 def gelu_with_slope(x: tf.Tensor):
     """The same, keeping nothing but its slope for the gradient."""
     x32 = tf.cast(x, tf.float32)
-    squared = x32 * x32
-    gate = tf.sigmoid(x32 * (squared * _GELU_A + _GELU_B))
-    result = x32 * gate
-    slope = tf.cast(gate + (result - result * gate) * (squared * (3 * _GELU_A) + _GELU_B), x.dtype)
-    return tf.cast(result, x.dtype), lambda upstream: upstream * slope
+    factor = x32 * x32 * _GELU_A + _GELU_B
+    gate = tf.sigmoid(x32 * factor)
+    # SigmoidGrad: gate (1 - gate) dy in one pass.
+    bend = tf.raw_ops.SigmoidGrad(y=gate, dy=x32 * (3.0 * factor - 2.0 * _GELU_B))
+    slope = tf.cast(gate + bend, x.dtype)
+    return tf.cast(x32 * gate, x.dtype), lambda upstream: upstream * slope
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import protocol
 import tensorflow as tf

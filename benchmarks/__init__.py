@@ -1,0 +1,1 @@
+"""Speed and memory beside other libraries and the limit of the machine."""
