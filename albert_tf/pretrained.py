@@ -32,11 +32,17 @@ def locate(name_or_path: str) -> formats.Source:
 
 
 def _download(repository: str) -> str:
-    """The local folder of a repository's configuration, weights and vocabulary."""
+    """The local folder of a repository's configuration, weights and vocabulary.
+
+    What is in the cache is used without asking the hub, which is slow when it cannot be reached.
+    """
     import huggingface_hub
 
     try:
-        paths = [huggingface_hub.hf_hub_download(repository, name) for name in _FILES]
+        for name in _FILES:
+            path = huggingface_hub.try_to_load_from_cache(repository, name)
+            if not isinstance(path, str):
+                path = huggingface_hub.hf_hub_download(repository, name)
     except Exception as error:  # Its own classes, the HTTP library's, OSError.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(
@@ -44,7 +50,7 @@ def _download(repository: str) -> str:
             "(HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror), or pass the path of a folder with "
             f"{', '.join(_FILES)}."
         ) from None
-    return os.path.dirname(paths[0])
+    return os.path.dirname(path)
 
 
 def from_preset(

@@ -42,7 +42,8 @@ class PackedLayout:
     """Real tokens are rows, in the order of sequences and positions.
 
     The first position of a sequence with real tokens counts as real, since heads read it. What is
-    no row is zero when it is asked for by position, and without gradient.
+    no row is zero when it is asked for by position, and without gradient. A batch without padding
+    is not moved at all.
     """
 
     def __init__(self, input_mask: tf.Tensor) -> None:
@@ -81,21 +82,38 @@ class PackedLayout:
 
 
 def _take(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """flat [n, ...] at places int64 [T, 1], all different -> [T, ...]."""
+    """flat [n, ...] at places int64 [T, 1], all different and rising -> [T, ...]."""
 
     @tf.custom_gradient
     def take(values: tf.Tensor):
         # A scatter of different places: faster than the sum over segments of a gather's gradient.
         size = tf.shape(values)[0]
-        return tf.gather_nd(values, places), lambda upstream: _put(upstream, places, size)
+        return _gather(values, places), lambda upstream: _scatter(upstream, places, size)
 
     return take(flat)
 
 
 def _put(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """rows [T, ...] to places int64 [T, 1] of zeros [size, ...]."""
-    shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
-    return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
+    """rows [T, ...] to places int64 [T, 1], all different and rising, of zeros [size, ...]."""
+
+    @tf.custom_gradient
+    def put(values: tf.Tensor):
+        return _scatter(values, places, size), lambda upstream: _gather(upstream, places)
+
+    return put(rows)
+
+
+def _gather(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
+    return tf.cond(full, lambda: flat, lambda: tf.gather_nd(flat, places))
+
+
+def _scatter(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    def scatter() -> tf.Tensor:
+        shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
+        return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
+
+    return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
 
 
 def make_layout(input_mask: tf.Tensor, packed: bool | None = None) -> PaddedLayout | PackedLayout:
