@@ -18,7 +18,7 @@ from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.losses import Ratio
-from albert_tf.optimization import AdamW
+from albert_tf.optimization import LAMB, AdamW
 from albert_tf.tasks import (
     ClassificationTask,
     PretrainingTask,
@@ -348,7 +348,7 @@ def test_keras_own_fit_predict_and_save(model_class, replicas, two_devices, tmp_
     strategy = two_devices if replicas == 2 else tf.distribute.get_strategy()
     inputs = make_batch(model_class)
     with strategy.scope():
-        model = MODELS[model_class].make(BASE)
+        model = MODELS[model_class].make(BASE.replace(num_hidden_layers=2))
         model.compile(optimizer=AdamW(1e-3), loss=lambda _, output: tf.reduce_mean(output**2))
     targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
     history = model.fit(inputs, targets, batch_size=BATCH, epochs=3, verbose=0).history["loss"]
@@ -362,6 +362,23 @@ def test_keras_own_fit_predict_and_save(model_class, replicas, two_devices, tmp_
             loaded = keras.models.load_model(path, compile=False)
             for left, right in zip(floats(model(inputs)), floats(loaded(inputs))):
                 np.testing.assert_allclose(left, right, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer_class", [AdamW, LAMB])
+def test_fit_scales_the_loss_in_float16(optimizer_class):
+    batch = make_batch()
+    inputs = {name: batch[name] for name in INPUTS}
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = albert_tf.AlbertClassifier(BASE, CLASSES, dropout_rate=0.0)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer=optimizer_class(1e-3), loss=loss)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    losses = model.fit(inputs, batch["label_ids"], epochs=12, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert isinstance(model.optimizer, keras.mixed_precision.LossScaleOptimizer)
+    assert float(model.optimizer.loss_scale) > 1  # Nothing overflowed for long.
 
 
 @every_model
