@@ -35,9 +35,9 @@ LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean MergeV2C
 Mul NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather
 RaggedRange RaggedTensorToTensor RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2
 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid SigmoidGrad Size Softmax Square
-Squeeze StatefulPartitionedCall StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin
-StringLength StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack
-VarHandleOp VarIsInitializedOp Where ZerosLike
+Squeeze StatefulPartitionedCall StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice
+StringJoin StringLength StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose
+UnicodeTranscode Unpack VarHandleOp VarIsInitializedOp Where ZerosLike
 """
 
 
