@@ -21,6 +21,42 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED
 
 
+def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Softmax in float32; the result has the query's precision.
+
+    query: float [B, N, Q, D]; key: [B, N, S, D]; bias: float32 [B, 1, 1, S]; returns [B, N, Q, S].
+    """
+    logits = tf.matmul(query, key, transpose_b=True)
+    return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
+
+
+def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """`attention_probs` times value, [B, N, S, D]; returns [B, N, Q, D].
+
+    The gradient of the softmax needs sum(probs * d_probs) over keys. That is sum(context *
+    d_context) over D, a much smaller sum (FlashAttention, Dao et al. 2022, appendix B.2).
+    """
+
+    @tf.custom_gradient
+    def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
+        probs = attention_probs(query, key, bias)
+        context = tf.matmul(probs, value)
+
+        def gradient(upstream: tf.Tensor):
+            product = tf.cast(upstream, tf.float32) * tf.cast(context, tf.float32)
+            mean = tf.cast(tf.reduce_sum(product, axis=-1, keepdims=True), probs.dtype)
+            d_logits = probs * (tf.matmul(upstream, value, transpose_b=True) - mean)
+            return (
+                tf.matmul(d_logits, key),
+                tf.matmul(d_logits, query, transpose_a=True),
+                tf.matmul(probs, upstream, transpose_a=True),
+            )
+
+        return context, gradient
+
+    return attended(query, key, value)
+
+
 class AttentionWeights(NamedTuple):
     """The weights of an AttentionBlock as tensors; queries come out scaled by 1 / sqrt(D)."""
 
@@ -91,10 +127,13 @@ class AttentionBlock(keras.layers.Layer):
             rows = layout.rows_at(rows, positions)  # [B * P, H]
             chosen = tf.reshape(weights.query(rows), [*_shape(positions), self._config.hidden_size])
             (query,) = self._split_heads(chosen, 1)  # [B, N, P, D]
-        logits = tf.matmul(query, key, transpose_b=True)  # [B, N, S or P, S]
-        probs = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), value.dtype)
-        probs = self.probs_dropout(probs, training=training, seed=fold_in(seed, 0))
-        context = tf.transpose(tf.matmul(probs, value), [0, 2, 1, 3])  # [B, S or P, N, D]
+        if training and self.probs_dropout.rate:
+            probs = attention_probs(query, key, bias)  # [B, N, S or P, S]
+            probs = self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
+            context = tf.matmul(probs, value)
+        else:
+            context = attend(query, key, value, bias)  # [B, N, S or P, D]
+        context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
         context = tf.reshape(context, [*_shape(context)[:2], self._config.hidden_size])
         context = (
             layout.to_rows(context)
