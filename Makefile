@@ -42,8 +42,9 @@ lint: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
+# One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
 test: lint
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 clean:
 	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache build *.egg-info

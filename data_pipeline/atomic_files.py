@@ -1,29 +1,44 @@
-"""Small files written so that a reader sees the old content or the new one, never a part."""
+"""Files written so that a reader sees the old content or the new one, never a part."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from typing import Any
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
-import tensorflow as tf
-
+from data_pipeline import storage
 from data_pipeline.errors import UserError
 
 _BLOCK_BYTES = 1 << 20
 
 
-def write_bytes(path: str, content: bytes) -> None:
-    """Writes to a temporary name beside `path`, then renames; works on gs:// too."""
-    partial = f"{path}.partial"
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[BinaryIO]:
+    """A file to write that gets the name `path` when the block ends without an error.
+
+    On a disk its content is safe before it gets the name, so that a machine that loses its power
+    leaves no file of this name with less in it.
+    """
+    partial = f"{path}.{os.getpid()}.partial"
     try:
-        with tf.io.gfile.GFile(partial, "wb") as file:
-            file.write(content)
-        tf.io.gfile.rename(partial, path, overwrite=True)
+        with storage.open_file(partial, "wb") as file:
+            yield file
+            file.flush()
+            if not storage.is_remote(path):
+                os.fsync(file.fileno())
+        storage.rename(partial, path)
     except BaseException:
-        if tf.io.gfile.exists(partial):
-            tf.io.gfile.remove(partial)
+        storage.remove(partial)
         raise
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes `content` atomically; works on gs:// too."""
+    with writing(path) as file:
+        file.write(content)
 
 
 def write_json(path: str, value: Any, indent: int | None = 2) -> None:
@@ -34,8 +49,7 @@ def write_json(path: str, value: Any, indent: int | None = 2) -> None:
 
 def read_json(path: str) -> Any:
     """Reads JSON; raises UserError naming the file when it is not JSON."""
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = file.read()
+    content = storage.read_bytes(path)
     try:
         return json.loads(content.decode("utf-8"))
     except ValueError as error:
@@ -45,7 +59,7 @@ def read_json(path: str) -> Any:
 def sha256(path: str) -> str:
     """Hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()
-    with tf.io.gfile.GFile(path, "rb") as file:
+    with storage.open_file(path, "rb") as file:
         while True:
             block = file.read(_BLOCK_BYTES)
             if not block:

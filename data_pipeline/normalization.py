@@ -1,7 +1,8 @@
-"""How raw text is cleaned before SentencePiece sees it: a Python face and a graph face.
+"""How raw text is cleaned before SentencePiece sees it.
 
 Follows google-research/albert's `preprocess_text`: whitespace is collapsed, then NFKD, then
-combining characters are dropped, then the text is lower-cased if asked. Quotes are left alone.
+combining characters are dropped, then the text is lower-cased if asked. Quotes are left alone. The
+same in a graph: graph_tokenizers.normalize_graph.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from typing import Callable
-
-import tensorflow as tf
 
 REPLACEMENT = "\ufffd"
 # Code points that change under NFKD or lower-casing in some Unicode versions from 12 to 16 only
@@ -69,11 +68,6 @@ def _combining_pattern() -> re.Pattern:
     return re.compile(python_class(combining_ranges()) + "+")
 
 
-def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
-    """A character class in RE2's syntax."""
-    return "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in ranges) + "]"
-
-
 def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
     """Cleans one string as the published models expect it.
 
@@ -89,27 +83,3 @@ def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
         text = _UNSTABLE.sub(REPLACEMENT, text)
         text = _combining_pattern().sub("", unicodedata.normalize("NFKD", text))
     return text.lower() if lower else text
-
-
-def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = False) -> tf.Tensor:
-    """The same in a TensorFlow graph, with ops that every stock TF Serving has.
-
-    Args:
-      text: UTF-8 strings of any shape; bytes that are not UTF-8 become U+FFFD.
-      lower, join_quotes: as in `normalize`.
-
-    Returns:
-      UTF-8 strings of the same shape, equal to `normalize`.
-    """
-    from tensorflow_text import normalize_utf8
-
-    whitespace = graph_class(whitespace_ranges())
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    text = tf.strings.regex_replace(text, graph_class(UNSTABLE_RANGES), REPLACEMENT)
-    text = tf.strings.regex_replace(text, whitespace + "+", " ")
-    text = tf.strings.regex_replace(text, "^ | $", "")
-    if join_quotes:
-        text = tf.strings.regex_replace(text, "``|''", '"')
-    text = normalize_utf8(text, "NFKD")
-    text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
-    return tf.strings.lower(text, encoding="utf-8") if lower else text

@@ -1,6 +1,6 @@
-"""SentencePiece, as the English ALBERTs use it: a Python face and a graph face.
+"""SentencePiece, as the English ALBERTs use it, in Python; in graphs: graph_tokenizers.
 
-Both follow google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
+Follows google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
 a piece such as "2010," (a digit before a final comma) is split again.
 """
 
@@ -9,12 +9,10 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-import numpy as np
 import sentencepiece
-import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.normalization import normalize, normalize_graph
+from data_pipeline.normalization import normalize
 from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
 
 WORD_MARK = "\u2581"
@@ -126,52 +124,3 @@ def without_word_mark(parts: list[str]) -> list[str]:
     """
     first = parts[0].removeprefix(WORD_MARK)
     return [first, *parts[1:]] if first else parts[1:]
-
-
-def _lasting_processor(model: bytes, fingerprint: str):
-    """TF Text's tokenizer with a resource that lives as long as the process.
-
-    TF Text's own resource belongs to an op kernel, and tf.random.set_seed clears the kernels: every
-    later call fails with "Resource ... does not exist". A shared name keeps it.
-    """
-    from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
-
-    class SharedModel(tf.saved_model.experimental.TrackableResource):
-        def _create_resource(self):
-            return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
-                model=model, shared_name=f"sentencepiece_{fingerprint}"
-            )
-
-    processor = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
-    processor._model_resource = SharedModel()
-    return processor
-
-
-class GraphSentencePieceTokenizer(tf.Module):
-    """Graph face, for text-in SavedModels; needs tensorflow_text.
-
-    Keep it as an attribute of the module that is saved: it tracks SentencePiece's resource and the
-    vocabulary file as an asset.
-    """
-
-    def __init__(self, python_face: SentencePieceTokenizer):
-        super().__init__(name="tokenizer")
-        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self._settings = python_face.settings
-        self._processor = _lasting_processor(python_face.content(), python_face.fingerprint)
-        self._resplits = bool(python_face.resplit)
-        new_ids = [python_face.resplit.get(i, [i]) for i in range(python_face.vocab_size)]
-        self._new_ids = np.concatenate(new_ids).astype(np.int32)
-        self._new_id_splits = np.cumsum([0] + [len(ids) for ids in new_ids]).astype(np.int64)
-
-    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        settings = self._settings
-        text = normalize_graph(text, settings.lower, settings.rules == "huggingface")
-        ids = self._processor.tokenize(text)
-        if not self._resplits:
-            return ids
-        table = tf.RaggedTensor.from_row_splits(self._new_ids, self._new_id_splits, validate=False)
-        new_ids = tf.gather(table, ids.values)  # [tokens of all rows, (new ids)]
-        row_splits = tf.gather(new_ids.row_splits, ids.row_splits)  # [B + 1]
-        return tf.RaggedTensor.from_row_splits(new_ids.values, row_splits, validate=False)

@@ -1,20 +1,16 @@
-"""Text to ids, whatever the vocabulary: the doors to both tokenizers."""
+"""Text to ids, whatever the vocabulary: the door to both tokenizers."""
 
 from __future__ import annotations
 
 import os
 
-import tensorflow as tf
-
+from data_pipeline import storage
 from data_pipeline.errors import UserError
-from data_pipeline.sentencepiece_tokenizer import (
-    GraphSentencePieceTokenizer,
-    SentencePieceTokenizer,
-)
+from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.tokenizer import RULES, Tokenizer, TokenizerSettings
-from data_pipeline.wordpiece_tokenizer import GraphWordPieceTokenizer, WordPieceTokenizer
+from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
 
-__all__ = ["RULES", "Tokenizer", "TokenizerSettings", "graph_tokenizer", "load_tokenizer"]
+__all__ = ["RULES", "Tokenizer", "TokenizerSettings", "load_tokenizer"]
 
 # Not tokenizer.json, which is a file of another format in Hugging Face folders.
 SETTINGS_FILE = "tokenizer_settings.json"
@@ -33,7 +29,7 @@ def load_tokenizer(
     """
     path = os.path.join(os.path.dirname(os.fspath(vocab_file)), SETTINGS_FILE)
     settings = TokenizerSettings()
-    if tf.io.gfile.exists(path):
+    if storage.exists(path):
         settings = TokenizerSettings.from_json(path)
     lower = settings.lower if lower is None else lower
     rules = settings.rules if rules is None else rules
@@ -45,12 +41,3 @@ def load_tokenizer(
             f"vocabulary. Leave them at {TokenizerSettings.rules!r}."
         )
     return WordPieceTokenizer(vocab_file, lower)
-
-
-def graph_tokenizer(
-    python_face: Tokenizer,
-) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
-    """The graph face that gives the same ids; needs tensorflow_text."""
-    if isinstance(python_face, WordPieceTokenizer):
-        return GraphWordPieceTokenizer(python_face)
-    return GraphSentencePieceTokenizer(python_face)

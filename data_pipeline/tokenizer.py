@@ -10,9 +10,8 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
-from data_pipeline import atomic_files
+from data_pipeline import atomic_files, storage
 from data_pipeline.errors import UserError
 
 RULES = ("google", "huggingface", "plain")
@@ -92,9 +91,9 @@ class Tokenizer(abc.ABC):
         self.is_word_start = np.array([self._starts_word(piece) for piece in self.pieces])
 
     def _read(self) -> bytes:
-        if tf.io.gfile.isdir(self.vocab_file):
+        if storage.is_folder(self.vocab_file):
             raise UserError(f"{self.vocab_file} is a folder; give the vocabulary file in it.")
-        if not tf.io.gfile.exists(self.vocab_file):
+        if not storage.exists(self.vocab_file):
             raise UserError(
                 f"The vocabulary {self.vocab_file} does not exist. Train one with python -m "
                 "data_pipeline.train_vocabulary."
@@ -103,8 +102,7 @@ class Tokenizer(abc.ABC):
 
     def content(self) -> bytes:
         """The vocabulary file."""
-        with tf.io.gfile.GFile(self.vocab_file, "rb") as file:
-            return file.read()
+        return storage.read_bytes(self.vocab_file)
 
     @abc.abstractmethod
     def _load(self, content: bytes) -> list[str]:

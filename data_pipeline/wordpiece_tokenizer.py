@@ -1,6 +1,6 @@
-"""WordPiece, as the Chinese ALBERTs and BERT use it: a Python face and a graph face.
+"""WordPiece, as the Chinese ALBERTs and BERT use it, in Python; in graphs: graph_tokenizers.
 
-Both follow google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
+Follows google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
 at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
 pieces that fit.
 """
@@ -11,13 +11,10 @@ import functools
 import re
 import unicodedata
 
-import tensorflow as tf
-
 from data_pipeline.errors import UserError
 from data_pipeline.normalization import (
     REPLACEMENT,
     UNSTABLE_RANGES,
-    graph_class,
     python_class,
     ranges_where,
 )
@@ -26,14 +23,16 @@ from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
 CONTINUATION = "##"
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
 _ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
-_IDEOGRAPHS = (
+IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
 
 
 @functools.cache
-def _space_ranges() -> tuple[tuple[int, int], ...]:
+def space_ranges() -> tuple[tuple[int, int], ...]:
+    """Code points that become spaces."""
+
     def is_space(character: str) -> bool:
         return character in "\t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp")
 
@@ -41,7 +40,7 @@ def _space_ranges() -> tuple[tuple[int, int], ...]:
 
 
 @functools.cache
-def _dropped_ranges() -> tuple[tuple[int, int], ...]:
+def dropped_ranges() -> tuple[tuple[int, int], ...]:
     """Control and format characters, U+FFFD, and what differs between versions of Unicode."""
 
     def is_control(character: str) -> bool:
@@ -52,12 +51,14 @@ def _dropped_ranges() -> tuple[tuple[int, int], ...]:
 
 
 @functools.cache
-def _accent_ranges() -> tuple[tuple[int, int], ...]:
+def accent_ranges() -> tuple[tuple[int, int], ...]:
+    """Marks that are dropped when text is lower-cased."""
     return tuple(ranges_where(lambda character: unicodedata.category(character) == "Mn"))
 
 
 @functools.cache
-def _punctuation_ranges() -> tuple[tuple[int, int], ...]:
+def punctuation_ranges() -> tuple[tuple[int, int], ...]:
+    """Characters that are words of their own."""
     found = ranges_where(lambda character: unicodedata.category(character).startswith("P"))
     return (*_ASCII_PUNCTUATION, *found)
 
@@ -73,28 +74,13 @@ def split_words(text: str, lower: bool = True) -> list[str]:
     Args:
       lower: lower-case the text and drop accents.
     """
-    text = _pattern((*_dropped_ranges(), (0xD800, 0xDFFF))).sub("", text)
-    text = _pattern(_space_ranges()).sub(" ", text)
-    text = _pattern(_IDEOGRAPHS).sub(r" \1 ", text)
+    text = _pattern((*dropped_ranges(), (0xD800, 0xDFFF))).sub("", text)
+    text = _pattern(space_ranges()).sub(" ", text)
+    text = _pattern(IDEOGRAPHS).sub(r" \1 ", text)
     if lower:
         text = unicodedata.normalize("NFD", text.lower())
-        text = _pattern(_accent_ranges()).sub("", text)
-    return _pattern(_punctuation_ranges()).sub(r" \1 ", text).split(" ")
-
-
-def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
-    """The same in a graph: UTF-8 strings [B] -> [B, (words)]; bytes that are not UTF-8 go away."""
-    from tensorflow_text import normalize_utf8
-
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    text = tf.strings.regex_replace(text, graph_class(_dropped_ranges()), "")
-    text = tf.strings.regex_replace(text, graph_class(_space_ranges()), " ")
-    text = tf.strings.regex_replace(text, f"({graph_class(_IDEOGRAPHS)})", r" \1 ")
-    if lower:
-        text = normalize_utf8(tf.strings.lower(text, encoding="utf-8"), "NFD")
-        text = tf.strings.regex_replace(text, graph_class(_accent_ranges()), "")
-    text = tf.strings.regex_replace(text, f"({graph_class(_punctuation_ranges())})", r" \1 ")
-    return tf.strings.split(text)
+        text = _pattern(accent_ranges()).sub("", text)
+    return _pattern(punctuation_ranges()).sub(r" \1 ", text).split(" ")
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -149,39 +135,3 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode_pieces(self, text: str) -> list[str]:
         return self.ids_to_pieces(self.encode(text))
-
-
-class GraphWordPieceTokenizer(tf.Module):
-    """Graph face, for text-in SavedModels; needs tensorflow_text.
-
-    Keep it as an attribute of the module that is saved: it tracks the table of pieces and the
-    vocabulary file as an asset.
-    """
-
-    def __init__(self, python_face: WordPieceTokenizer):
-        from tensorflow_text import WordpieceTokenizer
-
-        super().__init__(name="tokenizer")
-        self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self._lower = python_face.lower
-        self._unknown = python_face.pieces[python_face.unk_id]
-        pieces, ids = list(python_face.ids), list(python_face.ids.values())
-        initializer = tf.lookup.KeyValueTensorInitializer(
-            tf.constant(pieces), tf.constant(ids, tf.int64)
-        )
-        self._table = tf.lookup.StaticHashTable(initializer, default_value=-1)
-        self._splitter = WordpieceTokenizer(
-            self._table,
-            suffix_indicator=CONTINUATION,
-            max_bytes_per_word=4 * MAX_WORD_CHARACTERS,
-            unknown_token=self._unknown,
-            token_out_type=tf.int64,
-        )
-
-    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        words = split_words_graph(text, self._lower)
-        too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARACTERS
-        words = words.with_values(tf.where(too_long, self._unknown, words.values))
-        ids = self._splitter.tokenize(words).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
-        return tf.cast(ids, tf.int32)

@@ -12,12 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.errors import UserError
+from data_pipeline.graph_tokenizers import GraphSentencePieceTokenizer
 from data_pipeline.normalization import normalize
-from data_pipeline.sentencepiece_tokenizer import (
-    GraphSentencePieceTokenizer,
-    SentencePieceTokenizer,
-    is_word_start_piece,
-)
+from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer, is_word_start_piece
 
 pytest.importorskip("tensorflow_text")
 HUGGING_FACE = Path(__file__).parents[1] / "goldens" / "hf_tokenizer"

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import TokenizerSettings, graph_tokenizer, load_tokenizer
+from data_pipeline.graph_tokenizers import graph_tokenizer
+from data_pipeline.tokenization import TokenizerSettings, load_tokenizer
 
 WORDPIECE = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 

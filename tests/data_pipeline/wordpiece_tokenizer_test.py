@@ -10,12 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.errors import UserError
-from data_pipeline.wordpiece_tokenizer import (
-    GraphWordPieceTokenizer,
-    WordPieceTokenizer,
-    split_words,
-    split_words_graph,
-)
+from data_pipeline.graph_tokenizers import GraphWordPieceTokenizer, split_words_graph
+from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer, split_words
 
 pytest.importorskip("tensorflow_text")
 GOLDEN = Path(__file__).parents[1] / "goldens" / "wordpiece"

@@ -1,0 +1,84 @@
+"""Files on a disk, or on whatever TensorFlow reaches by a scheme such as gs://.
+
+TensorFlow is imported for the latter only: the processes that make data start in a fraction of a
+second and stay small.
+"""
+
+from __future__ import annotations
+
+import glob as local_glob
+import os
+import shutil
+from typing import BinaryIO
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names a scheme, as in gs://bucket/file."""
+    return "://" in os.fspath(path)
+
+
+def _gfile():
+    from tensorflow.io import gfile
+
+    return gfile
+
+
+def open_file(path: str, mode: str) -> BinaryIO:
+    """Opens a file in a binary mode ("rb" or "wb")."""
+    return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a file."""
+    with open_file(path, "rb") as file:
+        return file.read()
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or folder."""
+    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is a folder."""
+    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+
+
+def size(path: str) -> int:
+    """Bytes of a file."""
+    return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+
+
+def match(pattern: str) -> list[str]:
+    """Files and folders that match a pattern with * and ?, sorted."""
+    return sorted(_gfile().glob(pattern) if is_remote(pattern) else local_glob.glob(pattern))
+
+
+def names_in(folder: str) -> list[str]:
+    """Names in a folder, sorted; none when there is no such folder."""
+    if not exists(folder):
+        return []
+    names = _gfile().listdir(folder) if is_remote(folder) else os.listdir(folder)
+    return sorted(name.rstrip("/") for name in names)
+
+
+def make_folder(path: str) -> None:
+    """Makes a folder and those above it, unless they exist."""
+    _gfile().makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
+
+
+def rename(old: str, new: str) -> None:
+    """Gives a file another name, in place of a file that has it."""
+    _gfile().rename(old, new, overwrite=True) if is_remote(old) else os.replace(old, new)
+
+
+def remove(path: str) -> None:
+    """Removes a file, if it exists."""
+    if exists(path):
+        _gfile().remove(path) if is_remote(path) else os.remove(path)
+
+
+def remove_folder(path: str) -> None:
+    """Removes a folder with all that is in it, if it exists."""
+    if exists(path):
+        _gfile().rmtree(path) if is_remote(path) else shutil.rmtree(path)
