@@ -1,15 +1,16 @@
-"""Corpora to documents: text files (gzip or not) to lists of sentences, one document at a time.
+"""Blocks of text to documents: lists of sentences, one document at a time.
 
 Formats (`input_format`):
-  lines       one sentence per line, a blank line between documents (google-research's format).
-  paragraphs  one paragraph per line, a blank line between documents; sentences are split here.
-  jsonl       one JSON object per line is one document; its field "text" holds paragraphs, which are
-              separated by blank lines or, unless they look like lines wrapped at a fixed width, by
-              line breaks; sentences are split here.
-  auto        jsonl for *.jsonl and *.json (also with .gz); otherwise paragraphs when more than half
-              of the first 1,000 lines with text hold the end of a sentence inside, else lines.
-Sentences of raw text (paragraphs, jsonl) with fewer letters and digits than signs (rows of tables)
-are left out and counted.
+  lines          one sentence per line, a blank line between documents (google-research's format).
+  paragraphs     one paragraph per line, a blank line between documents; sentences are split here.
+  jsonl          one JSON object per line is one document; its field "text" holds paragraphs, which
+                 are separated by blank lines or, unless they look like lines wrapped at a fixed
+                 width, by line breaks; sentences are split here.
+  wikiextractor  <doc ...>, the title, paragraphs, </doc>, as WikiExtractor writes them; the title
+                 is left out, sentences are split here. (Its --json output is jsonl.)
+  auto           see `text_blocks.detect_format`.
+Sentences of raw text (all but lines) with fewer letters and digits than signs (rows of tables) are
+left out and counted.
 A document never runs across files. Hard-wrapped plain text should be unwrapped first (or given as
 jsonl): in the formats above each of its lines counts as a sentence or paragraph.
 """
@@ -18,136 +19,106 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import gzip
-import io
-import itertools
+import hashlib
+import html
 import json
-import os
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-import tensorflow as tf
 import tqdm
 
+from data_pipeline import storage, text_blocks
 from data_pipeline.errors import UserError
+from data_pipeline.text_blocks import INPUT_FORMATS, TextBlock, TextPart, match_files
 
-INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl")
-_SAMPLE_LINES = 1000
-_BUFFER_BYTES = 1 << 20
 _MAX_EXAMPLES = 20
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_SENTENCE_END_INSIDE = re.compile(r"[.!?。！？][\"'”’)\]]*\s+[^\W\d_a-z]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
 _WRAPPED_WIDTHS = range(40, 101)
+_TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
 @dataclasses.dataclass(frozen=True)
-class Document:
-    """A text whose sentences belong together.
+class Corpus:
+    """Where the text is and how to read it.
 
     Attributes:
-      source: file it came from.
-      index: running number over the whole corpus, from 0.
-      sentences: non-empty strings in order.
+      patterns: files, as for `match_files`.
+      input_format: one of INPUT_FORMATS, see above.
+      text_field: name of the field of jsonl that holds the text.
+      language: ISO code, for splitting sentences.
+      deduplicate: drop documents that occurred before, but for whitespace.
     """
 
-    source: str
-    index: int
-    sentences: list[str]
+    patterns: Sequence[str] | str
+    input_format: str = "auto"
+    text_field: str = "text"
+    language: str = "en"
+    deduplicate: bool = False
+
+    def __post_init__(self):
+        if self.input_format not in INPUT_FORMATS:
+            raise UserError(
+                f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
+                f"{self.input_format!r}."
+            )
+
+    def files(self) -> list[str]:
+        """The files, which exist."""
+        return match_files(self.patterns)
 
 
 @dataclasses.dataclass
 class ReadReport:
-    """What was met while reading; filled in by `read_documents`.
+    """What was met while reading.
 
     Attributes:
-      files: paths read so far.
-      bytes_read: bytes of the files as stored (compressed bytes of .gz).
       problems: number of lines or files by kind of problem.
       examples: "file:line: problem" of the first problems.
     """
 
-    files: list[str] = dataclasses.field(default_factory=list)
-    bytes_read: int = 0
     problems: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     examples: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, problem: str, where: str) -> None:
-        """Counts a problem and keeps the place of the first ones."""
+        """Counts one problem at "file" or "file:line"."""
         self.problems[problem] += 1
         if len(self.examples) < _MAX_EXAMPLES:
             self.examples.append(f"{where}: {problem}")
 
-
-class _CountingFile(io.RawIOBase):
-    """A file of any file system that TensorFlow knows, as a raw Python stream."""
-
-    def __init__(self, path: str, report: ReadReport):
-        super().__init__()
-        self._file = tf.io.gfile.GFile(path, "rb")
-        self._report = report
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        self._report.bytes_read += len(content)
-        return len(content)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    def merge(self, other: ReadReport) -> None:
+        """Adds what was met later in the corpus."""
+        self.problems.update(other.problems)
+        self.examples = [*self.examples, *other.examples][:_MAX_EXAMPLES]
 
 
-def match_files(patterns: Sequence[str] | str) -> list[str]:
-    """Files that match the patterns, each once, in sorted order within a pattern.
+class _RawDocument(NamedTuple):
+    """A document before its sentences are split: lines that are sentences, or paragraphs."""
 
-    Args:
-      patterns: globs; a string may hold several, separated by commas.
-
-    Raises:
-      UserError: a pattern matches nothing or a folder.
-    """
-    if isinstance(patterns, (str, os.PathLike)):
-        patterns = [part.strip() for part in os.fspath(patterns).split(",")]
-    files: dict[str, None] = {}
-    for pattern in filter(None, map(os.fspath, patterns)):
-        matches = sorted(tf.io.gfile.glob(pattern))
-        if not matches:
-            raise UserError(f"No file matches {pattern!r}; give an existing text file or pattern.")
-        for path in matches:
-            if tf.io.gfile.isdir(path):
-                raise UserError(f"{path} is a folder; give the files in it, as in {path}/*.txt.")
-            files[path] = None
-    if not files:
-        raise UserError("No input file is named; give at least one file or pattern.")
-    return list(files)
+    texts: list[str]
+    are_sentences: bool
 
 
-def total_bytes(files: Iterable[str]) -> int:
-    """Bytes of the files as stored."""
-    return sum(tf.io.gfile.stat(path).length for path in files)
-
-
-def _read_lines(path: str, report: ReadReport) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their ends; repairs and reports what is not text."""
-    raw = io.BufferedReader(_CountingFile(path, report), _BUFFER_BYTES)
-    stream = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+def _lines(part: TextPart, report: ReadReport) -> list[str]:
+    """Lines without their ends; what is not text is repaired and reported."""
     try:
-        with stream, raw:
-            for number, line in enumerate(stream, start=1):
-                if number == 1:
-                    line = line[3:] if line.startswith(b"\xef\xbb\xbf") else line
-                    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                        raise UserError(f"{path} is UTF-16; convert it to UTF-8.")
-                yield number, _decode(line.rstrip(b"\r\n"), f"{path}:{number}", report)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path} is not a complete gzip file: {error}.") from error
+        text = part.content.decode("utf-8")
+    except UnicodeDecodeError:
+        return [
+            _decode(line, f"{part.path}:{number}", report)
+            for number, line in enumerate(part.content.split(b"\n"), start=part.first_line)
+        ]
+    lines = text.split("\n")
+    if "\0" not in text:
+        return lines
+    for number, line in enumerate(lines):
+        if "\0" in line:
+            report.add("NUL bytes, replaced by spaces", f"{part.path}:{part.first_line + number}")
+            lines[number] = line.replace("\0", " ")
+    return lines
 
 
 def _decode(line: bytes, where: str, report: ReadReport) -> str:
@@ -176,15 +147,18 @@ def split_sentences(paragraph: str, language: str = "en") -> list[str]:
 def _useful_sentences(paragraph: str, language: str, report: ReadReport) -> list[str]:
     """The sentences of raw text, without the rules and rows of signs of its tables."""
     sentences = split_sentences(paragraph, language)
-    useful = [
-        sentence
-        for sentence in sentences
-        if len(_LETTER_OR_DIGIT.findall(sentence)) >= len(_SIGN.findall(sentence))
-    ]
+    useful = [sentence for sentence in sentences if not _mostly_signs(sentence)]
     if len(useful) < len(sentences):
         reason = "sentence with fewer letters and digits than signs, skipped"
         report.problems[reason] += len(sentences) - len(useful)
     return useful
+
+
+def _mostly_signs(sentence: str) -> bool:
+    signs = len(_SIGN.findall(sentence))
+    # With single spaces, signs that outnumber the letters are a quarter of a sentence: most need no
+    # counting of letters.
+    return 4 * signs > len(sentence) and len(_LETTER_OR_DIGIT.findall(sentence)) < signs
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -197,110 +171,153 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield from lines
 
 
-def _detect_format(path: str) -> str:
-    name = path[: -len(".gz")] if path.endswith(".gz") else path
-    if name.endswith((".jsonl", ".json")):
-        return "jsonl"
-    scratch = ReadReport()
-    lines = (line for _, line in _read_lines(path, scratch) if line.strip())
-    sample = list(itertools.islice(lines, _SAMPLE_LINES))
-    inside = sum(bool(_SENTENCE_END_INSIDE.search(line)) for line in sample)
-    return "paragraphs" if inside * 2 > len(sample) else "lines"
+def _plain_documents(part: TextPart, report: ReadReport) -> Iterator[_RawDocument]:
+    are_sentences = part.input_format == "lines"
+    texts: list[str] = []
+    for line in _lines(part, report):
+        line = line.strip()
+        if line:
+            texts.append(line)
+        elif texts:
+            yield _RawDocument(texts, are_sentences)
+            texts = []
+    if texts:
+        yield _RawDocument(texts, are_sentences)
 
 
-def _plain_documents(
-    path: str, report: ReadReport, by_paragraph: bool, language: str
-) -> Iterator[list[str]]:
-    sentences: list[str] = []
-    for _, line in _read_lines(path, report):
-        if line.strip():
-            sentences.extend(
-                _useful_sentences(line, language, report) if by_paragraph else [line.strip()]
-            )
-        elif sentences:
-            yield sentences
-            sentences = []
-    if sentences:
-        yield sentences
+def _wikiextractor_documents(part: TextPart, report: ReadReport) -> Iterator[_RawDocument]:
+    texts: list[str] = []
+    title = ""
+    for line in _lines(part, report):
+        line = line.strip()
+        if line.startswith(("<doc ", "</doc>")):
+            if texts:
+                yield _RawDocument(texts, False)
+            found = _TITLE.match(line)
+            texts, title = [], html.unescape(found[1]) if found else ""
+        elif line:
+            line = html.unescape(line)
+            if texts or line != title:
+                texts.append(line)
+    if texts:
+        yield _RawDocument(texts, False)
 
 
-def _json_documents(
-    path: str, report: ReadReport, text_field: str, language: str
-) -> Iterator[list[str]]:
-    for number, line in _read_lines(path, report):
+def _json_documents(part: TextPart, text_field: str, report: ReadReport) -> Iterator[_RawDocument]:
+    for number, line in enumerate(_lines(part, report), start=part.first_line):
         if not line.strip():
             continue
+        where = f"{part.path}:{number}"
         try:
             record = json.loads(line)
-        except ValueError:
-            report.add("not JSON, skipped", f"{path}:{number}")
+        except (ValueError, RecursionError):
+            report.add("not JSON, skipped", where)
             continue
         text = record.get(text_field) if isinstance(record, dict) else None
         if not isinstance(text, str):
-            report.add(f"no text in field {text_field!r}, skipped", f"{path}:{number}")
+            report.add(f"no text in field {text_field!r}, skipped", where)
             continue
         if _SURROGATES.search(text):
-            report.add("half a surrogate pair, replaced by U+FFFD", f"{path}:{number}")
+            report.add("half a surrogate pair, replaced by U+FFFD", where)
             text = _SURROGATES.sub("\ufffd", text)
-        sentences = [
-            sentence
-            for paragraph in _paragraphs(text)
-            for sentence in _useful_sentences(paragraph, language, report)
-        ]
-        if sentences:
-            yield sentences
+        yield _RawDocument(list(_paragraphs(text)), False)
 
 
-def with_progress(
-    found: Iterable[Document], report: ReadReport, total: int, show: bool
-) -> Iterator[Document]:
-    """The documents, with a bar over the `total` bytes of their files on stderr when `show`."""
-    with tqdm.tqdm(
-        total=total, unit="B", unit_scale=True, desc="corpus", disable=not show, file=sys.stderr
-    ) as bar:
-        for document in found:
-            bar.update(min(report.bytes_read, total) - bar.n)
-            yield document
-        bar.update(total - bar.n)
+def _raw_documents(
+    block: TextBlock, text_field: str, report: ReadReport
+) -> Iterator[_RawDocument]:
+    for part in block.parts:
+        for where, problem in part.problems:
+            report.add(problem, where)
+        if part.input_format == "jsonl":
+            yield from _json_documents(part, text_field, report)
+        elif part.input_format == "wikiextractor":
+            yield from _wikiextractor_documents(part, report)
+        else:
+            yield from _plain_documents(part, report)
+
+
+def documents_of_block(
+    block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
+) -> Iterator[list[str]]:
+    """Documents, as lists of sentences.
+
+    Args:
+      block: the text.
+      corpus: how to read it.
+      report: filled in while reading.
+      dropped: numbers of documents to leave out, see deduplication.py.
+    """
+    left_out = frozenset(dropped)
+    for number, raw in enumerate(_raw_documents(block, corpus.text_field, report)):
+        if number in left_out:
+            report.problems["duplicate document, dropped"] += 1
+        elif raw.are_sentences:
+            yield raw.texts
+        else:
+            sentences = [
+                sentence
+                for paragraph in raw.texts
+                for sentence in _useful_sentences(paragraph, corpus.language, report)
+            ]
+            if sentences:
+                yield sentences
+
+
+def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
+    """A number of 64 bits for each document, equal for equal text but for whitespace."""
+    return [
+        int.from_bytes(
+            hashlib.blake2b(
+                " ".join(word for text in raw.texts for word in text.split()).encode("utf-8"),
+                digest_size=8,
+            ).digest(),
+            "little",
+        )
+        for raw in _raw_documents(block, corpus.text_field, ReadReport())
+    ]
 
 
 def read_documents(
-    patterns: Sequence[str] | str,
-    input_format: str = "auto",
-    report: ReadReport | None = None,
-    text_field: str = "text",
-    language: str = "en",
-) -> Iterator[Document]:
-    """Documents of a corpus, in the order of the files; never holds more than one in memory.
+    corpus: Corpus, report: ReadReport | None = None, show_progress: bool = False
+) -> Iterator[list[str]]:
+    """All documents of a corpus, one after the other; holds one block of text in memory.
 
     Args:
-      patterns: as for `match_files`.
-      input_format: one of INPUT_FORMATS, see the module's docstring.
+      corpus: the text.
       report: filled in while reading.
-      text_field: name of the field of jsonl that holds the text.
-      language: ISO code, for sentence splitting.
+      show_progress: draw a bar on stderr.
 
     Raises:
-      UserError: no such file, unknown format, UTF-16, broken gzip. Bytes that are not UTF-8, NUL
-        bytes and lines that are not JSON are repaired or skipped, and counted in `report`.
+      UserError: no such file, unknown format, UTF-16, damaged compression. Bytes that are not
+        UTF-8, NUL bytes and lines that are not JSON are repaired or skipped, and counted in
+        `report`.
     """
-    if input_format not in INPUT_FORMATS:
-        raise UserError(
-            f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
-            f"{input_format!r}."
-        )
     report = report if report is not None else ReadReport()
-    index = 0
-    for path in match_files(patterns):
-        report.files.append(path)
-        kind = _detect_format(path) if input_format == "auto" else input_format
-        if kind == "jsonl":
-            documents = _json_documents(path, report, text_field, language)
-        else:
-            documents = _plain_documents(path, report, kind == "paragraphs", language)
-        first = index
-        for sentences in documents:
-            yield Document(path, index, sentences)
-            index += 1
-        if index == first:
-            report.add("file without text", path)
+    files = corpus.files()
+    with progress_bar(files, show_progress) as bar:
+        for block in read_corpus(files, corpus):
+            yield from documents_of_block(block, corpus, report)
+            bar.update(block.stored_bytes)
+
+
+def read_corpus(
+    files: Sequence[str], corpus: Corpus, block_bytes: int = text_blocks.MIN_BLOCK_BYTES
+) -> Iterator[TextBlock]:
+    """All blocks of a corpus in order."""
+    for group, members in enumerate(text_blocks.group_files(files, block_bytes)):
+        yield from text_blocks.read_blocks(group, members, block_bytes, corpus.input_format)
+
+
+def progress_bar(files: Iterable[str], show: bool) -> tqdm.tqdm:
+    """A bar over the stored bytes of files on stderr."""
+    total = sum(map(storage.size, files))
+    return tqdm.tqdm(
+        total=total,
+        unit="B",
+        unit_scale=True,
+        desc="corpus",
+        disable=not show,
+        file=sys.stderr,
+        dynamic_ncols=True,
+    )

@@ -1,13 +1,14 @@
-"""Masked language model targets: n-grams of whole words, replaced 80/10/10.
+"""Masked language model targets for many sequences at once: n-grams of whole words, 80/10/10.
 
 Follows google-research/albert's create_masked_lm_predictions with its bugs repaired: n-grams never
 cross [SEP], every choice comes from one generator, special pieces are never drawn as replacement.
+The same in a graph, for masks drawn while training: dynamic_masking.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class MaskingRule:
       max_predictions: at most so many in a sequence.
       ngram: longest n-gram, in words.
       favor_shorter: P(n) is proportional to 1/n; otherwise those probabilities in reverse order.
+      by_span: the 80/10/10 is drawn once per n-gram, otherwise for each piece.
       mask_id: id of [MASK].
       replacement_ids: int32 [R], the ids from which random replacements are drawn.
     """
@@ -31,24 +33,24 @@ class MaskingRule:
     max_predictions: int
     ngram: int
     favor_shorter: bool
+    by_span: bool
     mask_id: int
     replacement_ids: np.ndarray
 
 
 class Words(NamedTuple):
-    """The words of a sequence: word w is tokens[starts[w]:ends[w]] in segment segments[w]."""
+    """The words of R sequences, W in all, one sequence after the other.
+
+    Attributes:
+      starts, ends: int64 [W], word w is tokens[starts[w]:ends[w]] of its sequence.
+      segment_ends: int64 [W], the first word after the segment that word w is in.
+      first: int64 [R + 1], sequence r has words first[r] to first[r + 1] - 1.
+    """
 
     starts: np.ndarray
     ends: np.ndarray
-    segments: np.ndarray
-
-
-class Masked(NamedTuple):
-    """A masked sequence: tokens int32 [S'], positions int32 [P'] ascending, labels int32 [P']."""
-
-    tokens: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
+    segment_ends: np.ndarray
+    first: np.ndarray
 
 
 def replacement_ids(vocab_size: int, special_ids: tuple[int, ...]) -> np.ndarray:
@@ -56,97 +58,151 @@ def replacement_ids(vocab_size: int, special_ids: tuple[int, ...]) -> np.ndarray
     return np.setdiff1d(np.arange(vocab_size, dtype=np.int32), np.array(special_ids, np.int32))
 
 
-def prediction_budget(num_tokens: int, rate: float, max_predictions: int) -> int:
+def prediction_budgets(num_tokens: np.ndarray, rate: float, max_predictions: int) -> np.ndarray:
     """How many tokens to predict; rounds half to even, as the reference does."""
-    return min(max_predictions, max(1, round(num_tokens * rate)))
+    return np.clip(np.round(num_tokens * rate).astype(np.int64), 1, max_predictions)
 
 
-def word_starts(
-    tokens: np.ndarray, is_word_start: np.ndarray, is_special: np.ndarray
-) -> np.ndarray:
-    """bool [S']: True at special pieces and where a word starts; special pieces end words.
+def ngram_thresholds(ngram: int, favor_shorter: bool) -> np.ndarray:
+    """float64 [ngram]: P(n <= 1), P(n <= 2), ..., 1."""
+    weights = 1.0 / np.arange(1, ngram + 1)
+    cumulative = np.cumsum(weights if favor_shorter else weights[::-1])
+    return cumulative / cumulative[-1]
+
+
+def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> Words:
+    """Words of sequences; special pieces are no words.
 
     Args:
-      tokens: int [S'] with special pieces.
-      is_word_start: bool [V].
-      is_special: bool [S'], True at [CLS] and [SEP].
+      boundaries: bool [R, S], True where a word or a special piece starts; False in padding.
+      is_special: bool [R, S], True at [CLS] and [SEP]; the last token of a sequence is [SEP].
     """
-    after_special = np.concatenate([[True], is_special[:-1]])
-    return is_special | after_special | is_word_start[tokens]
-
-
-def find_words(starts_here: np.ndarray, is_special: np.ndarray) -> Words:
-    """Words of a sequence from `word_starts` (bool [S']); special pieces are no words."""
-    boundaries = np.flatnonzero(np.concatenate([starts_here, [True]]))
-    is_word = ~is_special[boundaries[:-1]]
-    segments = np.cumsum(is_special)
-    starts = boundaries[:-1][is_word]
-    return Words(starts, boundaries[1:][is_word], segments[starts])
-
-
-def ngram_probabilities(ngram: int, favor_shorter: bool) -> np.ndarray:
-    """P(n) for n = 1..ngram."""
-    weights = 1.0 / np.arange(1, ngram + 1)
-    weights = weights if favor_shorter else weights[::-1]
-    return weights / weights.sum()
-
-
-def ngram_sizes(
-    available: np.ndarray, ngram: int, favor_shorter: bool, rng: np.random.Generator
-) -> np.ndarray:
-    """Draws n for each word; P(n) is renormalised over the 1..available words that are left."""
-    cumulative = np.cumsum(ngram_probabilities(ngram, favor_shorter))
-    draws = rng.random(len(available)) * cumulative[available - 1]
-    return np.minimum(np.searchsorted(cumulative, draws, side="right") + 1, available)
+    rows, columns = np.nonzero(boundaries)
+    special = is_special[rows, columns]
+    word = np.flatnonzero(~special)
+    # After a word comes another boundary of its sequence: the last one is [SEP].
+    ends = columns[word + 1]
+    first = np.searchsorted(rows[word], np.arange(len(boundaries) + 1))
+    special_after = np.flatnonzero(special)
+    segment_end = special_after[np.searchsorted(special_after, word)]  # Place of the next [SEP].
+    segment_ends = np.searchsorted(word, segment_end)
+    return Words(columns[word], ends, segment_ends, first)
 
 
 def choose_ngrams(
-    words: Words, budget: int, ngram: int, favor_shorter: bool, rng: np.random.Generator
+    words: Words,
+    budgets: np.ndarray,
+    thresholds: np.ndarray,
+    draw: Callable[[int], np.ndarray],
 ) -> np.ndarray:
-    """Positions to predict, int32 ascending, at most `budget`.
+    """Words to predict: int64 [W], 0 or the number of the n-gram in its sequence, from 1.
 
-    Words are visited in random order; each starts an n-gram, shortened until it fits what is left
-    of the budget, and passed over when a word of it is taken already.
+    In each sequence words are visited in random order; each starts an n-gram, shortened until it
+    fits what is left of the budget, and passed over when a word of it is taken already. All
+    sequences go on side by side: in round k each visits the word that its draw names, unless it
+    was visited before, so that the order is uniform.
+
+    Args:
+      words: of R sequences.
+      budgets: int64 [R], tokens to predict at most.
+      thresholds: float64 [N], see `ngram_thresholds`; over the words that are left in the segment
+        the distribution is renormalised.
+      draw: round -> float [2, R] in [0, 1): which word, which n.
     """
-    num_words = len(words.starts)
-    segment_ends = np.searchsorted(words.segments, words.segments, side="right")
-    available = np.minimum(segment_ends - np.arange(num_words), ngram)
-    sizes = ngram_sizes(available, ngram, favor_shorter, rng).tolist()
-    starts, ends = words.starts.tolist(), words.ends.tolist()
-    taken = bytearray(num_words)
-    positions: list[int] = []
-    for first in rng.permutation(num_words).tolist():
-        left = budget - len(positions)
-        if left == 0:
-            break
-        end = first + sizes[first]
-        while end > first and ends[end - 1] - starts[first] > left:
-            end -= 1
-        if end == first or 1 in taken[first:end]:
-            continue
-        taken[first:end] = b"\1" * (end - first)
-        positions.extend(range(starts[first], ends[end - 1]))
-    return np.array(sorted(positions), np.int32)
+    first, count = words.first[:-1], np.diff(words.first)
+    taken = np.zeros(len(words.starts), np.int64)
+    visited = np.zeros(len(words.starts), bool)
+    left, unvisited = budgets.copy(), count.copy()
+    active = np.flatnonzero((count > 0) & (left > 0))
+    sizes = np.arange(len(thresholds))  # n - 1
+    number = 0
+    while len(active):
+        number += 1
+        draws = draw(number - 1)[:, active]
+        word = first[active] + (draws[0] * count[active]).astype(np.int64)
+        fresh = np.flatnonzero(~visited[word])
+        rows, word = active[fresh], word[fresh]
+        visited[word] = True
+        unvisited[rows] -= 1
+        available = np.minimum(words.segment_ends[word] - word, len(thresholds))
+        wanted = draws[1, fresh] * thresholds[available - 1]
+        members = word[:, None] + np.minimum(sizes, available[:, None] - 1)  # [rows, N]
+        spans = words.ends[members] - words.starts[word][:, None]
+        in_ngram = np.empty(members.shape, bool)
+        in_ngram[:, 0] = True
+        in_ngram[:, 1:] = wanted[:, None] >= thresholds[:-1]
+        in_ngram &= (sizes < available[:, None]) & (spans <= left[rows][:, None])
+        size = np.count_nonzero(in_ngram, axis=1)
+        is_free = ~np.any((taken[members] > 0) & in_ngram, axis=1) & (size > 0)
+        accepted = np.flatnonzero(is_free)
+        taken[members[accepted][in_ngram[accepted]]] = number
+        left[rows[accepted]] -= spans[accepted, size[accepted] - 1]
+        active = active[(left[active] > 0) & (unvisited[active] > 0)]
+    return taken
+
+
+class Masked(NamedTuple):
+    """Masked sequences.
+
+    Attributes:
+      tokens: int32 [R, S], with masks and replacements.
+      rows, positions, labels: int64 [M], int64 [M], int32 [M]: what is to be predicted, ascending.
+    """
+
+    tokens: np.ndarray
+    rows: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
 
 
 def replace_tokens(
-    tokens: np.ndarray, positions: np.ndarray, rule: MaskingRule, rng: np.random.Generator
+    labels: np.ndarray, same_draw: np.ndarray, rule: MaskingRule, rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of tokens with 80 % of the positions [MASK], 10 % as they are, 10 % random."""
-    draws = rng.random(len(positions))
-    random_ids = rng.choice(rule.replacement_ids, len(positions))
+    """What stands in place of labels: 80 % [MASK], 10 % the label, 10 % a random piece.
+
+    Args:
+      labels: int32 [M].
+      same_draw: bool [M], True where a label shares the 80/10/10 with the one before it.
+    """
+    draws = rng.random(len(labels))[np.cumsum(~same_draw) - 1]
+    places = (rng.random(len(labels)) * len(rule.replacement_ids)).astype(np.int64)
     kept_or_random = np.where(
-        draws < MASK_PROBABILITY + KEEP_PROBABILITY, tokens[positions], random_ids
+        draws < MASK_PROBABILITY + KEEP_PROBABILITY, labels, rule.replacement_ids[places]
     )
-    replaced = tokens.copy()
-    replaced[positions] = np.where(draws < MASK_PROBABILITY, rule.mask_id, kept_or_random)
-    return replaced
+    return np.where(draws < MASK_PROBABILITY, np.int32(rule.mask_id), kept_or_random)
 
 
-def mask_sequence(
-    tokens: np.ndarray, words: Words, rule: MaskingRule, rng: np.random.Generator
+def mask_sequences(
+    tokens: np.ndarray,
+    boundaries: np.ndarray,
+    is_special: np.ndarray,
+    lengths: np.ndarray,
+    rule: MaskingRule,
+    rng: np.random.Generator,
 ) -> Masked:
-    """Chooses and replaces the tokens to predict in one sequence (int32 [S'])."""
-    budget = prediction_budget(len(tokens), rule.rate, rule.max_predictions)
-    positions = choose_ngrams(words, budget, rule.ngram, rule.favor_shorter, rng)
-    return Masked(replace_tokens(tokens, positions, rule, rng), positions, tokens[positions])
+    """Chooses and replaces the tokens to predict.
+
+    Args:
+      tokens: int32 [R, S].
+      boundaries, is_special: bool [R, S], see `find_words`.
+      lengths: int64 [R], tokens of each sequence.
+    """
+    words = find_words(boundaries, is_special)
+    budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
+    thresholds = ngram_thresholds(rule.ngram, rule.favor_shorter)
+    ngrams = choose_ngrams(
+        words, budgets, thresholds, lambda unused_round: rng.random((2, len(tokens)))
+    )
+    chosen = np.flatnonzero(ngrams)
+    sizes = words.ends[chosen] - words.starts[chosen]
+    word = np.repeat(chosen, sizes)  # [M]
+    inside = np.arange(len(word)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.repeat(np.searchsorted(words.first, chosen, side="right") - 1, sizes)
+    positions = words.starts[word] + inside
+    labels = tokens[rows, positions]
+    same_ngram = np.zeros(len(word), bool)
+    if rule.by_span:
+        same_ngram[1:] = (rows[1:] == rows[:-1]) & (ngrams[word[1:]] == ngrams[word[:-1]])
+    replaced = tokens.copy()
+    replaced[rows, positions] = replace_tokens(labels, same_ngram, rule, rng)
+    return Masked(replaced, rows, positions, labels)

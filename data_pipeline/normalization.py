@@ -30,10 +30,12 @@ UNSTABLE_RANGES = (
 _SURROGATE_RANGE = (0xD800, 0xDFFF)
 
 
-def ranges_where(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Inclusive code point ranges for which `predicate` holds."""
+def ranges_where(
+    predicate: Callable[[str], bool], stop: int = sys.maxunicode + 1
+) -> list[tuple[int, int]]:
+    """Inclusive ranges of code points below `stop` for which `predicate` holds."""
     ranges: list[tuple[int, int]] = []
-    for code in range(sys.maxunicode + 1):
+    for code in range(stop):
         if not predicate(chr(code)):
             continue
         if ranges and ranges[-1][1] == code - 1:
@@ -45,8 +47,8 @@ def ranges_where(predicate: Callable[[str], bool]) -> list[tuple[int, int]]:
 
 @functools.cache
 def combining_ranges() -> tuple[tuple[int, int], ...]:
-    """Ranges of code points whose canonical combining class is not zero."""
-    return tuple(ranges_where(lambda character: unicodedata.combining(character) != 0))
+    """Ranges of code points whose canonical combining class is not zero; none is above plane 1."""
+    return tuple(ranges_where(lambda character: unicodedata.combining(character) != 0, 0x20000))
 
 
 @functools.cache

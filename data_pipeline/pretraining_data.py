@@ -1,130 +1,173 @@
-"""A corpus to a folder of pre-training records: read, tokenize, make records, write, report."""
+"""A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
+
+The corpus is read here, block by block; what becomes of a block is a pure function that any process
+may compute (`block_records`), so the files are the same for any number of processes.
+"""
 
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
+import errno
+import hashlib
 import itertools
+import json
+import multiprocessing
 import os
+import signal
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Callable
+from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
-from data_pipeline import documents, features, records
+from data_pipeline import block_records, documents, records, storage, text_blocks
+from data_pipeline.block_records import BlockResult, Job
+from data_pipeline.deduplication import SeenDigests
+from data_pipeline.documents import Corpus, ReadReport
 from data_pipeline.errors import UserError
-from data_pipeline.examples import ExampleMaker, PretrainingSettings
+from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import LABEL_COUNTS_FILE, RecordStatistics
+from data_pipeline.text_blocks import TextBlock
 from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer
 
-BLOCK_DOCUMENTS = 256
-SHARD_BYTES = 128 << 20
-MIN_SHARDS = 8
 UNKNOWN_WARNING = 0.01
-# A record of S tokens takes some 1.5 times the bytes of its text; text compresses to about 0.4.
-_BYTES_PER_TEXT_BYTE, _GZIP_RATIO = 1.5, 2.5
+_BLOCKS_PER_PROCESS = 2  # Read ahead at most.
 
 
 @dataclasses.dataclass(frozen=True)
-class Corpus:
-    """Where the text is and how to read it; see `documents.read_documents`."""
+class Plan:
+    """What is to be made of which files; equal plans give equal bytes.
 
-    patterns: Sequence[str] | str
-    input_format: str = "auto"
-    text_field: str = "text"
-    language: str = "en"
+    Attributes:
+      files: paths.
+      block_bytes: text per block.
+      job: everything else.
+    """
+
+    files: Sequence[str]
+    block_bytes: int
+    job: Job
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal plans; files count with their sizes."""
+        digest = hashlib.sha256(self.job.fingerprint)
+        corpus = self.job.corpus
+        decides = [self.block_bytes, corpus.input_format, corpus.deduplicate]
+        files = [(path, storage.size(path)) for path in self.files]
+        digest.update(json.dumps([decides, files]).encode("utf-8"))
+        return digest.hexdigest()
 
 
-def automatic_shards(files: Iterable[str], dupe_factor: int) -> int:
-    """Number of shards of about SHARD_BYTES, at least MIN_SHARDS."""
-    text_bytes = sum(
-        tf.io.gfile.stat(path).length * (_GZIP_RATIO if path.endswith(".gz") else 1)
-        for path in files
+def make_plan(
+    corpus: Corpus,
+    output_dir: str,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    shard_mb: float = 0,
+) -> Plan:
+    """See `create_pretraining_data`; raises UserError for files that do not exist."""
+    files = corpus.files()
+    block_bytes = int(shard_mb * (1 << 20)) or text_blocks.automatic_block_bytes(
+        sum(map(text_blocks.text_bytes, files))
     )
-    return max(MIN_SHARDS, round(text_bytes * _BYTES_PER_TEXT_BYTE * dupe_factor / SHARD_BYTES))
+    job = Job(
+        corpus,
+        settings,
+        tokenizer.vocab_file,
+        tokenizer.lower,
+        tokenizer.settings.rules,
+        tokenizer.fingerprint,
+        records.partial_dir(output_dir),
+    )
+    return Plan(files, block_bytes, job)
 
 
-def _blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Lists of `size` items; the last two may be joined, so that none but the first is single."""
-    iterator = iter(items)
-    block = list(itertools.islice(iterator, size))
-    while block:
-        following = list(itertools.islice(iterator, size))
-        if len(following) == 1:
-            yield block + following
-            return
-        yield block
-        block = following
+def _blocks(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
+    """All blocks, with the numbers of their documents that are to be dropped."""
+    corpus, seen = plan.job.corpus, SeenDigests()
+    for block in documents.read_corpus(plan.files, corpus, plan.block_bytes):
+        dropped = []
+        if corpus.deduplicate:
+            dropped = seen.add(documents.document_digests(block, corpus))
+        yield block, dropped
 
 
-def tokenize_documents(
-    block: Sequence[documents.Document], tokenizer: Tokenizer
-) -> list[list[np.ndarray]]:
-    """Token ids int32 of each sentence of each document; sentences without tokens are left out."""
-    ids = iter(tokenizer.encode_batch([s for document in block for s in document.sentences]))
-    return [
-        [
-            np.array(tokens, np.int32)
-            for tokens in itertools.islice(ids, len(document.sentences))
-            if tokens
-        ]
-        for document in block
-    ]
+def _start_worker() -> None:
+    """Leaves Ctrl-C to the main process, and ends with it, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _other_document(
-    block: Sequence[Sequence[np.ndarray]], own: int
-) -> Callable[[np.random.Generator], Sequence[np.ndarray]] | None:
-    """Draws a document of the block with text, other than `own`."""
-    others = [i for i, sentences in enumerate(block) if sentences and i != own]
-    if not others:
-        return None
-    return lambda rng: block[others[int(rng.integers(len(others)))]]
+def _process_in_parallel(
+    blocks: Iterable[tuple[TextBlock, list[int]]], job: Job, num_processes: int
+) -> Iterator[tuple[TextBlock, BlockResult]]:
+    """Results in the order in which they are ready."""
+    context = multiprocessing.get_context("spawn")
+    blocks = iter(blocks)
+    pending: dict[concurrent.futures.Future, TextBlock] = {}
+    with concurrent.futures.ProcessPoolExecutor(
+        num_processes, mp_context=context, initializer=_start_worker
+    ) as pool:
+        try:
+            while True:
+                room = _BLOCKS_PER_PROCESS * num_processes - len(pending)
+                for block, dropped in itertools.islice(blocks, room):
+                    task = pool.submit(block_records.process_block, block, dropped, job)
+                    pending[task] = block
+                if not pending:
+                    return
+                done, _ = concurrent.futures.wait(
+                    pending, return_when=concurrent.futures.FIRST_COMPLETED
+                )
+                for task in done:
+                    yield pending.pop(task), task.result()
+        except concurrent.futures.process.BrokenProcessPool:
+            raise UserError(
+                f"A process that makes records was killed; was there enough memory for {num_processes}"
+                " of them? Run the same command again, with a lower --num_processes if need be: "
+                "what is finished is kept."
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _Job:
-    """One run: turns blocks of documents into written records and sums."""
-
-    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer, num_shards: int):
-        self.settings, self.tokenizer, self.num_shards = settings, tokenizer, num_shards
-        self.schema = features.pretraining_schema(
-            settings.max_seq_length, settings.max_predictions_per_seq
-        )
-        self.maker = ExampleMaker(settings, tokenizer)
-        self.statistics = RecordStatistics(tokenizer.vocab_size)
-
-    def add_block(self, block: Sequence[documents.Document], writer: records.RecordWriter) -> None:
-        tokenized = tokenize_documents(block, self.tokenizer)
-        for position, (document, sentences) in enumerate(zip(block, tokenized)):
-            self.statistics.add_document(sentences, self.tokenizer.unk_id)
-            other = None
-            if self.settings.sentence_objective == "nsp":
-                other = _other_document(tokenized, position)
-                if other is None:
-                    raise UserError("--sentence_objective=nsp needs at least two documents.")
-            count = self._add_document(document.index, sentences, other, writer)
-            if not count:
-                self.statistics.skipped["document without a pair"] += 1
-
-    def _add_document(
-        self, index: int, sentences: Sequence[np.ndarray], other, writer: records.RecordWriter
-    ) -> int:
-        count = 0
-        for copy in range(self.settings.dupe_factor):
-            columns_list, skipped, rng = self.maker.document_examples(sentences, index, copy, other)
-            self.statistics.skipped.update(skipped)
-            shards = rng.integers(self.num_shards, size=len(columns_list))
-            for shard, columns in zip(shards.tolist(), columns_list):
-                writer.write(shard, features.encode(self.schema, columns))
-                self.statistics.add_record(columns)
-            count += len(columns_list)
-        return count
+def process_blocks(plan: Plan, num_processes: int) -> Iterator[tuple[TextBlock, BlockResult]]:
+    """Makes the records of all blocks; results come in any order."""
+    if num_processes > 1:
+        yield from _process_in_parallel(_blocks(plan), plan.job, num_processes)
+        return
+    for block, dropped in _blocks(plan):
+        yield block, block_records.process_block(block, dropped, plan.job)
 
 
-def _manifest(job: _Job, report: documents.ReadReport, corpus: Corpus) -> dict[str, Any]:
-    settings, tokenizer, statistics = job.settings, job.tokenizer, job.statistics
-    return {
+def available_processes() -> int:
+    """Processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _manifest(
+    plan: Plan, tokenizer: Tokenizer, results: Sequence[BlockResult]
+) -> tuple[dict[str, Any], RecordStatistics]:
+    settings, corpus = plan.job.settings, plan.job.corpus
+    statistics, report = RecordStatistics(tokenizer.vocab_size), ReadReport()
+    for result in results:
+        statistics.merge(result.statistics)
+        report.merge(result.report)
+    shards = [shard for result in results for shard in result.shards]
+    manifest = {
+        "num_records": sum(shard["num_records"] for shard in shards),
+        "num_shards": len(shards),
+        "files": shards,
+        "masking": settings.masking,
         "max_seq_length": settings.max_seq_length,
         "max_predictions": settings.max_predictions_per_seq,
         "vocab_size": tokenizer.vocab_size,
@@ -134,68 +177,44 @@ def _manifest(job: _Job, report: documents.ReadReport, corpus: Corpus) -> dict[s
         "tokenizer": dataclasses.asdict(tokenizer.settings),
         "seed": settings.seed,
         "settings": {**dataclasses.asdict(settings), "input_format": corpus.input_format},
+        "fingerprint": plan.fingerprint,
         "corpus": {
-            "files": [os.path.basename(path) for path in report.files],
-            "bytes": documents.total_bytes(report.files),
+            "files": [os.path.basename(path) for path in plan.files],
+            "bytes": sum(map(storage.size, plan.files)),
+            "text_bytes": sum(result.text_bytes for result in results),
             **dict(statistics.corpus),
             "unknown_share": statistics.unknown_share,
-            "problems": dict(report.problems),
+            "problems": dict(sorted(report.problems.items())),
             "problem_examples": report.examples,
         },
         "statistics": statistics.summary(tokenizer.pieces),
     }
+    return manifest, statistics
 
 
-def create_pretraining_data(
-    corpus: Corpus,
-    output_dir: str,
-    tokenizer: Tokenizer,
-    settings: PretrainingSettings,
-    *,
-    num_shards: int = 0,
-    overwrite: bool = False,
-    show_progress: bool = False,
+def finish(
+    plan: Plan, output_dir: str, tokenizer: Tokenizer, results: Iterable[BlockResult]
 ) -> dict[str, Any]:
-    """Writes a folder of records with its manifest, and returns the manifest.
-
-    Args:
-      corpus: the text.
-      output_dir: folder to write; beside the shards it gets the vocabulary,
-        tokenizer_settings.json and label_counts.json.
-      tokenizer: how text becomes ids.
-      settings: how ids become records.
-      num_shards: number of files; 0: one for about 128 MB, at least 8.
-      overwrite: replace finished data in `output_dir`.
-      show_progress: draw a progress bar on stderr.
+    """Publishes what was made of all blocks; returns the manifest.
 
     Raises:
-      UserError: bad input, an output folder with data, or no record could be made; nothing that a
-        reader would accept is left behind then.
+      UserError: no record could be made.
     """
-    records.check_output_dir(output_dir, overwrite)
-    files = documents.match_files(corpus.patterns)
-    report = documents.ReadReport()
-    found = documents.read_documents(
-        files, corpus.input_format, report, corpus.text_field, corpus.language
-    )
-    num_shards = num_shards or automatic_shards(files, settings.dupe_factor)
-    job = _Job(settings, tokenizer, num_shards)
-    with records.RecordWriter(
-        output_dir, num_shards, "pretraining", settings.seed, overwrite
-    ) as writer:
-        bar = documents.with_progress(found, report, documents.total_bytes(files), show_progress)
-        for block in _blocks(bar, BLOCK_DOCUMENTS):
-            job.add_block(block, writer)
-        if not writer.num_records:
-            raise UserError(_nothing_made(files, report, job.statistics.corpus))
-        manifest = _manifest(job, report, corpus)
-        return writer.finish(manifest, _extra_files(tokenizer, job.statistics))
+    results = sorted(results, key=lambda result: result.name)
+    manifest, statistics = _manifest(plan, tokenizer, results)
+    if not manifest["num_records"]:
+        raise UserError(_nothing_made(plan.files, manifest["corpus"]))
+    extra_files = {
+        tokenizer.STORED_NAME: tokenizer.content(),
+        SETTINGS_FILE: tokenizer.settings.json_bytes(),
+        LABEL_COUNTS_FILE: statistics.label_counts_json(),
+    }
+    return records.commit(output_dir, manifest, extra_files)
 
 
-def _nothing_made(
-    files: Sequence[str], report: documents.ReadReport, counts: collections.Counter
-) -> str:
-    problems = "; ".join(report.examples[:3])
+def _nothing_made(files: Sequence[str], corpus: dict[str, Any]) -> str:
+    problems = "; ".join(corpus["problem_examples"][:3])
+    counts = collections.Counter(corpus)
     return (
         f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "
         f"{counts['tokens']} token(s) starting with {files[0]}: expected documents of at least two "
@@ -204,9 +223,86 @@ def _nothing_made(
     )
 
 
-def _extra_files(tokenizer: Tokenizer, statistics: RecordStatistics) -> dict[str, bytes]:
-    return {
-        tokenizer.STORED_NAME: tokenizer.content(),
-        SETTINGS_FILE: tokenizer.settings.json_bytes(),
-        LABEL_COUNTS_FILE: statistics.label_counts_json(),
-    }
+def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | None:
+    """Makes the output folder ready; the manifest when an interrupted commit completed the plan.
+
+    Raises:
+      UserError: the folder holds finished data that may not be replaced.
+    """
+    manifest = records.complete_commit(output_dir)
+    if manifest and manifest.get("fingerprint") == plan.fingerprint:
+        return manifest
+    records.check_output_dir(output_dir, overwrite)
+    storage.make_folder(plan.job.folder)
+    return None
+
+
+def _clean_up(output_dir: str, is_new: bool) -> None:
+    """After a failure: finished blocks stay, everything else goes."""
+    folder = records.partial_dir(output_dir)
+    if not any(name.startswith("block-") for name in storage.names_in(folder)):
+        storage.remove_folder(folder)
+        if is_new and not storage.names_in(output_dir):
+            storage.remove_folder(output_dir)
+
+
+def create_pretraining_data(
+    corpus: Corpus,
+    output_dir: str,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    *,
+    num_processes: int = 1,
+    shard_mb: float = 0,
+    overwrite: bool = False,
+    show_progress: bool = False,
+) -> dict[str, Any]:
+    """Writes a folder of records with its manifest, and returns the manifest.
+
+    Interrupted at any moment and called again with the same arguments, it keeps the blocks of text
+    that are finished, and the result is the same.
+
+    Args:
+      corpus: the text.
+      output_dir: folder to write; beside the shards it gets the vocabulary,
+        tokenizer_settings.json and label_counts.json.
+      tokenizer: how text becomes ids.
+      settings: how ids become records.
+      num_processes: how many processes make records; does not change them. 0: one per processor.
+      shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
+        corpus, between 0.25 and 32.
+      overwrite: replace finished data in `output_dir`.
+      show_progress: draw a progress bar on stderr.
+
+    Raises:
+      UserError: bad input, an output folder with data, no room on the disk, or no record could be
+        made; nothing that a reader would accept is left behind then.
+    """
+    plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb)
+    is_new = not storage.exists(output_dir)
+    manifest = prepare(plan, output_dir, overwrite)
+    if manifest:
+        return manifest
+    results = []
+    try:
+        with documents.progress_bar(plan.files, show_progress) as bar:
+            started = time.monotonic()
+            num_records = text_bytes = 0
+            for block, result in process_blocks(plan, num_processes or available_processes()):
+                results.append(result)
+                num_records += sum(shard["num_records"] for shard in result.shards)
+                text_bytes += block.text_bytes
+                speed = text_bytes / 1e6 / (time.monotonic() - started)
+                bar.set_postfix_str(f"{num_records:,} records, {speed:.1f} MB/s of text")
+                bar.update(block.stored_bytes)
+        return finish(plan, output_dir, tokenizer, results)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"No room is left for {output_dir}. Free some and run the same command again: what is "
+            "finished is kept."
+        ) from error
+    finally:
+        if storage.exists(output_dir):
+            _clean_up(output_dir, is_new)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import collections
 import json
 import math
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from data_pipeline import atomic_files
+from data_pipeline import atomic_files, storage
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining_columns import RecordColumns
+from data_pipeline.tokenized import TokenizedDocuments
 
 LABEL_COUNTS_FILE = "label_counts.json"
 
@@ -25,22 +28,48 @@ class RecordStatistics:
         self.label_counts = np.zeros(vocab_size, np.int64)
         self.corpus: collections.Counter = collections.Counter()
         self.skipped: collections.Counter = collections.Counter()
-        self.records = self.tokens = self.swapped = 0
+        self.records: collections.Counter = collections.Counter()
 
-    def add_document(self, sentences: Sequence[np.ndarray], unk_id: int) -> None:
-        """Counts one document of the corpus, given as token ids of its sentences."""
-        self.corpus["documents"] += 1
-        self.corpus["sentences"] += len(sentences)
-        for sentence in sentences:
-            self.corpus["tokens"] += len(sentence)
-            self.corpus["unknown_tokens"] += int(np.count_nonzero(sentence == unk_id))
+    def add_documents(self, tokenized: TokenizedDocuments, unk_id: int) -> None:
+        """Counts documents of the corpus."""
+        self.corpus["documents"] += tokenized.num_documents
+        self.corpus["sentences"] += tokenized.num_sentences
+        self.corpus["tokens"] += len(tokenized.ids)
+        self.corpus["unknown_tokens"] += int(np.count_nonzero(tokenized.ids == unk_id))
 
-    def add_record(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Counts one record, given as unpadded columns."""
-        self.records += 1
-        self.tokens += len(columns["input_ids"])
-        self.swapped += int(columns["next_sentence_labels"][0])
-        np.add.at(self.label_counts, columns["masked_lm_ids"], 1)
+    def add_records(self, made: RecordColumns, count: int) -> None:
+        """Counts `count` records."""
+        self.records["records"] += count
+        self.records["tokens"] += made.num_tokens
+        self.records["swapped"] += made.num_swapped
+        self.records["predictions"] += made.num_predictions
+        self.label_counts += made.label_counts
+
+    def merge(self, other: RecordStatistics) -> None:
+        """Adds what was gathered elsewhere."""
+        self.label_counts += other.label_counts
+        for name in ("corpus", "skipped", "records"):
+            getattr(self, name).update(getattr(other, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that `from_json` reads again."""
+        counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
+        return {
+            "corpus": dict(self.corpus),
+            "skipped": dict(self.skipped),
+            "records": dict(self.records),
+            "label_counts": base64.b64encode(counts).decode("ascii"),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> RecordStatistics:
+        """Reads what `to_json` gave."""
+        counts = zlib.decompress(base64.b64decode(value["label_counts"]))
+        statistics = cls(0)
+        statistics.label_counts = np.frombuffer(counts, "<i8").astype(np.int64)
+        for name in ("corpus", "skipped", "records"):
+            setattr(statistics, name, collections.Counter(value[name]))
+        return statistics
 
     @property
     def unknown_share(self) -> float:
@@ -49,20 +78,21 @@ class RecordStatistics:
 
     def summary(self, pieces: Sequence[str]) -> dict[str, Any]:
         """The manifest's statistics."""
-        predictions = int(self.label_counts.sum())
-        label_balance = self.swapped / max(1, self.records)
+        records, tokens = max(1, self.records["records"]), max(1, self.records["tokens"])
+        label_balance = self.records["swapped"] / records
         return {
-            "tokens": self.tokens,
-            "mean_length": self.tokens / max(1, self.records),
-            "predictions": predictions,
-            "mask_rate": predictions / max(1, self.tokens),
+            "tokens": self.records["tokens"],
+            "mean_length": self.records["tokens"] / records,
+            "predictions": self.records["predictions"],
+            "mask_rate": self.records["predictions"] / tokens,
             "label_balance": label_balance,
             "majority_order_accuracy": max(label_balance, 1 - label_balance),
             "skipped": dict(sorted(self.skipped.items())),
             "unigram": (
-                predictions and unigram_scores(self.label_counts, self.label_counts, pieces)
-            )
-            or None,
+                unigram_scores(self.label_counts, self.label_counts, pieces)
+                if self.label_counts.any()
+                else None
+            ),
         }
 
     def label_counts_json(self) -> bytes:
@@ -105,7 +135,7 @@ def unigram_scores(
 def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
     """int64 [V]: how often each id is a masked label in the records that a manifest describes."""
     path = os.path.join(manifest["directory"], LABEL_COUNTS_FILE)
-    if not tf.io.gfile.exists(path):
+    if not storage.exists(path):
         raise UserError(f"{path} is missing; make the data again with --overwrite.")
     return np.array(atomic_files.read_json(path)["counts"], np.int64)
 

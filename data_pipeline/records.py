@@ -1,174 +1,109 @@
-"""Sharded TFRecord folders with a manifest: written atomically, verified before use.
+"""Sharded TFRecord folders with a manifest: published as a whole, verified before use.
 
-A folder holds `NAME-00000-of-00008.tfrecord` files, small extra files and `manifest.json`, which is
-written last: a folder without it is not data. Each shard is shuffled when it is closed.
+A folder holds *.tfrecord files, small extra files and `manifest.json`, which gets there last: a
+folder without it is not data. Until then everything is in the subfolder `.partial`.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
-import struct
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
-from data_pipeline import atomic_files
+from data_pipeline import atomic_files, storage
 from data_pipeline.errors import UserError
 
 MANIFEST = "manifest.json"
 KIND = "albert_pretraining_records"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"
-_HEADER_BYTES, _FOOTER_BYTES = 12, 4
+_COMMIT_THREADS = 16
 
 
 def check_output_dir(output_dir: str, overwrite: bool) -> None:
     """Raises UserError when `output_dir` holds finished data that may not be replaced."""
-    if tf.io.gfile.exists(output_dir) and not tf.io.gfile.isdir(output_dir):
+    if storage.exists(output_dir) and not storage.is_folder(output_dir):
         raise UserError(f"--output_dir={output_dir} is a file; give a folder.")
-    if tf.io.gfile.exists(os.path.join(output_dir, MANIFEST)) and not overwrite:
+    if storage.exists(os.path.join(output_dir, MANIFEST)) and not overwrite:
         raise UserError(
             f"--output_dir={output_dir} already holds data ({MANIFEST}). Choose another folder, or "
             "replace it with --overwrite."
         )
 
 
-def frames(content: bytes) -> Iterator[bytes]:
-    """The records of a TFRecord file with their framing (length, checksums).
+def partial_dir(output_dir: str) -> str:
+    """Where files are made before the whole is finished."""
+    return os.path.join(output_dir, _PARTIAL)
 
-    Raises:
-      ValueError: the content ends inside a record.
+
+def commit(
+    output_dir: str, manifest: dict[str, Any], extra_files: dict[str, bytes]
+) -> dict[str, Any]:
+    """Puts the finished files of `partial_dir` in place, then the manifest; returns the manifest.
+
+    Older data of `output_dir` are removed first. An interrupted commit is completed by
+    `complete_commit`.
+
+    Args:
+      output_dir: the folder of records.
+      manifest: what to record beside kind and format_version; "files" lists the shards.
+      extra_files: small files to put beside the shards, by name.
     """
-    start = 0
-    while start < len(content):
-        if start + _HEADER_BYTES > len(content):
-            raise ValueError(f"record header cut off at byte {start}")
-        (length,) = struct.unpack_from("<Q", content, start)
-        end = start + _HEADER_BYTES + length + _FOOTER_BYTES
-        if end > len(content):
-            raise ValueError(f"record cut off at byte {start}")
-        yield content[start:end]
-        start = end
+    folder = partial_dir(output_dir)
+    for name, content in extra_files.items():
+        atomic_files.write_bytes(os.path.join(folder, name), content)
+    ready = {
+        "kind": KIND,
+        "format_version": FORMAT_VERSION,
+        **manifest,
+        "extra_files": sorted(extra_files),
+    }
+    atomic_files.write_json(os.path.join(folder, MANIFEST), ready)
+    complete_commit(output_dir)
+    return ready
 
 
-class RecordWriter:
-    """Writes records to shards; use as a context manager and call `finish` at the end.
+def complete_commit(output_dir: str) -> dict[str, Any] | None:
+    """Completes a commit that was interrupted; returns its manifest, or None without one."""
+    folder = partial_dir(output_dir)
+    ready = os.path.join(folder, MANIFEST)
+    if not storage.exists(ready):
+        return None
+    manifest = atomic_files.read_json(ready)
+    _remove_older_data(output_dir)
 
-    Everything goes to a subfolder of `output_dir` first. `finish` shuffles each shard, moves it
-    into place and writes the manifest. An exception removes what was written and leaves older data
-    as they were.
-    """
+    def publish(name: str) -> None:
+        if storage.exists(os.path.join(folder, name)):
+            storage.rename(os.path.join(folder, name), os.path.join(output_dir, name))
 
-    def __init__(
-        self, output_dir: str, num_shards: int, name: str, seed: int, overwrite: bool = False
-    ):
-        if num_shards < 1:
-            raise UserError(f"--num_shards should be at least 1; received {num_shards}.")
-        check_output_dir(output_dir, overwrite)
-        self.output_dir = output_dir
-        self.num_records = 0
-        self._seed = seed
-        self._names = [
-            f"{name}-{shard:05d}-of-{num_shards:05d}.tfrecord" for shard in range(num_shards)
-        ]
-        self._partial_dir = os.path.join(output_dir, _PARTIAL)
-        self._writers: list[tf.io.TFRecordWriter] = []
+    names = [*(entry["name"] for entry in manifest["files"]), *manifest["extra_files"]]
+    with concurrent.futures.ThreadPoolExecutor(_COMMIT_THREADS) as pool:
+        list(pool.map(publish, names))
+    publish(MANIFEST)
+    storage.remove_folder(folder)
+    return manifest
 
-    def __enter__(self) -> RecordWriter:
-        self._remove_partial()
-        self._made_output_dir = not tf.io.gfile.exists(self.output_dir)
-        tf.io.gfile.makedirs(self._partial_dir)
-        self._writers = [tf.io.TFRecordWriter(self._partial(name)) for name in self._names]
-        return self
 
-    def __exit__(self, *unused_error) -> None:
-        for writer in self._writers:
-            writer.close()
-        self._remove_partial()
-        if self._made_output_dir and not tf.io.gfile.listdir(self.output_dir):
-            tf.io.gfile.rmtree(self.output_dir)
-
-    def _partial(self, name: str) -> str:
-        return os.path.join(self._partial_dir, name)
-
-    def _remove_partial(self) -> None:
-        if tf.io.gfile.exists(self._partial_dir):
-            tf.io.gfile.rmtree(self._partial_dir)
-
-    def write(self, shard: int, serialized: bytes) -> None:
-        """Appends one record to a shard."""
-        self._writers[shard].write(serialized)
-        self.num_records += 1
-
-    def finish(self, manifest: dict[str, Any], extra_files: dict[str, bytes]) -> dict[str, Any]:
-        """Puts shards and extra files in place, then the manifest; returns the manifest.
-
-        Args:
-          manifest: what to record beside kind, format_version, num_records, num_shards and files.
-          extra_files: small files to put beside the shards, by name.
-        """
-        for writer in self._writers:
-            writer.close()
-        self._writers = []
-        files = [self._shuffle_shard(shard) for shard in range(len(self._names))]
-        for name, content in extra_files.items():
-            with tf.io.gfile.GFile(self._partial(name), "wb") as file:
-                file.write(content)
-        manifest = {
-            "kind": KIND,
-            "format_version": FORMAT_VERSION,
-            "num_records": self.num_records,
-            "num_shards": len(files),
-            "files": files,
-            **manifest,
-        }
-        self._remove_older_data()
-        for name in [*self._names, *extra_files]:
-            final = os.path.join(self.output_dir, name)
-            tf.io.gfile.rename(self._partial(name), final, overwrite=True)
-        atomic_files.write_json(os.path.join(self.output_dir, MANIFEST), manifest)
-        return manifest
-
-    def _shuffle_shard(self, shard: int) -> dict[str, Any]:
-        """Permutes the records of one shard in memory; returns its entry in the manifest."""
-        path = self._partial(self._names[shard])
-        with tf.io.gfile.GFile(path, "rb") as file:
-            records = list(frames(file.read()))
-        order = np.random.default_rng((self._seed, shard)).permutation(len(records))
-        content = b"".join(records[i] for i in order)
-        with tf.io.gfile.GFile(path, "wb") as file:
-            file.write(content)
-        return {
-            "name": self._names[shard],
-            "num_records": len(records),
-            "bytes": len(content),
-            "sha256": atomic_files.sha256(path),
-        }
-
-    def _remove_older_data(self) -> None:
-        path = os.path.join(self.output_dir, MANIFEST)
-        if not tf.io.gfile.exists(path):
-            return
-        try:
-            files = read_manifest(self.output_dir)["files"]
-        except UserError:
-            files = []
-        tf.io.gfile.remove(path)
-        for entry in files:
-            older = os.path.join(self.output_dir, os.path.basename(entry["name"]))
-            if tf.io.gfile.exists(older):
-                tf.io.gfile.remove(older)
+def _remove_older_data(output_dir: str) -> None:
+    path = os.path.join(output_dir, MANIFEST)
+    if not storage.exists(path):
+        return
+    try:
+        files = read_manifest(output_dir)["files"]
+    except UserError:
+        files = []
+    for entry in files:
+        storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
+    storage.remove(path)
 
 
 def data_dir(data: str) -> str:
     """The folder meant by a folder, a file in it, or a pattern of files in it."""
     data = os.fspath(data)
-    if tf.io.gfile.isdir(data):
+    if storage.is_folder(data):
         return data
-    return os.path.dirname(data) if "*" in data or tf.io.gfile.exists(data) else data
+    return os.path.dirname(data) if "*" in data or storage.exists(data) else data
 
 
 def read_manifest(data: str) -> dict[str, Any]:
@@ -182,12 +117,12 @@ def read_manifest(data: str) -> dict[str, Any]:
     """
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
-    if not tf.io.gfile.isdir(folder or "."):
+    if not storage.is_folder(folder or "."):
         raise UserError(
             f"The data folder {data} does not exist. Make one with python -m "
             "data_pipeline.create_pretraining_data."
         )
-    if not tf.io.gfile.exists(path):
+    if not storage.exists(path):
         raise UserError(
             f"{folder} holds no {MANIFEST}: it is not a folder of records, or writing it was "
             "interrupted. Make it again with python -m data_pipeline.create_pretraining_data."
@@ -229,9 +164,9 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
     advice = "Copy it again, or make the data again with --overwrite."
     for entry in manifest["files"]:
         path = os.path.join(data_dir(data), entry["name"])
-        if not tf.io.gfile.exists(path):
+        if not storage.exists(path):
             raise UserError(f"{path} is missing, though {MANIFEST} lists it. {advice}")
-        size = tf.io.gfile.stat(path).length
+        size = storage.size(path)
         if size != entry["bytes"]:
             raise UserError(
                 f"{path} should hold {entry['bytes']} bytes but holds {size}: it is damaged or cut "

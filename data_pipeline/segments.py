@@ -1,179 +1,232 @@
-"""Documents to sentence pairs: (A, B, label) for sentence-order or next-sentence prediction.
+"""Documents to pairs of segments, for sentence-order or next-sentence prediction.
 
 Follows google-research/albert's create_instances_from_document, except that sentence-order pairs
 never hold text of two documents: a chunk of one sentence is divided at a word inside it.
+
+Segments are ranges of TokenizedDocuments.ids; no id is copied here.
 """
 
 from __future__ import annotations
 
+import bisect
 import collections
-from collections.abc import Sequence
-from typing import Callable, NamedTuple
+import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
+
+from data_pipeline.tokenized import TokenizedDocuments, split_long_sentences
 
 OBJECTIVES = ("sop", "nsp", "none")
 IN_ORDER, SWAPPED = 0, 1
 ONE_WORD = "chunk of a single word"
-_EMPTY = np.zeros(0, np.int32)
+NO_PAIR = "document without a pair"
+ALONE = "next sentence: no other document beside it"
 
 
-class Pair(NamedTuple):
-    """Two segments of token ids (int32 [a], [b]); 0 when B follows A, 1 when swapped or random."""
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """R pairs of segments; every array is int64 [R].
 
-    tokens_a: np.ndarray
-    tokens_b: np.ndarray
-    label: int
-
-
-def target_length(max_num_tokens: int, short_seq_prob: float, rng: np.random.Generator) -> int:
-    """The number of tokens after which a chunk is closed; drawn once per document and copy."""
-    if rng.random() < short_seq_prob:
-        return int(rng.integers(2, max_num_tokens + 1))
-    return max_num_tokens
-
-
-def split_long_sentence(
-    tokens: np.ndarray, limit: int, is_word_start: np.ndarray
-) -> list[np.ndarray]:
-    """Parts of at most `limit` tokens, cut before a word where there is one; nothing is lost."""
-    parts = []
-    while len(tokens) > limit:
-        starts = np.flatnonzero(is_word_start[tokens[1 : limit + 1]])
-        cut = int(starts[-1]) + 1 if len(starts) else limit
-        parts.append(tokens[:cut])
-        tokens = tokens[cut:]
-    return [*parts, tokens]
-
-
-def take_chunk(
-    lengths: Sequence[int], words: Sequence[int], start: int, target: int, min_words: int
-) -> int:
-    """End of the chunk of sentences from `start` on that has `target` tokens and `min_words`."""
-    num_tokens = num_words = 0
-    for end in range(start, len(lengths)):
-        num_tokens += lengths[end]
-        num_words += words[end]
-        if num_tokens >= target and num_words >= min_words:
-            return end + 1
-    return len(lengths)
-
-
-def divide(
-    chunk: Sequence[np.ndarray], is_word_start: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """A chunk as two neighbouring segments, or None when it is a single word.
-
-    The border is uniform among those between sentences; within a single sentence, among its words.
+    Attributes:
+      start_a, length_a, start_b, length_b: ids[start:start + length]; length_b is 0 without a pair.
+      label: 0 when B follows A; 1 when swapped, or when B is from another document.
     """
-    if len(chunk) > 1:
-        border = int(rng.integers(1, len(chunk)))
-        return np.concatenate(chunk[:border]), np.concatenate(chunk[border:])
-    starts = np.flatnonzero(is_word_start[chunk[0][1:]]) + 1
-    if not len(starts):
-        return None
-    border = int(rng.choice(starts))
-    return chunk[0][:border], chunk[0][border:]
+
+    start_a: np.ndarray
+    length_a: np.ndarray
+    start_b: np.ndarray
+    length_b: np.ndarray
+    label: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: np.ndarray | slice) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
-def truncated_lengths(length_a: int, length_b: int, limit: int) -> tuple[int, int]:
-    """Lengths after tokens are taken one by one from the longer (B, if equal) down to `limit`."""
-    excess = max(0, length_a + length_b - limit)
-    from_longer = min(excess, abs(length_a - length_b))
+def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Integers 0 <= i < limit from draws in [0, 1)."""
+    return (draws * limits).astype(np.int64)
+
+
+def truncated_lengths(
+    length_a: np.ndarray, length_b: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths after ids are taken one by one from the longer (B, if equal) down to `limit`."""
+    excess = np.maximum(0, length_a + length_b - limit)
+    from_longer = np.minimum(excess, abs(length_a - length_b))
     rest = excess - from_longer
-    cut_a = (from_longer if length_a > length_b else 0) + rest // 2
+    cut_a = np.where(length_a > length_b, from_longer, 0) + rest // 2
     return length_a - cut_a, length_b - (excess - cut_a)
 
 
-def truncate(
-    tokens_a: np.ndarray, tokens_b: np.ndarray, limit: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both segments cut to `limit` tokens together, each token off the front or the back."""
-    lengths = truncated_lengths(len(tokens_a), len(tokens_b), limit)
-    kept = []
-    for tokens, length in zip((tokens_a, tokens_b), lengths):
-        front = int(rng.binomial(len(tokens) - length, 0.5)) if length < len(tokens) else 0
-        kept.append(tokens[front : front + length])
-    return kept[0], kept[1]
-
-
-def random_segment(
-    sentences: Sequence[np.ndarray], length: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Consecutive sentences from a random position on: one, and more up to `length` tokens."""
-    start = end = int(rng.integers(len(sentences)))
-    taken = 0
-    while end < len(sentences) and (end == start or taken < length):
-        taken += len(sentences[end])
-        end += 1
-    return np.concatenate(sentences[start:end])
-
-
-class _Chunks(NamedTuple):
-    """A document made ready: sentences of at most `limit` tokens, and their sizes."""
-
-    sentences: list[np.ndarray]
-    lengths: list[int]
-    words: list[int]
-
-
-def _prepare(sentences: Sequence[np.ndarray], limit: int, is_word_start: np.ndarray) -> _Chunks:
-    parts = [
-        part
-        for sentence in sentences
-        if len(sentence)
-        for part in split_long_sentence(np.asarray(sentence, np.int32), limit, is_word_start)
-    ]
-    words = [1 + int(np.count_nonzero(is_word_start[part[1:]])) for part in parts]
-    return _Chunks(parts, [len(part) for part in parts], words)
-
-
-def make_pairs(
-    sentences: Sequence[np.ndarray],
-    objective: str,
-    max_num_tokens: int,
-    short_seq_prob: float,
-    is_word_start: np.ndarray,
-    rng: np.random.Generator,
-    random_document: Callable[[], Sequence[np.ndarray]] | None = None,
-) -> tuple[list[Pair], collections.Counter]:
-    """The pairs of one document.
+class PairMaker:
+    """Makes the pairs of a block of documents, afresh for each copy.
 
     Args:
-      sentences: token ids of each sentence, int [n].
+      tokenized: the documents.
       objective: "sop": both segments of one chunk, swapped with probability 1/2; "nsp": B from
-        `random_document` with probability 1/2; "none": the whole chunk as A, an empty B, label 0.
-      max_num_tokens: at most so many tokens in A and B together.
-      short_seq_prob: probability that this document gets a shorter target length.
-      is_word_start: bool [V].
-      rng: source of every choice.
-      random_document: draws the sentences of another document; "nsp" only.
-
-    Returns:
-      The pairs, and the number of skipped chunks by reason.
+        another document with probability 1/2; "none": the whole chunk as A.
+      max_num_tokens: at most so many ids in A and B together.
+      short_seq_prob: probability that a document gets a shorter target length.
+      swap: whether to swap; otherwise sentence-order pairs are left in order.
     """
-    chunks = _prepare(sentences, max_num_tokens, is_word_start)
-    target = target_length(max_num_tokens, short_seq_prob, rng)
-    min_words = 2 if objective == "sop" else 1
-    pairs, skipped, start = [], collections.Counter(), 0
-    while start < len(chunks.sentences):
-        end = take_chunk(chunks.lengths, chunks.words, start, target, min_words)
-        chunk = chunks.sentences[start:end]
-        start = end
-        if objective == "none":
-            divided, label = (np.concatenate(chunk), _EMPTY), IN_ORDER
-        elif objective == "nsp" and rng.random() < 0.5:
-            used = int(rng.integers(1, len(chunk))) if len(chunk) > 1 else 1
-            start -= len(chunk) - used  # the rest of the chunk is used again
-            first = np.concatenate(chunk[:used])
-            divided = first, random_segment(random_document(), target - len(first), rng)
-            label = SWAPPED
+
+    def __init__(
+        self,
+        tokenized: TokenizedDocuments,
+        objective: str,
+        max_num_tokens: int,
+        short_seq_prob: float,
+        swap: bool = True,
+    ):
+        tokenized = split_long_sentences(tokenized, max_num_tokens)
+        self._objective, self._limit = objective, max_num_tokens
+        self._short_seq_prob = short_seq_prob
+        self._swaps = swap and objective == "sop"
+        self._min_words = 2 if objective == "sop" else 1
+        self._sentences = tokenized.sentences
+        starts_word = tokenized.starts_word.copy()
+        starts_word[self._sentences[:-1]] = True
+        self._words = np.flatnonzero(starts_word)
+        # Number of words before each sentence.
+        self._words_before = np.searchsorted(self._words, self._sentences)
+        self._ends = self._sentences[1:].tolist()
+        self._starts = self._sentences[:-1].tolist()
+        self._words_list = self._words_before.tolist()
+        self._documents = [
+            (first, last)
+            for first, last in zip(
+                tokenized.documents[:-1].tolist(), tokenized.documents[1:].tolist()
+            )
+        ]
+        self._with_text = [i for i, (first, last) in enumerate(self._documents) if last > first]
+
+    def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
+        """The pairs of one copy in the order of the text, and skipped chunks by reason."""
+        skipped = collections.Counter()
+        if self._objective == "nsp":
+            chunks = list(self._next_sentence_chunks(rng, skipped))
         else:
-            divided, label = divide(chunk, is_word_start, rng), IN_ORDER
-        if divided is None:
-            skipped[ONE_WORD] += 1
-            continue
-        if objective == "sop" and rng.random() < 0.5:
-            divided, label = divided[::-1], SWAPPED
-        pairs.append(Pair(*truncate(*divided, max_num_tokens, rng), label))
-    return pairs, skipped
+            chunks = list(self._chunks(self._targets(rng)))
+        rows = np.array(chunks, np.int64).reshape(-1, 5)
+        document, first, last, random_start, random_end = rows.T
+        pairs, kept = self._divide(first, last, random_start, random_end, rng)
+        skipped[ONE_WORD] += int(np.count_nonzero(~kept))
+        has_pair = np.zeros(len(self._documents), bool)
+        has_pair[document[kept]] = True
+        skipped[NO_PAIR] += int(np.count_nonzero(~has_pair))
+        return self._truncate(self._swap(pairs.take(kept), rng), rng), +skipped
+
+    def _targets(self, rng: np.random.Generator) -> list[int]:
+        """The number of ids after which a chunk is closed, for each document."""
+        is_short = rng.random(len(self._documents)) < self._short_seq_prob
+        short = 2 + _below(rng.random(len(self._documents)), np.array(self._limit - 1))
+        return np.where(is_short, short, self._limit).tolist()
+
+    def _chunk_end(self, first: int, last: int, target: int) -> int:
+        """End of the chunk of sentences from `first` on with `target` ids and enough words."""
+        end = bisect.bisect_left(self._ends, self._starts[first] + target, first, last) + 1
+        if self._min_words > 1:
+            enough = self._words_list[first] + self._min_words
+            end = max(end, bisect.bisect_left(self._words_list, enough, first + 1, last + 1))
+        return min(end, last)
+
+    def _chunks(self, targets: list[int]) -> Iterator[tuple[int, int, int, int, int]]:
+        """(document, first sentence, end sentence, no random segment) of each chunk."""
+        for document, ((first, last), target) in enumerate(zip(self._documents, targets)):
+            while first < last:
+                end = self._chunk_end(first, last, target)
+                yield document, first, end, 0, 0
+                first = end
+
+    def _next_sentence_chunks(
+        self, rng: np.random.Generator, skipped: collections.Counter
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        """The same; half of the chunks have a random segment (sentences) from another document.
+
+        What such a chunk does not use of its sentences is used again.
+        """
+        targets = self._targets(rng)
+        own = {document: place for place, document in enumerate(self._with_text)}
+        for document, place in own.items():
+            first, last = self._documents[document]
+            if len(self._with_text) < 2:
+                skipped[ALONE] += 1
+                continue
+            draws = iter(rng.random(4 * (last - first)).tolist())
+            while first < last:
+                end = self._chunk_end(first, last, targets[document])
+                if next(draws) >= 0.5:
+                    yield document, first, end, 0, 0
+                    first = end
+                    continue
+                size = end - first
+                used = first + 1 + (int(next(draws) * (size - 1)) if size > 1 else 0)
+                length = targets[document] - (self._starts[used - 1] - self._starts[first])
+                length -= self._ends[used - 1] - self._starts[used - 1]
+                other = int(next(draws) * (len(self._with_text) - 1))
+                other_first, other_last = self._documents[
+                    self._with_text[other + (other >= place)]
+                ]
+                start = other_first + int(next(draws) * (other_last - other_first))
+                goal = self._starts[start] + max(1, length)
+                stop = bisect.bisect_left(self._ends, goal, start, other_last) + 1
+                yield document, first, used, start, min(stop, other_last)
+                first = used
+
+    def _divide(
+        self,
+        first: np.ndarray,
+        last: np.ndarray,
+        random_start: np.ndarray,
+        random_end: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[Pairs, np.ndarray]:
+        """Chunks as pairs; bool [R], False for a chunk of a single word that needs a border.
+
+        The border is uniform among those between sentences; within a single sentence, among its
+        words.
+        """
+        start, end = self._sentences[first], self._sentences[last]
+        is_random = random_end > random_start
+        draws = rng.random(len(first))
+        if self._objective == "none":
+            border, kept = end, np.ones(len(first), bool)
+        else:
+            is_single = last - first == 1
+            between = self._sentences[first + 1 + _below(draws, last - first - 1)]
+            inner_words = self._words_before[last] - self._words_before[first] - 1
+            word = self._words_before[first] + 1 + _below(draws, inner_words)
+            inside = self._words[np.minimum(word, len(self._words) - 1)]
+            border = np.where(is_random, end, np.where(is_single, inside, between))
+            kept = is_random | ~is_single | (inner_words > 0)
+        start_b = np.where(is_random, self._sentences[random_start], border)
+        end_b = np.where(is_random, self._sentences[random_end], end)
+        label = is_random.astype(np.int64)
+        return Pairs(start, border - start, start_b, end_b - start_b, label), kept
+
+    def _swap(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Half of the sentence-order pairs the other way round."""
+        if not self._swaps:
+            return pairs
+        swap = rng.random(len(pairs)) < 0.5
+        return Pairs(
+            np.where(swap, pairs.start_b, pairs.start_a),
+            np.where(swap, pairs.length_b, pairs.length_a),
+            np.where(swap, pairs.start_a, pairs.start_b),
+            np.where(swap, pairs.length_a, pairs.length_b),
+            swap.astype(np.int64),
+        )
+
+    def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Both segments cut to the limit together, each id off the front or the back."""
+        length_a, length_b = truncated_lengths(pairs.length_a, pairs.length_b, self._limit)
+        front_a = rng.binomial(pairs.length_a - length_a, 0.5)
+        front_b = rng.binomial(pairs.length_b - length_b, 0.5)
+        return Pairs(
+            pairs.start_a + front_a, length_a, pairs.start_b + front_b, length_b, pairs.label
+        )

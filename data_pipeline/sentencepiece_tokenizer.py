@@ -9,11 +9,15 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
+import numpy as np
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
+from data_pipeline import unigram_words
 from data_pipeline.errors import UserError
 from data_pipeline.normalization import normalize
 from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
+from data_pipeline.word_cache import FlatIds, WordCache, flatten
 
 WORD_MARK = "\u2581"
 # google-research/albert's list has no ', = and >.
@@ -44,6 +48,7 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(vocab_file, TokenizerSettings(lower, rules))
         self.resplit = self._resplit_table()
         self._resplit_ids = frozenset(self.resplit)
+        self._word_cache: WordCache | None = None
 
     def _load(self, content: bytes) -> list[str]:
         self._processor = sentencepiece.SentencePieceProcessor()
@@ -87,8 +92,51 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many strings; faster than one by one."""
-        normalized = [self._normalize(text) for text in texts]
-        return [self._split_again(ids) for ids in self._processor.encode(normalized, num_threads=1)]
+        return self._encode_normalized([self._normalize(text) for text in texts])
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
+        if self._word_cache is None:
+            self._word_cache = self._make_word_cache()
+        return self._word_cache.encode(self._normalize_many(texts))
+
+    def _make_word_cache(self) -> WordCache:
+        model = sentencepiece_model_pb2.ModelProto.FromString(self.content())
+        if not unigram_words.supports(model):
+            return WordCache(_nothing_sure, self._encode_normalized, 0)
+        words = unigram_words.UnigramWords(model, self._processor)
+
+        def encode_words(texts: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
+            encoded, sure = words.encode(texts)
+            return self._split_again_flat(encoded), sure
+
+        return WordCache(
+            encode_words, self._encode_normalized, unigram_words.MAX_SENTENCE_CHARACTERS
+        )
+
+    def _normalize_many(self, texts: Sequence[str]) -> list[str]:
+        """Normalised strings, but for the width of spaces, which makes no difference to ids."""
+        if self.settings.rules == "huggingface" or not self.lower:
+            return [self._normalize(text) for text in texts]
+        return [
+            text.lower() if text.isascii() and "\0" not in text else self._normalize(text)
+            for text in texts
+        ]
+
+    def _encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self._split_again(ids) for ids in self._processor.encode(texts, num_threads=1)]
+
+    def _split_again_flat(self, encoded: FlatIds) -> FlatIds:
+        concerned = np.isin(encoded.ids, list(self.resplit))
+        if not concerned.any():
+            return encoded
+        sizes = np.ones(len(encoded.ids), np.int64)
+        sizes[concerned] = [len(self.resplit[i]) for i in encoded.ids[concerned].tolist()]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        ids = np.repeat(encoded.ids, sizes)
+        for place in np.flatnonzero(concerned).tolist():
+            ids[ends[place] : ends[place + 1]] = self.resplit[int(encoded.ids[place])]
+        row_ends = ends[np.cumsum(encoded.lengths)]
+        return FlatIds(ids, np.diff(row_ends, prepend=0))
 
     def _split_again(self, ids: list[int]) -> list[int]:
         if self._resplit_ids.isdisjoint(ids):
@@ -102,6 +150,10 @@ class SentencePieceTokenizer(Tokenizer):
             is_split = self._processor.PieceToId(piece) in self._resplit_ids
             pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
         return pieces
+
+
+def _nothing_sure(words: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
+    return flatten([[]] * len(words)), np.zeros(len(words), bool)
 
 
 def is_digit_comma(piece: str) -> bool:

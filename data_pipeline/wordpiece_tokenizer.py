@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
 
 from data_pipeline.errors import UserError
 from data_pipeline.normalization import (
@@ -19,8 +23,10 @@ from data_pipeline.normalization import (
     ranges_where,
 )
 from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
+from data_pipeline.word_cache import FlatIds, WordCache, flatten
 
 CONTINUATION = "##"
+_MAX_CACHED_CHARACTERS = 32
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
 _ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
 IDEOGRAPHS = (
@@ -96,6 +102,7 @@ class WordPieceTokenizer(Tokenizer):
         for i, piece in enumerate(self.pieces):
             self.ids.setdefault(piece, i)
         self._longest = max(map(len, self.pieces))
+        self._word_cache = WordCache(self._encode_words, self.encode_batch, sys.maxsize)
 
     def _load(self, content: bytes) -> list[str]:
         try:
@@ -132,6 +139,15 @@ class WordPieceTokenizer(Tokenizer):
             ids.append(found)
             start = end
         return ids
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
+        dropped = _pattern((*dropped_ranges(), (0xD800, 0xDFFF)))
+        return self._word_cache.encode([dropped.sub("", text) for text in texts])
+
+    def _encode_words(self, words: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
+        short = [len(word) <= _MAX_CACHED_CHARACTERS for word in words]
+        rows = [self.encode(word) if keep else [] for word, keep in zip(words, short)]
+        return flatten(rows), np.array(short)
 
     def encode_pieces(self, text: str) -> list[str]:
         return self.ids_to_pieces(self.encode(text))

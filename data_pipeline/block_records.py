@@ -1,0 +1,223 @@
+"""One block of text to files of records: a pure function of the block, the vocabulary, the settings.
+
+It runs the same in one process, in many and on a cluster. Every file is written under another name
+first, and what was made of the block is noted last: a noted block is finished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from data_pipeline import atomic_files, storage, tokenized, wire_format
+from data_pipeline.documents import Corpus, ReadReport, documents_of_block
+from data_pipeline.pretraining_columns import ColumnMaker
+from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.record_statistics import RecordStatistics
+from data_pipeline.segments import PairMaker, Pairs
+from data_pipeline.text_blocks import TextBlock
+from data_pipeline.tokenization import Tokenizer, load_tokenizer
+from data_pipeline.tokenized import TokenizedDocuments
+
+CODE_VERSION = 1  # To be raised when the same block would give other records.
+_RECORDS_AT_ONCE = 1024
+_CHARACTERS_AT_ONCE = 1 << 21
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Everything that decides what becomes of a block; can be sent to another process.
+
+    Attributes:
+      corpus: how the text is read.
+      settings: how records are made.
+      vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
+      vocab_fingerprint: SHA-256 of the vocabulary.
+      folder: where to write.
+    """
+
+    corpus: Corpus
+    settings: PretrainingSettings
+    vocab_file: str
+    lower: bool
+    rules: str
+    vocab_fingerprint: str
+    folder: str
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; loaded once per process."""
+        return _load_tokenizer(self.vocab_file, self.lower, self.rules)
+
+    @functools.cached_property
+    def fingerprint(self) -> bytes:
+        """Equal for jobs that would make the same of a block."""
+        decides = {
+            "version": CODE_VERSION,
+            "text_field": self.corpus.text_field,
+            "language": self.corpus.language,
+            "settings": dataclasses.asdict(self.settings),
+            "vocabulary": [self.vocab_fingerprint, self.lower, self.rules],
+        }
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode("utf-8")).digest()
+
+
+_load_tokenizer = functools.lru_cache(maxsize=1)(load_tokenizer)
+
+
+@dataclasses.dataclass
+class BlockResult:
+    """What was made of one block.
+
+    Attributes:
+      name: of the block.
+      key: fingerprint of everything it was made of.
+      text_bytes: bytes of text.
+      shards: for each file name, num_records, bytes and sha256.
+      report: what was met while reading.
+      statistics: sums.
+    """
+
+    name: str
+    key: str
+    text_bytes: int
+    shards: list[dict[str, Any]]
+    report: ReadReport
+    statistics: RecordStatistics
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that `from_json` reads again."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "text_bytes": self.text_bytes,
+            "shards": self.shards,
+            "problems": dict(self.report.problems),
+            "examples": self.report.examples,
+            "statistics": self.statistics.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BlockResult:
+        """Reads what `to_json` gave."""
+        report = ReadReport()
+        report.problems.update(value["problems"])
+        report.examples.extend(value["examples"])
+        statistics = RecordStatistics.from_json(value["statistics"])
+        return cls(
+            value["name"], value["key"], value["text_bytes"], value["shards"], report, statistics
+        )
+
+
+def note_path(folder: str, block_name: str) -> str:
+    """Where it is noted what was made of a block."""
+    return os.path.join(folder, f"block-{block_name}.json")
+
+
+def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
+    digest = hashlib.blake2b(job.fingerprint, digest_size=16)
+    digest.update(json.dumps([block.name, *dropped]).encode("utf-8"))
+    for part in block.parts:
+        described = [part.path, part.input_format, part.first_line, len(part.content)]
+        digest.update(json.dumps([*described, list(part.problems)]).encode("utf-8"))
+        digest.update(part.content)
+    return digest.hexdigest()
+
+
+def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult | None:
+    """What an earlier run made of the same block, if it was finished and its files are there."""
+    path = note_path(job.folder, block.name)
+    if not storage.exists(path):
+        return None
+    found = BlockResult.from_json(atomic_files.read_json(path))
+    if found.key != _key(block, dropped, job):
+        return None
+    for shard in found.shards:
+        path = os.path.join(job.folder, shard["name"])
+        if not storage.exists(path) or storage.size(path) != shard["bytes"]:
+            return None
+    return found
+
+
+def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult:
+    """Writes one file of records per copy of the text, and notes it.
+
+    Args:
+      block: the text.
+      dropped: numbers of the documents to leave out.
+      job: everything else.
+
+    Returns:
+      What was made; what an earlier run made when it was finished.
+    """
+    found = finished_block(block, dropped, job)
+    if found is not None:
+        return found
+    settings, tokenizer = job.settings, job.tokenizer
+    report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
+    text = _tokenize(documents_of_block(block, job.corpus, report, dropped), tokenizer)
+    statistics.add_documents(text, tokenizer.unk_id)
+    pair_maker = PairMaker(
+        text,
+        settings.sentence_objective,
+        settings.max_num_tokens,
+        settings.short_seq_prob,
+        swap=settings.masking == "static",
+    )
+    shards = []
+    for copy in range(settings.dupe_factor):
+        rng = np.random.default_rng((settings.seed, block.group, block.index, copy))
+        pairs, skipped = pair_maker.make(rng)
+        statistics.skipped.update(skipped)
+        if len(pairs):
+            name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
+            shuffled = pairs.take(rng.permutation(len(pairs)))
+            shards.append(_write_shard(name, text, shuffled, rng, job, statistics))
+    result = BlockResult(
+        block.name, _key(block, dropped, job), block.text_bytes, shards, report, statistics
+    )
+    atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
+    return result
+
+
+def _tokenize(documents: Iterator[list[str]], tokenizer: Tokenizer) -> TokenizedDocuments:
+    """Ids of documents, a few at a time: ids take less memory than text."""
+    parts, some, size = [], [], 0
+    for document in documents:
+        some.append(document)
+        size += sum(map(len, document))
+        if size >= _CHARACTERS_AT_ONCE:
+            parts.append(tokenized.tokenize(some, tokenizer))
+            some, size = [], 0
+    parts.append(tokenized.tokenize(some, tokenizer))
+    return tokenized.concatenate(parts)
+
+
+def _write_shard(
+    name: str,
+    text: TokenizedDocuments,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    job: Job,
+    statistics: RecordStatistics,
+) -> dict[str, Any]:
+    """Writes the records of pairs; returns the file's entry in the manifest."""
+    maker = ColumnMaker(job.settings, job.tokenizer)
+    digest, size = hashlib.sha256(), 0
+    with atomic_files.writing(os.path.join(job.folder, name)) as file:
+        for start in range(0, len(pairs), _RECORDS_AT_ONCE):
+            some = pairs.take(slice(start, start + _RECORDS_AT_ONCE))
+            made = maker.make(text, some, rng)
+            statistics.add_records(made, len(some))
+            content = b"".join(map(wire_format.frame, wire_format.encode_examples(made.columns)))
+            digest.update(content)
+            size += len(content)
+            file.write(content)
+    return {"name": name, "num_records": len(pairs), "bytes": size, "sha256": digest.hexdigest()}
