@@ -1,4 +1,4 @@
-"""One block of text to files of records: a pure function of the block, the vocabulary, the settings.
+"""One block of text to files of records: a pure function of block, vocabulary and settings.
 
 It runs the same in one process, in many and on a cluster. Every file is written under another name
 first, and what was made of the block is noted last: a noted block is finished.

@@ -10,10 +10,11 @@ import sys
 
 from absl import flags
 
-from data_pipeline import documents, segments
+from data_pipeline import features, segments, text_blocks
+from data_pipeline.documents import Corpus
 from data_pipeline.errors import run_binary
-from data_pipeline.examples import PretrainingSettings
-from data_pipeline.pretraining_data import UNKNOWN_WARNING, Corpus, create_pretraining_data
+from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data
+from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import summary_table
 from data_pipeline.tokenization import load_tokenizer
 
@@ -37,7 +38,7 @@ def define_flags() -> None:
         "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
     )
     flags.DEFINE_enum(
-        "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."
+        "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
     flags.DEFINE_string("text_field", "text", "Field of jsonl that holds the text.")
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
@@ -68,8 +69,29 @@ def define_flags() -> None:
         segments.OBJECTIVES,
         "Sentence order, next sentence, or no pairs at all.",
     )
+    flags.DEFINE_enum(
+        "masking",
+        _DEFAULTS.masking,
+        features.MASKINGS,
+        "static: masks are written into the records; dynamic: they are drawn when training reads.",
+    )
+    flags.DEFINE_bool(
+        "mask_by_span",
+        _DEFAULTS.mask_by_span,
+        "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
+    )
+    flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
+    flags.DEFINE_float(
+        "shard_mb",
+        0,
+        "Megabytes of text per file of records and copy; 0: a 32nd of the corpus, from 1 to 32.",
+        lower_bound=0,
+    )
     flags.DEFINE_integer(
-        "num_shards", 0, "Number of files; 0: one for about 128 MB, at least 8.", lower_bound=0
+        "num_processes",
+        0,
+        "Processes that make records, 0: one per processor; the records do not depend on it.",
+        lower_bound=0,
     )
     flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
@@ -86,6 +108,8 @@ def settings_from_flags() -> PretrainingSettings:
         short_seq_prob=FLAGS.short_seq_prob,
         dupe_factor=FLAGS.dupe_factor,
         sentence_objective=FLAGS.sentence_objective,
+        masking=FLAGS.masking,
+        mask_by_span=FLAGS.mask_by_span,
         seed=FLAGS.seed,
     )
 
@@ -93,13 +117,16 @@ def settings_from_flags() -> PretrainingSettings:
 def main() -> None:
     """Makes the records, then says what came out and what to do next."""
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
-    corpus = Corpus(FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language)
+    corpus = Corpus(
+        FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language, FLAGS.deduplicate
+    )
     manifest = create_pretraining_data(
         corpus,
         FLAGS.output_dir,
         tokenizer,
         settings_from_flags(),
-        num_shards=FLAGS.num_shards,
+        num_processes=FLAGS.num_processes,
+        shard_mb=FLAGS.shard_mb,
         overwrite=FLAGS.overwrite,
         show_progress=True,
     )

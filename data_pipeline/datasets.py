@@ -6,12 +6,16 @@ version: shards and windows of records are permuted with stateless random number
 
 from __future__ import annotations
 
-from typing import Callable
+import os
+from typing import Any, Callable
 
 import tensorflow as tf
 
 from data_pipeline import features, records
+from data_pipeline.dynamic_masking import DynamicMasking
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.tokenization import load_tokenizer
 
 SHUFFLE_WINDOW = 16_384
 _READ_FILES = 16
@@ -123,18 +127,40 @@ def _shuffled_epoch(files: list[str], window: int, seed: int, epoch: tf.Tensor) 
     return dataset.batch(window).enumerate().map(shuffle).prefetch(1).unbatch()
 
 
-def _evaluation_batches(
-    files: list[str],
-    parse: Callable[[tf.Tensor], dict[str, tf.Tensor]],
-    batch_size: int,
-    start_step: int,
-) -> tf.data.Dataset:
-    """One pass over the records in the order of the files."""
-    dataset = tf.data.TFRecordDataset(files).batch(batch_size).skip(start_step)
-    return dataset.map(
-        lambda serialized: pad_batch(parse(serialized), batch_size),
-        num_parallel_calls=tf.data.AUTOTUNE,
+def _masker(manifest: dict[str, Any]) -> DynamicMasking:
+    """How the dynamic records of a folder are masked."""
+    tokenizer = load_tokenizer(
+        os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
     )
+    if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
+        raise UserError(
+            f"{tokenizer.vocab_file} is not the vocabulary that the records beside it were made "
+            "with. Copy the folder again, or make the data again."
+        )
+    settings = PretrainingSettings.from_manifest(manifest)
+    return DynamicMasking(
+        rule=settings.masking_rule(tokenizer),
+        max_seq_length=settings.max_seq_length,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        swaps=settings.sentence_objective == "sop",
+    )
+
+
+def _batch_parser(
+    manifest: dict[str, Any], seed: int
+) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
+    """(number of the batch int64, serialized [B]) -> a batch; the masks are functions of both."""
+    schema = features.schema_of(manifest)
+    if manifest["masking"] == "static":
+        return lambda unused_number, serialized: _rename(features.parse(schema, serialized))
+    masker = _masker(manifest)
+
+    def parse(number: tf.Tensor, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
+        return _rename(masker(features.parse(schema, serialized), key))
+
+    return parse
 
 
 def pretraining_dataset(
@@ -149,10 +175,13 @@ def pretraining_dataset(
 ) -> tf.data.Dataset:
     """Batches of pre-training records.
 
+    Dynamic records are masked here: afresh in each epoch of training, always alike otherwise.
+
     Args:
       data: folder written by create_pretraining_data.
       global_batch_size: B, over all replicas.
-      seed: the order of training is a function of (seed, epoch).
+      seed: the order of training is a function of (seed, epoch), the masks of dynamic records of
+        (seed, number of the batch).
       training: infinite and shuffled; otherwise one pass in the order of the files, whose last
         batch is filled up with rows of weight 0.
       start_step: number of batches already used; the data go on exactly there.
@@ -172,18 +201,22 @@ def pretraining_dataset(
     manifest = records.verify_records(data)
     check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
     files, num_records = records.record_files(data), manifest["num_records"]
-    schema = features.pretraining_schema(manifest["max_seq_length"], manifest["max_predictions"])
+    if training:
+        parse = _batch_parser(manifest, seed)
+        window = min(num_records, SHUFFLE_WINDOW)
+        dataset = batch_epochs(
+            lambda epoch: _shuffled_epoch(files, window, seed, epoch),
+            num_records,
+            global_batch_size,
+            start_step,
+        )
+    else:
+        parse = _batch_parser(manifest, seed=0)
+        dataset = tf.data.TFRecordDataset(files).batch(global_batch_size).skip(start_step)
 
-    def parse(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        return _rename(features.parse(schema, serialized))
+    def to_batch(number: tf.Tensor, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        batch = parse(number, serialized)
+        return batch if training else pad_batch(batch, global_batch_size)
 
-    if not training:
-        return with_options(_evaluation_batches(files, parse, global_batch_size, start_step))
-    window = min(num_records, SHUFFLE_WINDOW)
-    dataset = batch_epochs(
-        lambda epoch: _shuffled_epoch(files, window, seed, epoch),
-        num_records,
-        global_batch_size,
-        start_step,
-    )
-    return with_options(dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE))
+    dataset = dataset.enumerate(start_step)
+    return with_options(dataset.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE))

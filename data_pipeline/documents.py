@@ -223,9 +223,7 @@ def _json_documents(part: TextPart, text_field: str, report: ReadReport) -> Iter
         yield _RawDocument(list(_paragraphs(text)), False)
 
 
-def _raw_documents(
-    block: TextBlock, text_field: str, report: ReadReport
-) -> Iterator[_RawDocument]:
+def _raw_documents(block: TextBlock, text_field: str, report: ReadReport) -> Iterator[_RawDocument]:
     for part in block.parts:
         for where, problem in part.problems:
             report.add(problem, where)

@@ -270,7 +270,7 @@ def create_pretraining_data(
       settings: how ids become records.
       num_processes: how many processes make records; does not change them. 0: one per processor.
       shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
-        corpus, between 0.25 and 32.
+        corpus, between 1 and 32.
       overwrite: replace finished data in `output_dir`.
       show_progress: draw a progress bar on stderr.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from data_pipeline import features, masking, segments
 from data_pipeline.errors import UserError
@@ -79,6 +81,12 @@ class PretrainingSettings:
         if p == 0:
             automatic = max(1, round(self.masked_lm_prob * s))
             object.__setattr__(self, "max_predictions_per_seq", min(automatic, s - 2))
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> PretrainingSettings:
+        """The settings of records, from their manifest."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: manifest["settings"][name] for name in names})
 
     @property
     def max_num_tokens(self) -> int:

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,6 +197,12 @@ def summary_table(manifest: dict[str, Any]) -> str:
     ]
     rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
     rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
+    return table(rows)
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values, a line each."""
+    rows = list(rows)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
 

@@ -169,9 +169,7 @@ class PairMaker:
                 length = targets[document] - (self._starts[used - 1] - self._starts[first])
                 length -= self._ends[used - 1] - self._starts[used - 1]
                 other = int(next(draws) * (len(self._with_text) - 1))
-                other_first, other_last = self._documents[
-                    self._with_text[other + (other >= place)]
-                ]
+                other_first, other_last = self._documents[self._with_text[other + (other >= place)]]
                 start = other_first + int(next(draws) * (other_last - other_first))
                 goal = self._starts[start] + max(1, length)
                 stop = bisect.bisect_left(self._ends, goal, start, other_last) + 1

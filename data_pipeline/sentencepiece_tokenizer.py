@@ -15,9 +15,9 @@ from sentencepiece import sentencepiece_model_pb2
 
 from data_pipeline import unigram_words
 from data_pipeline.errors import UserError
-from data_pipeline.normalization import normalize
+from data_pipeline.normalization import normalize, normalize_many
 from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
-from data_pipeline.word_cache import FlatIds, WordCache, flatten
+from data_pipeline.word_cache import FlatIds, WordCache, Words, flatten
 
 WORD_MARK = "\u2581"
 # google-research/albert's list has no ', = and >.
@@ -97,7 +97,8 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         if self._word_cache is None:
             self._word_cache = self._make_word_cache()
-        return self._word_cache.encode(self._normalize_many(texts))
+        joins_quotes = self.settings.rules == "huggingface"
+        return self._word_cache.encode(normalize_many(texts, self.lower, joins_quotes))
 
     def _make_word_cache(self) -> WordCache:
         model = sentencepiece_model_pb2.ModelProto.FromString(self.content())
@@ -105,22 +106,13 @@ class SentencePieceTokenizer(Tokenizer):
             return WordCache(_nothing_sure, self._encode_normalized, 0)
         words = unigram_words.UnigramWords(model, self._processor)
 
-        def encode_words(texts: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
-            encoded, sure = words.encode(texts)
+        def encode_words(some: Words) -> tuple[FlatIds, np.ndarray]:
+            encoded, sure = words.encode(some)
             return self._split_again_flat(encoded), sure
 
         return WordCache(
             encode_words, self._encode_normalized, unigram_words.MAX_SENTENCE_CHARACTERS
         )
-
-    def _normalize_many(self, texts: Sequence[str]) -> list[str]:
-        """Normalised strings, but for the width of spaces, which makes no difference to ids."""
-        if self.settings.rules == "huggingface" or not self.lower:
-            return [self._normalize(text) for text in texts]
-        return [
-            text.lower() if text.isascii() and "\0" not in text else self._normalize(text)
-            for text in texts
-        ]
 
     def _encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._split_again(ids) for ids in self._processor.encode(texts, num_threads=1)]
@@ -152,8 +144,8 @@ class SentencePieceTokenizer(Tokenizer):
         return pieces
 
 
-def _nothing_sure(words: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
-    return flatten([[]] * len(words)), np.zeros(len(words), bool)
+def _nothing_sure(words: Words) -> tuple[FlatIds, np.ndarray]:
+    return flatten([[]] * len(words.starts)), np.zeros(len(words.starts), bool)
 
 
 def is_digit_comma(piece: str) -> bool:

@@ -19,11 +19,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
+import numpy as np
+
 from data_pipeline import storage
 from data_pipeline.errors import UserError
 
 INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "wikiextractor")
-MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 18, 32
+MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
 MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
 _COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}  # Text bytes per stored byte, roughly.
 _SAMPLE_LINES = 1000
@@ -178,39 +180,60 @@ def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
 
 
 class _Reader:
-    """One file, line by line; long lines come in parts."""
+    """One file, in lines; use as a context manager.
+
+    Raises UserError for UTF-16 and for damaged compression, whenever it shows.
+    """
 
     def __init__(self, path: str):
         self.path = path
         self._extension = _compression(path)
         self._raw = _Counted(path)
         self._taken = 0
-        buffered = io.BufferedReader(self._raw, _BUFFER_BYTES)
-        self._stream = _decompressed(buffered, self._extension)
+        self._stream = _decompressed(io.BufferedReader(self._raw, _BUFFER_BYTES), self._extension)
+        self._ahead, self._place = self._read(3), 0  # What was read, and how much of it is used.
+        if self._ahead.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
+        self._ahead = self._ahead.removeprefix(b"\xef\xbb\xbf")
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self._stream.close()
+        self._raw.close()
 
     def take_stored_bytes(self) -> int:
         """Stored bytes read since the last call."""
         taken, self._taken = self._taken, self._raw.count
         return self._taken - taken
 
-    def lines(self, limit: int) -> Iterator[bytes]:
-        """Lines with their ends, in parts of at most `limit` bytes.
-
-        Raises:
-          UserError: UTF-16, or damaged compression.
-        """
+    def _read(self, size: int, is_line: bool = False) -> bytes:
         try:
-            with self._stream:
-                line = self._stream.readline(limit)
-                if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
-                line = line[3:] if line.startswith(b"\xef\xbb\xbf") else line
-                if line:
-                    yield line
-                yield from iter(lambda: self._stream.readline(limit), b"")
+            return self._stream.readline(size) if is_line else self._stream.read(size)
         except _decompression_errors(self._extension) as error:
             kind = {".gz": "gzip", ".zst": "zstd"}.get(self._extension, self._extension[1:])
             raise UserError(f"{self.path} is not a complete {kind} file: {error}.") from error
+
+    def read_line(self, limit: int) -> bytes:
+        """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
+        stop = self._place + limit
+        end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
+        line, self._place = self._ahead[self._place : end], end
+        if not line.endswith(b"\n") and len(line) < limit:
+            line += self._read(limit - len(line), is_line=True)
+        return line
+
+    def read_lines(self, size: int, limit: int) -> bytes:
+        """Many whole lines at once, about `size` bytes; nothing when a line is beyond `limit`."""
+        ahead = self._ahead[self._place :]
+        ahead += self._read(max(0, size - len(ahead)))
+        ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
+        if not len(ends) or np.diff(ends, prepend=0).max() >= limit:
+            self._ahead, self._place = ahead, 0
+            return b""
+        self._ahead, self._place = ahead[ends[-1] :], 0
+        return ahead[: ends[-1]]
 
 
 def detect_format(path: str) -> str:
@@ -223,8 +246,9 @@ def detect_format(path: str) -> str:
     name = path.removesuffix(_compression(path)) if _compression(path) else path
     if name.endswith((".jsonl", ".json")):
         return "jsonl"
-    lines = (line for line in _Reader(path).lines(MAX_LINE_BYTES) if line.strip())
-    sample = list(itertools.islice(lines, _SAMPLE_LINES))
+    with _Reader(path) as reader:
+        lines = iter(lambda: reader.read_line(MAX_LINE_BYTES), b"")
+        sample = list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
     if sample and sample[0].lstrip().startswith(b"<doc "):
         return "wikiextractor"
     inside = sum(
@@ -251,6 +275,23 @@ class _PartBuilder:
         self._first_line = self.next_line
         self.bytes = 0
 
+    def add_lines(self, lines: bytes) -> None:
+        """Whole lines, none longer than the limit."""
+        self._lines.append(lines)
+        self.bytes += len(lines)
+        self.next_line += lines.count(b"\n")
+        self.has_text = self.has_text or not lines.isspace()
+        self._see_end(lines[lines.rfind(b"\n", 0, -1) + 1 :])
+
+    def _see_end(self, line: bytes) -> None:
+        """Notes whether a document ends with this line, the last one so far."""
+        if self.input_format == "jsonl":
+            self.ends_document = True
+        elif self.input_format == "wikiextractor":
+            self.ends_document = line.lstrip().startswith(b"</doc>")
+        else:
+            self.ends_document = not line.strip()
+
     def add(self, line: bytes) -> None:
         """One line, or a part of a line that is longer than the limit."""
         is_whole = line.endswith(b"\n") or len(line) < self.limit
@@ -262,12 +303,8 @@ class _PartBuilder:
         self._lines.append(line)
         self.bytes += len(line)
         self.next_line += 1 if is_whole else 0
-        if self.input_format == "jsonl":
-            self.ends_document = is_whole
-        elif self.input_format == "wikiextractor":
-            self.ends_document = line.lstrip().startswith(b"</doc>")
-        else:
-            self.ends_document = not line.strip()
+        self._see_end(line)
+        self.ends_document &= is_whole
         self.has_text = self.has_text or not line.isspace()
 
     def _long_line(self, line: bytes, is_whole: bool) -> bytes:
@@ -327,19 +364,28 @@ def read_blocks(
     in_block = stored = 0
     for path in files:
         kind = detect_format(path) if input_format == "auto" else input_format
-        reader, builder = _Reader(path), _PartBuilder(path, kind)
-        for line in reader.lines(builder.limit):
-            builder.add(line)
-            size = in_block + builder.bytes
-            if size >= block_bytes and (
-                builder.ends_document or size >= block_bytes + MAX_DOCUMENT_BYTES
-            ):
-                parts.append(builder.take(final=False))
-                stored += reader.take_stored_bytes()
-                yield TextBlock(group, next(numbers), parts, stored)
-                parts, in_block, stored = [], 0, 0
-        in_block += builder.bytes
-        parts.append(builder.take(final=True))
-        stored += reader.take_stored_bytes()
+        builder = _PartBuilder(path, kind)
+        with _Reader(path) as reader:
+            while True:
+                room = block_bytes - in_block - builder.bytes
+                lines = reader.read_lines(room, builder.limit) if room > 0 else b""
+                if lines:
+                    builder.add_lines(lines)
+                else:
+                    line = reader.read_line(builder.limit)
+                    if not line:
+                        break
+                    builder.add(line)
+                size = in_block + builder.bytes
+                if size >= block_bytes and (
+                    builder.ends_document or size >= block_bytes + MAX_DOCUMENT_BYTES
+                ):
+                    parts.append(builder.take(final=False))
+                    stored += reader.take_stored_bytes()
+                    yield TextBlock(group, next(numbers), parts, stored)
+                    parts, in_block, stored = [], 0, 0
+            in_block += builder.bytes
+            parts.append(builder.take(final=True))
+            stored += reader.take_stored_bytes()
     if parts:
         yield TextBlock(group, next(numbers), parts, stored)

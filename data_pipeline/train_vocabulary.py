@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from absl import flags
 
-from data_pipeline import documents
+from data_pipeline import text_blocks
 from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import RULES, load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
@@ -25,7 +25,7 @@ def define_flags() -> None:
         "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
     )
     flags.DEFINE_enum(
-        "input_format", "auto", documents.INPUT_FORMATS, "See data_pipeline/documents.py."
+        "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
     flags.DEFINE_integer(
         "input_sentence_size", 10_000_000, "Use at most so many sentences, drawn at random."

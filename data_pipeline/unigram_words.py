@@ -14,16 +14,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import sentencepiece
 
-from data_pipeline.word_cache import FlatIds
+from data_pipeline.word_cache import FlatIds, Words
 
-# In a sentence of 8,192 characters sums stay below 2^17 in size, a rounding below 2^-8 (float32 has
-# 24 bits); with up to 2 * 32 roundings in a word, mostly of half that and either sign, 2^-3 is ample.
-MAX_SENTENCE_CHARACTERS = 8192
-_MAX_WORD_CHARACTERS = 32
-_MAX_CHARACTERS = 128  # Others are left to SentencePiece.
+# A piece scores more than -32, so a sentence of 1,024 characters more than -2^15; float32 has 24
+# bits, so a sum is rounded by at most 2^-10; and a word of 31 characters takes at most 32 sums in
+# either segmentation.
+MAX_SENTENCE_CHARACTERS = 1024
+_LOWEST_SCORE = -32.0
+_MAX_WORD_CHARACTERS = 31
+_MARGIN = 2 * 32 * 2.0**-10
+_UNKNOWN_PENALTY = 10.0  # SentencePiece's.
+_MAX_CHARACTERS = 256  # Codes; what needs others is left to SentencePiece.
 _WORDS_AT_ONCE = 1 << 14
 _ROOT = 1
-_MARGIN = 0.125
+_NO_CODE, _UNKNOWN_CODE = 0, 1
+_UNKNOWN = "\0"
 _WORD_MARK = "\u2581"
 _KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
 
@@ -39,7 +44,9 @@ def supports(model) -> bool:
         and normalizer.add_dummy_prefix
         and normalizer.remove_extra_whitespaces
         and normalizer.escape_whitespaces
+        and not trainer.byte_fallback
         and not any(_WORD_MARK in piece.piece[1:] for piece in model.pieces)
+        and all(piece.score - _UNKNOWN_PENALTY > _LOWEST_SCORE for piece in model.pieces)
     )
 
 
@@ -58,22 +65,26 @@ class UnigramWords:
         self._normalize = processor.Normalize
         self._keeps_ascii = model.normalizer_spec.name in _KEEP_ASCII
         pieces = list(_scored_pieces(model))
-        # A character that is no piece itself stands for an unknown piece in SentencePiece.
         characters = [piece for piece, _, _ in pieces if len(piece) == 1]
         characters = sorted(characters, key=lambda character: (not character.isascii(), character))
-        self._code = np.zeros(sys.maxunicode + 1, np.uint8)  # By code point; 0: not in the trie.
-        codes = {c: i for i, c in enumerate(characters[: _MAX_CHARACTERS - 1], start=1)}
-        self._code[[ord(character) for character in codes]] = list(codes.values())
+        in_trie = characters[: _MAX_CHARACTERS - 2]
+        codes = {character: code for code, character in enumerate(in_trie, start=_UNKNOWN_CODE + 1)}
+        # By code point; characters that are no piece are unknown, whatever pieces they are in.
+        self._code = np.full(sys.maxunicode + 1, _UNKNOWN_CODE, np.uint8)
+        self._code[[ord(character) for character in characters]] = _NO_CODE
+        self._code[[ord(character) for character in in_trie]] = list(codes.values())
+        self._unknown_id = model.trainer_spec.unk_id
         self._build_trie(pieces, codes)
 
     def _codes(self, text: str) -> np.ndarray:
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         return self._code[points]
 
-    def _build_trie(
-        self, pieces: Sequence[tuple[str, float, int]], codes: dict[str, int]
-    ) -> None:
+    def _build_trie(self, pieces: Sequence[tuple[str, float, int]], codes: dict[str, int]) -> None:
+        lowest = min(score for _, score, _ in pieces)
         pieces = [entry for entry in pieces if all(c in codes for c in entry[0])]
+        codes = {**codes, _UNKNOWN: _UNKNOWN_CODE}
+        pieces.append((_UNKNOWN, lowest - _UNKNOWN_PENALTY, self._unknown_id))
         nodes: dict[int, int] = {}  # _MAX_CHARACTERS * node + code -> next node
         ends = []
         for piece, _, _ in pieces:
@@ -92,34 +103,36 @@ class UnigramWords:
         self._length = np.zeros(size, np.int64)
         self._length[ends] = [len(piece) for piece, _, _ in pieces]
 
-    def encode(self, words: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
-        """Ids of words without spaces, and bool [words]: whether they are sure."""
-        chunks = [
-            self._encode_chunk(words[start : start + _WORDS_AT_ONCE])
-            for start in range(0, len(words), _WORDS_AT_ONCE)
-        ]
-        ids, lengths, sure = (np.concatenate(columns) for columns in zip(*chunks))
-        return FlatIds(ids, lengths), sure
+    def encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        """Ids of words, and bool [W]: whether they are sure; those that are not have none."""
+        found = [FlatIds(np.zeros(0, np.int32), np.zeros(0, np.int64))]
+        all_sure = [np.zeros(0, bool)]
+        for start in range(0, len(words.starts), _WORDS_AT_ONCE):
+            some = slice(start, start + _WORDS_AT_ONCE)
+            encoded, sure = self._encode(Words(words.content, words.starts[some], words.ends[some]))
+            found.append(encoded)
+            all_sure.append(sure)
+        return FlatIds(*map(np.concatenate, zip(*found))), np.concatenate(all_sure)
 
-    def _encode_chunk(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        kept = np.array([len(word) <= _MAX_WORD_CHARACTERS for word in words])
-        texts = [_WORD_MARK + word if keep else "" for word, keep in zip(words, kept)]
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-        width = int(sizes.max()) + 1
-        codes = np.zeros((len(words), width), np.uint8)
-        codes[np.arange(width) < sizes[:, None]] = self._codes("".join(texts))
-        has_codes = np.count_nonzero(codes, axis=1) == sizes
-        kept &= has_codes & self._are_normal(words)
-        piece, gap = self._best_segmentations(codes, np.where(kept, sizes, 0))
-        sure = kept & (gap >= _MARGIN)
-        ids, lengths = self._trace(piece, np.where(sure, sizes, 0))
-        return ids, lengths, sure
+    def _encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        texts = words.texts()
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+        kept = self._are_normal(texts) & (sizes <= _MAX_WORD_CHARACTERS + 1)
+        texts = [_WORD_MARK + text if keep else "" for text, keep in zip(texts, kept.tolist())]
+        sizes[~kept] = 0
+        codes = np.zeros((len(texts), int(sizes.max(initial=0)) + 1), np.uint8)
+        codes[np.arange(codes.shape[1]) < sizes[:, None]] = self._codes("".join(texts))
+        sizes[np.count_nonzero(codes, axis=1) < sizes] = 0  # A character has no code.
+        piece, lead = self._best_segmentations(codes, sizes)
+        sizes[lead < _MARGIN] = 0
+        return self._trace(piece, sizes), sizes > 0
 
     def _are_normal(self, words: Sequence[str]) -> np.ndarray:
         """bool [words]: whether SentencePiece's normalization leaves a word as it is."""
-        normal = np.array(
-            [self._keeps_ascii and word.isascii() and word.isprintable() for word in words]
-        )
+        if self._keeps_ascii:
+            normal = np.array([word.isascii() and word.isprintable() for word in words], bool)
+        else:
+            normal = np.zeros(len(words), bool)
         others = np.flatnonzero(~normal).tolist()
         for i, text in zip(others, self._normalize([words[i] for i in others])):
             normal[i] = text == _WORD_MARK + words[i]
@@ -139,38 +152,44 @@ class UnigramWords:
           characters; float64 [words]: lead of the best segmentation of the whole word.
         """
         count, width = codes.shape
-        best = np.full((width, count), -np.inf)  # Transposed: a step takes one row.
-        second = np.full((width, count), -np.inf)
-        piece = np.zeros((width, count), np.int32)
+        shape = (width, count)  # Transposed, and flat below: [end, word] is end * count + word.
+        best, second = np.full(shape, -np.inf), np.full(shape, -np.inf)
+        piece = np.zeros(shape, np.int32)
         best[0] = 0.0
-        columns = np.ascontiguousarray(codes.T)
+        flat_best, flat_second, flat_piece = best.reshape(-1), second.reshape(-1), piece.reshape(-1)
+        flat_codes = np.ascontiguousarray(codes.T).reshape(-1)
+        flat_next = self._next.reshape(-1)
         for start in range(width - 1):
-            rows = np.flatnonzero(sizes > start)
-            nodes = np.full(len(rows), _ROOT, np.int32)
+            words = np.flatnonzero(sizes > start)
+            nodes = np.full(len(words), _ROOT, np.int64)
             for end in range(start + 1, width):
-                nodes = self._next[nodes, columns[end - 1, rows]]
+                nodes *= _MAX_CHARACTERS
+                nodes += flat_codes[words + (end - 1) * count]
+                nodes = flat_next[nodes]
                 alive = np.flatnonzero(nodes)
                 if not len(alive):
                     break
-                rows, nodes = rows[alive], nodes[alive]
+                words, nodes = words[alive], nodes[alive].astype(np.int64)
                 scores = self._score[nodes]
                 is_piece = np.flatnonzero(scores == scores)
                 if not len(is_piece):
                     continue
-                words, scores = rows[is_piece], scores[is_piece]
-                totals = best[start, words] + scores
-                old = best[end, words]
-                runner_up = np.maximum(second[end, words], np.minimum(totals, old))
-                second[end, words] = np.maximum(runner_up, second[start, words] + scores)
+                at_start = words[is_piece] + start * count
+                at_end = at_start + (end - start) * count
+                scores = scores[is_piece]
+                totals = flat_best[at_start] + scores
+                old = flat_best[at_end]
+                runner_up = np.maximum(flat_second[at_end], np.minimum(totals, old))
+                flat_second[at_end] = np.maximum(runner_up, flat_second[at_start] + scores)
                 better = totals > old
-                best[end, words] = np.where(better, totals, old)
-                piece[end, words] = np.where(better, nodes[is_piece], piece[end, words])
+                flat_best[at_end] = np.where(better, totals, old)
+                flat_piece[at_end[better]] = nodes[is_piece[better]]
         everyone = np.arange(count)
         with np.errstate(invalid="ignore"):
-            gap = best[sizes, everyone] - second[sizes, everyone]
-        return piece.T, gap
+            lead = best[sizes, everyone] - second[sizes, everyone]
+        return piece.T, np.nan_to_num(lead, nan=-np.inf, posinf=np.inf)
 
-    def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
         """Ids along the best segmentations, one word after the other, and their numbers."""
         found = []  # Last pieces first.
         ends = sizes.copy()
@@ -179,7 +198,11 @@ class UnigramWords:
             found.append(nodes)
             ends -= self._length[nodes]
         nodes = np.stack(found[::-1], axis=1) if found else np.zeros((len(sizes), 0), np.int32)
-        return self._id[nodes[nodes > 0]], np.count_nonzero(nodes, axis=1)
+        ids, is_piece = self._id[nodes], nodes > 0
+        # SentencePiece joins unknown pieces that are neighbours.
+        unknown = is_piece & (ids == self._unknown_id)
+        is_piece[:, 1:] &= ~(unknown[:, 1:] & unknown[:, :-1])
+        return FlatIds(ids[is_piece], np.count_nonzero(is_piece, axis=1))
 
 
 def _scored_pieces(model) -> Iterator[tuple[str, float, int]]:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 import sentencepiece
-import tensorflow as tf
 
-from data_pipeline import atomic_files, documents
+from data_pipeline import atomic_files, documents, storage
 from data_pipeline.errors import UserError
 from data_pipeline.normalization import normalize
 from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -26,16 +25,13 @@ _MAX_SENTENCE_BYTES = 1 << 20
 
 
 def _texts(
-    patterns: Sequence[str] | str,
-    input_format: str,
+    corpus: documents.Corpus,
     settings: TokenizerSettings,
     report: documents.ReadReport,
     show_progress: bool,
 ) -> Iterator[str]:
-    total = documents.total_bytes(documents.match_files(patterns))
-    found = documents.read_documents(patterns, input_format, report)
-    for document in documents.with_progress(found, report, total, show_progress):
-        for sentence in document.sentences:
+    for document in documents.read_documents(corpus, report, show_progress):
+        for sentence in document:
             yield normalize(sentence, settings.lower, settings.rules == "huggingface")
 
 
@@ -88,11 +84,13 @@ def train_vocabulary(
       UserError: bad input, a vocabulary exists already, or `vocab_size` does not fit the text.
     """
     path = os.path.join(output_dir, SentencePieceTokenizer.STORED_NAME)
-    if tf.io.gfile.exists(path) and not overwrite:
+    if storage.exists(path) and not overwrite:
         raise UserError(f"{path} exists already; choose another folder or give --overwrite.")
     settings = TokenizerSettings(lower, rules)
     report = documents.ReadReport()
-    texts = _texts(corpus_patterns, input_format, settings, report, show_progress)
+    corpus = documents.Corpus(corpus_patterns, input_format)
+    files = corpus.files()
+    texts = _texts(corpus, settings, report, show_progress)
     first = next(texts, None)
     if first is None:
         raise UserError(f"{corpus_patterns} holds no text to learn a vocabulary from.")
@@ -105,7 +103,7 @@ def train_vocabulary(
         )
     except RuntimeError as error:
         raise _explain(error, vocab_size, corpus_patterns) from None
-    _write(output_dir, model, settings, vocab_size, report)
+    _write(output_dir, model, settings, vocab_size, files, report)
     return path
 
 
@@ -151,11 +149,12 @@ def _write(
     model: bytes,
     settings: TokenizerSettings,
     vocab_size: int,
+    files: Sequence[str],
     report: documents.ReadReport,
 ) -> None:
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     scores = [(processor.IdToPiece(i), processor.GetScore(i)) for i in range(vocab_size)]
-    tf.io.gfile.makedirs(output_dir)
+    storage.make_folder(output_dir)
     vocab = "".join(f"{piece}\t{score:g}\n" for piece, score in scores)
     settings.to_json(os.path.join(output_dir, SETTINGS_FILE))
     atomic_files.write_bytes(os.path.join(output_dir, "spiece.vocab"), vocab.encode("utf-8"))
@@ -165,7 +164,7 @@ def _write(
         "vocab_size": vocab_size,
         "vocab_fingerprint": hashlib.sha256(model).hexdigest(),
         "sentencepiece_version": sentencepiece.__version__,
-        "corpus_files": [os.path.basename(path) for path in report.files],
+        "corpus_files": [os.path.basename(path) for path in files],
         "problems": dict(report.problems),
         "problem_examples": report.examples,
     }

@@ -18,7 +18,6 @@ _MASK_DELTA = 0xA282EAD8
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES, _FOOTER_BYTES = 12, 4
-_MAX_VARINT_BYTES = 4  # Values below 2^28.
 
 
 class Column(NamedTuple):
@@ -55,20 +54,23 @@ def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column
     top = int(values.max(initial=0))
     if top < 1 << 7:
         return Column("int64", values.astype(np.uint8).tobytes(), row_ends)
-    size = 2
-    while top >> (7 * size):
-        size += 1
-    if size > _MAX_VARINT_BYTES or values.min() < 0:
-        raise ValueError(f"values should lie in 0..2^28 - 1, received {top}")
-    encoded = np.empty((len(values), size), np.uint8)
-    is_used = np.ones((len(values), size), bool)
-    for byte in range(size):
-        rest = values >> (7 * byte)
-        encoded[:, byte] = (rest & 127) | ((rest > 127) << 7)
-        if byte:
-            is_used[:, byte] = rest > 0
-    sizes_before = np.concatenate([[0], np.cumsum(np.count_nonzero(is_used, axis=1))])
-    return Column("int64", encoded[is_used].tobytes(), sizes_before[row_ends])
+    if top >> 28 or values.min() < 0:
+        raise ValueError(f"values should lie in 0..2^28 - 1, received {values.min()}..{top}")
+    # Seven bits to a byte, lowest first; the eighth says that another byte follows.
+    rest = values.astype("<u4")
+    encoded = rest & 127
+    size = np.ones(len(values), np.int64)
+    for byte in range(1, 4):
+        if not top >> (7 * byte):
+            break
+        follows = rest >> np.uint32(7 * byte) > 0
+        encoded |= ((rest >> np.uint32(7 * byte)) & 127) << np.uint32(8 * byte)
+        encoded |= follows.astype(np.uint32) << np.uint32(8 * byte - 1)
+        size += follows
+    is_used = np.arange(4) < size[:, None]
+    payload = encoded.view(np.uint8).reshape(-1, 4)[is_used].tobytes()
+    sizes_before = np.concatenate([[0], np.cumsum(size)])
+    return Column("int64", payload, sizes_before[row_ends])
 
 
 def _varint(value: int) -> bytes:
@@ -126,9 +128,7 @@ def _frame_header(length: int) -> bytes:
 
 def frame(record: bytes) -> bytes:
     """A record as it stands in a TFRecord file."""
-    return b"".join(
-        (_frame_header(len(record)), record, _CHECKSUM.pack(_masked_checksum(record)))
-    )
+    return b"".join((_frame_header(len(record)), record, _CHECKSUM.pack(_masked_checksum(record))))
 
 
 def frames(content: bytes) -> Sequence[bytes]:

@@ -23,7 +23,7 @@ from data_pipeline.normalization import (
     ranges_where,
 )
 from data_pipeline.tokenizer import Tokenizer, TokenizerSettings
-from data_pipeline.word_cache import FlatIds, WordCache, flatten
+from data_pipeline.word_cache import FlatIds, WordCache, Words, flatten
 
 CONTINUATION = "##"
 _MAX_CACHED_CHARACTERS = 32
@@ -144,9 +144,10 @@ class WordPieceTokenizer(Tokenizer):
         dropped = _pattern((*dropped_ranges(), (0xD800, 0xDFFF)))
         return self._word_cache.encode([dropped.sub("", text) for text in texts])
 
-    def _encode_words(self, words: Sequence[str]) -> tuple[FlatIds, np.ndarray]:
-        short = [len(word) <= _MAX_CACHED_CHARACTERS for word in words]
-        rows = [self.encode(word) if keep else [] for word, keep in zip(words, short)]
+    def _encode_words(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        texts = words.texts()
+        short = [len(text) <= _MAX_CACHED_CHARACTERS for text in texts]
+        rows = [self.encode(text) if keep else [] for text, keep in zip(texts, short)]
         return flatten(rows), np.array(short)
 
     def encode_pieces(self, text: str) -> list[str]:

@@ -119,13 +119,14 @@ def own_documents(patterns: str) -> list[CorpusDocument]:
     Raises:
       UserError: no such file, or no text in it.
     """
-    from data_pipeline.documents import read_documents
+    from data_pipeline.documents import Corpus, read_documents
 
     found = []
-    for document in read_documents(patterns):
-        source = os.path.basename(document.source)
-        sentences = [" ".join(sentence.split()) for sentence in document.sentences]
-        found.append(CorpusDocument(source, f"{source}:{document.index}", sentences))
+    for path in Corpus(patterns).files():
+        source = os.path.basename(path)
+        for index, document in enumerate(read_documents(Corpus([path]))):
+            sentences = [" ".join(sentence.split()) for sentence in document]
+            found.append(CorpusDocument(source, f"{source}:{index}", sentences))
     if not found:
         raise UserError(f"There is no text in {patterns}; give files with text.")
     return found

@@ -122,7 +122,7 @@ def read(corpus_dir: str) -> list[CorpusDocument]:
     """
     import tensorflow as tf
 
-    from data_pipeline.documents import read_documents
+    from data_pipeline.documents import Corpus, read_documents
 
     path = os.path.join(corpus_dir, "sources.tsv")
     if not tf.io.gfile.exists(path):
@@ -130,15 +130,16 @@ def read(corpus_dir: str) -> list[CorpusDocument]:
     with tf.io.gfile.GFile(path, "rb") as file:
         rows = [row.split("\t") for row in file.read().decode("utf-8").split("\n")[1:] if row]
     texts = {
-        split: read_documents(os.path.join(corpus_dir, f"{split}.txt"), "lines") for split in SPLITS
+        split: read_documents(Corpus([os.path.join(corpus_dir, f"{split}.txt")], "lines"))
+        for split in SPLITS
     }
     documents = []
     for split, source, name, count in rows:
-        document = next(texts[split], None)
-        if document is None or len(document.sentences) != int(count):
+        sentences = next(texts[split], None)
+        if sentences is None or len(sentences) != int(count):
             raise UserError(
                 f"{split}.txt in {corpus_dir} lacks the document {name} of sources.tsv; make the "
                 "corpus again with python -m demo.collect_docstrings."
             )
-        documents.append(CorpusDocument(source, name, document.sentences, split))
+        documents.append(CorpusDocument(source, name, sentences, split))
     return documents

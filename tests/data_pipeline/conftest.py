@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline.examples import PretrainingSettings
-from data_pipeline.pretraining_data import Corpus, create_pretraining_data
+from data_pipeline.documents import Corpus
+from data_pipeline.pretraining_data import create_pretraining_data
+from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
@@ -94,8 +95,8 @@ def tokenizer(vocab_file) -> SentencePieceTokenizer:
 
 @pytest.fixture(scope="session")
 def records_dir(tmp_path_factory, corpus_file, tokenizer) -> str:
-    """Records of 64 tokens in 4 shards; read only."""
+    """Records of 64 tokens in several files; read only."""
     folder = tmp_path_factory.mktemp("records") / "data"
     settings = PretrainingSettings(max_seq_length=64, dupe_factor=2)
-    create_pretraining_data(Corpus(corpus_file), str(folder), tokenizer, settings, num_shards=4)
+    create_pretraining_data(Corpus(corpus_file), str(folder), tokenizer, settings, shard_mb=0.25)
     return str(folder)

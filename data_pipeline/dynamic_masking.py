@@ -1,0 +1,225 @@
+"""Masks drawn while training, in a TensorFlow graph: the same distributions as masking.py.
+
+All of a batch's choices are functions of one seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline import masking
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicMasking:
+    """Assembles and masks batches of dynamic records.
+
+    Attributes:
+      rule: what is masked and by what.
+      max_seq_length: S.
+      cls_id, sep_id: special pieces.
+      swaps: whether half of the pairs are to be swapped (sentence order).
+    """
+
+    rule: masking.MaskingRule
+    max_seq_length: int
+    cls_id: int
+    sep_id: int
+    swaps: bool
+
+    def __call__(
+        self, columns: Mapping[str, tf.Tensor | tf.RaggedTensor], seed: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The columns of static records.
+
+        Args:
+          columns: of B dynamic records, see `features.parse`.
+          seed: int64 [2].
+
+        Returns:
+          int32 [B, S], [B, P] and [B, 1], float32 masked_lm_weights [B, P].
+        """
+        seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 5), num=5)
+        labels = columns["next_sentence_labels"]  # [B, 1]
+        lengths = columns["token_ids"].row_lengths(out_type=tf.int32)  # [B]
+        length_a = columns["num_tokens_a"][:, 0]
+        swap = tf.zeros_like(lengths, tf.bool)
+        if self.swaps:
+            swap = tf.random.stateless_uniform(tf.shape(lengths), seeds[0]) < 0.5
+            labels = tf.cast(swap, tf.int32)[:, None]
+        sequence = self._assemble(columns, lengths, length_a, swap)
+        ngrams = choose_ngrams(
+            sequence["boundary"],
+            sequence["is_special"],
+            self._budgets(sequence["total"]),
+            masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
+            _uniform_draws(seeds[1], tf.shape(lengths)[0]),
+        )
+        return {
+            **self._replace(sequence, ngrams, seeds[2:]),
+            "input_mask": tf.cast(sequence["is_token"], tf.int32),
+            "segment_ids": sequence["segment_ids"],
+            "token_boundary": tf.cast(sequence["boundary"], tf.int32),
+            "next_sentence_labels": labels,
+        }
+
+    def _assemble(
+        self,
+        columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
+        lengths: tf.Tensor,
+        length_a: tf.Tensor,
+        swap: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """[CLS] first segment [SEP] second segment [SEP], [B, S] each; `total` is int32 [B]."""
+        length_b = lengths - length_a
+        first = tf.where(swap, length_b, length_a)
+        second = lengths - first
+        has_second = tf.cast(second > 0, tf.int32)
+        total = lengths + 2 + has_second
+        position = tf.range(self.max_seq_length)[None]  # [1, S]
+        in_second = position >= (first + 2)[:, None]
+        # Where the tokens of each segment begin in the record, as seen from their position here.
+        from_first = tf.where(swap, length_a, 0) - 1
+        from_second = tf.where(swap, 0, length_a) - first - 2
+        source = position + tf.where(in_second, from_second[:, None], from_first[:, None])
+        source = tf.clip_by_value(source, 0, tf.maximum(lengths - 1, 0)[:, None])
+        source += tf.cast(columns["token_ids"].row_starts(), tf.int32)[:, None]
+        is_token = position < total[:, None]
+        is_separator = (position == (first + 1)[:, None]) | (position == (total - 1)[:, None])
+        is_special = (position == 0) | is_separator
+        tokens = tf.gather(columns["token_ids"].values, source)
+        tokens = tf.where(is_separator, self.sep_id, tokens)
+        tokens = tf.where(position == 0, self.cls_id, tokens)
+        starts_segment = (position == 1) | (position == (first + 2)[:, None])
+        starts_word = tf.gather(columns["token_boundary"].values, source) > 0
+        return {
+            "tokens": tf.where(is_token, tokens, 0),
+            "is_token": is_token,
+            "is_special": is_special & is_token,
+            "boundary": (is_special | starts_segment | starts_word) & is_token,
+            "segment_ids": tf.cast(in_second & is_token, tf.int32),
+            "total": total,
+        }
+
+    def _budgets(self, total: tf.Tensor) -> tf.Tensor:
+        """int32 [B], see `masking.prediction_budgets`."""
+        budgets = tf.cast(tf.round(tf.cast(total, tf.float64) * self.rule.rate), tf.int32)
+        return tf.clip_by_value(budgets, 1, self.rule.max_predictions)
+
+    def _replace(
+        self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        """Masked tokens and what is to be predicted."""
+        tokens, shape = sequence["tokens"], tf.shape(sequence["tokens"])
+        is_label = ngrams > 0
+        draws = tf.random.stateless_uniform(shape, seeds[0])  # [B, S]
+        if self.rule.by_span:  # The draw at the number of the n-gram; numbers may exceed S.
+            draws = tf.gather(draws, ngrams % self.max_seq_length, batch_dims=1)
+        ids = tf.constant(self.rule.replacement_ids)
+        places = tf.random.stateless_uniform(shape, seeds[1], 0, tf.size(ids), tf.int32)
+        kept = masking.MASK_PROBABILITY + masking.KEEP_PROBABILITY
+        replaced = tf.where(draws < kept, tokens, tf.gather(ids, places))
+        replaced = tf.where(draws < masking.MASK_PROBABILITY, self.rule.mask_id, replaced)
+        return {
+            "input_ids": tf.where(is_label, replaced, tokens),
+            "masked_lm_positions": self._pack(_positions(tokens), is_label),
+            "masked_lm_ids": self._pack(tokens, is_label),
+            "masked_lm_weights": self._pack(tf.ones_like(tokens, tf.float32), is_label),
+        }
+
+    def _pack(self, values: tf.Tensor, is_label: tf.Tensor) -> tf.Tensor:
+        """[B, P]: the values [B, S] at labels, zero-padded."""
+        labels = tf.ragged.boolean_mask(values, is_label)
+        return labels.to_tensor(shape=[None, self.rule.max_predictions])
+
+
+def _positions(values: tf.Tensor) -> tf.Tensor:
+    """int32 [B, S]: 0, 1, 2, ... in each row."""
+    return tf.broadcast_to(tf.range(tf.shape(values)[1]), tf.shape(values))
+
+
+def _uniform_draws(seed: tf.Tensor, count: tf.Tensor) -> Callable[[tf.Tensor], tf.Tensor]:
+    def draw(number: tf.Tensor) -> tf.Tensor:
+        key = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int64))
+        return tf.random.stateless_uniform([2, count], key, dtype=tf.float64)
+
+    return draw
+
+
+def choose_ngrams(
+    boundary: tf.Tensor,
+    is_special: tf.Tensor,
+    budgets: tf.Tensor,
+    thresholds: np.ndarray,
+    draw: Callable[[tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    """`masking.choose_ngrams` in a graph; the same draws give the same choice.
+
+    Args:
+      boundary, is_special: bool [B, S], see `masking.find_words`; one [CLS], one or two [SEP].
+      budgets: int32 [B].
+      thresholds: float64 [N].
+      draw: round -> float64 [2, B] in [0, 1).
+
+    Returns:
+      int32 [B, S]: 0, or the number of the n-gram that the token is in.
+    """
+    size = tf.shape(boundary)[1]
+    # Words and special pieces in order; place j begins at position starts[j].
+    place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
+    starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
+    starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])
+    special = tf.ragged.boolean_mask(
+        place, is_special
+    ).to_tensor()  # [CLS], [SEP] and perhaps [SEP]
+    separator, last = special[:, 1], tf.reduce_max(special, axis=1)
+    count = tf.reduce_max(place, axis=1) + 1 - tf.reduce_sum(tf.cast(is_special, tf.int32), axis=1)
+    sizes = tf.range(len(thresholds))[None]  # n - 1
+    limits = tf.constant(thresholds)
+    places = tf.range(tf.shape(starts)[1])[None]
+    lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]
+
+    def visit(number, left, unvisited, visited, ngrams):
+        draws = draw(number)
+        active = (left > 0) & (unvisited > 0)
+        word = tf.cast(draws[0] * tf.cast(count, tf.float64), tf.int32)
+        first = word + 1 + tf.cast(word + 1 >= separator, tf.int32)  # [B], a place
+        fresh = active & ~tf.gather(visited, first, batch_dims=1)
+        segment_end = tf.where(first < separator, separator, last)
+        available = tf.clip_by_value(segment_end - first, 1, len(thresholds))
+        wanted = draws[1] * tf.gather(limits, available - 1)
+        members = first[:, None] + sizes  # [B, N]
+        begin = tf.gather(starts, first[:, None], batch_dims=1)
+        spans = tf.gather(starts, members + 1, batch_dims=1) - begin
+        in_ngram = (wanted[:, None] >= lower_limits) & (sizes < available[:, None])
+        in_ngram &= spans <= left[:, None]
+        taken = tf.gather(ngrams, members, batch_dims=1) > 0
+        length = tf.reduce_sum(tf.cast(in_ngram, tf.int32), axis=1)
+        accepted = fresh & (length > 0) & ~tf.reduce_any(taken & in_ngram, axis=1)
+        length = tf.where(accepted, length, 0)
+        is_member = (places >= first[:, None]) & (places < (first + length)[:, None])
+        end = tf.gather(starts, (first + length)[:, None], batch_dims=1)
+        return (
+            number + 1,
+            left - (end - begin)[:, 0],
+            unvisited - tf.cast(fresh, tf.int32),
+            visited | (places == first[:, None]) & fresh[:, None],
+            tf.where(is_member, number + 1, ngrams),
+        )
+
+    state = (0, budgets, count, tf.zeros_like(starts, tf.bool), tf.zeros_like(starts))
+    state = tf.while_loop(
+        lambda number, left, unvisited, visited, ngrams: tf.reduce_any(
+            (left > 0) & (unvisited > 0)
+        ),
+        visit,
+        state,
+        parallel_iterations=1,
+    )
+    ngrams = tf.gather(state[-1], tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
+    return tf.ensure_shape(tf.reshape(ngrams, [-1, size]), [None, boundary.shape[1]])
