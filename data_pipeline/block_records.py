@@ -180,6 +180,8 @@ def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockRe
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
             shuffled = pairs.take(rng.permutation(len(pairs)))
             shards.append(_write_shard(name, text, shuffled, rng, job, statistics))
+    if pair_maker.documents_without_pair:
+        statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
     result = BlockResult(
         block.name, _key(block, dropped, job), block.text_bytes, shards, report, statistics
     )

@@ -46,7 +46,7 @@ class DynamicMasking:
         """
         seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 5), num=5)
         labels = columns["next_sentence_labels"]  # [B, 1]
-        lengths = columns["token_ids"].row_lengths(out_type=tf.int32)  # [B]
+        lengths = tf.cast(columns["token_ids"].row_lengths(), tf.int32)  # [B]
         length_a = columns["num_tokens_a"][:, 0]
         swap = tf.zeros_like(lengths, tf.bool)
         if self.swaps:
@@ -174,11 +174,10 @@ def choose_ngrams(
     place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
     starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
     starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])
-    special = tf.ragged.boolean_mask(
-        place, is_special
-    ).to_tensor()  # [CLS], [SEP] and perhaps [SEP]
+    special = tf.ragged.boolean_mask(place, is_special).to_tensor()  # [CLS], [SEP], [SEP]
     separator, last = special[:, 1], tf.reduce_max(special, axis=1)
-    count = tf.reduce_max(place, axis=1) + 1 - tf.reduce_sum(tf.cast(is_special, tf.int32), axis=1)
+    num_special = tf.reduce_sum(tf.cast(is_special, tf.int32), axis=1)
+    count = tf.reduce_max(place, axis=1) + 1 - num_special
     sizes = tf.range(len(thresholds))[None]  # n - 1
     limits = tf.constant(thresholds)
     places = tf.range(tf.shape(starts)[1])[None]
@@ -214,9 +213,7 @@ def choose_ngrams(
 
     state = (0, budgets, count, tf.zeros_like(starts, tf.bool), tf.zeros_like(starts))
     state = tf.while_loop(
-        lambda number, left, unvisited, visited, ngrams: tf.reduce_any(
-            (left > 0) & (unvisited > 0)
-        ),
+        lambda _, left, unvisited, *rest: tf.reduce_any((left > 0) & (unvisited > 0)),
         visit,
         state,
         parallel_iterations=1,

@@ -47,12 +47,8 @@ def main() -> None:
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     wanted = max(FLAGS.num_records, FLAGS.measure)
-    batches = [
-        batch
-        for batch in datasets.pretraining_dataset(FLAGS.data, _BATCH, training=False)
-        .take(-(-wanted // _BATCH))
-        .as_numpy_iterator()
-    ]
+    dataset = datasets.pretraining_dataset(FLAGS.data, _BATCH, training=False)
+    batches = list(dataset.take(-(-wanted // _BATCH)).as_numpy_iterator())
     if FLAGS.measure:
         measured = record_display.Distributions(tokenizer.mask_id)
         for batch in batches[: -(-FLAGS.measure // _BATCH)]:

@@ -20,7 +20,7 @@ class RecordColumns:
     Attributes:
       columns: by name of the feature.
       num_tokens: tokens in all, special pieces included.
-      num_swapped: records with label 1.
+      num_swapped: records with label 1; half of them when the order is drawn at reading.
       label_counts: int64 [V], how often each id is to be predicted; in dynamic records, how often
         it could be.
       num_predictions: tokens to be predicted, at most in dynamic records.
@@ -46,6 +46,7 @@ class ColumnMaker:
         self._vocab_size = tokenizer.vocab_size
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._rule = settings.masking_rule(tokenizer)
+        self._is_swapped_later = settings.sentence_objective == "sop"
 
     def make(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -81,7 +82,7 @@ class ColumnMaker:
                 "next_sentence_labels": wire_format.int_column(pairs.label[:, None]),
             },
             num_tokens=int(_with_specials(pairs).sum()),
-            num_swapped=int(pairs.label.sum()),
+            num_swapped=len(pairs) // 2 if self._is_swapped_later else int(pairs.label.sum()),
             label_counts=np.bincount(ids, minlength=self._vocab_size),
             num_predictions=int(budgets.sum()),
         )

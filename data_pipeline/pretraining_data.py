@@ -131,9 +131,9 @@ def _process_in_parallel(
                     yield pending.pop(task), task.result()
         except concurrent.futures.process.BrokenProcessPool:
             raise UserError(
-                f"A process that makes records was killed; was there enough memory for {num_processes}"
-                " of them? Run the same command again, with a lower --num_processes if need be: "
-                "what is finished is kept."
+                "A process that makes records was killed; was there enough memory for "
+                f"{num_processes} of them? Run the same command again, with a lower "
+                "--num_processes if need be: what is finished is kept."
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -203,7 +203,8 @@ def finish(
     results = sorted(results, key=lambda result: result.name)
     manifest, statistics = _manifest(plan, tokenizer, results)
     if not manifest["num_records"]:
-        raise UserError(_nothing_made(plan.files, manifest["corpus"]))
+        storage.remove_folder(plan.job.folder)
+        raise UserError(_nothing_made(plan.files, manifest))
     extra_files = {
         tokenizer.STORED_NAME: tokenizer.content(),
         SETTINGS_FILE: tokenizer.settings.json_bytes(),
@@ -212,9 +213,11 @@ def finish(
     return records.commit(output_dir, manifest, extra_files)
 
 
-def _nothing_made(files: Sequence[str], corpus: dict[str, Any]) -> str:
-    problems = "; ".join(corpus["problem_examples"][:3])
-    counts = collections.Counter(corpus)
+def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
+    problems = "; ".join(
+        [*manifest["corpus"]["problem_examples"][:3], *manifest["statistics"]["skipped"]]
+    )
+    counts = collections.Counter(manifest["corpus"])
     return (
         f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "
         f"{counts['tokens']} token(s) starting with {files[0]}: expected documents of at least two "

@@ -20,7 +20,6 @@ from data_pipeline.tokenized import TokenizedDocuments, split_long_sentences
 OBJECTIVES = ("sop", "nsp", "none")
 IN_ORDER, SWAPPED = 0, 1
 ONE_WORD = "chunk of a single word"
-NO_PAIR = "document without a pair"
 ALONE = "next sentence: no other document beside it"
 
 
@@ -103,6 +102,7 @@ class PairMaker:
                 tokenized.documents[:-1].tolist(), tokenized.documents[1:].tolist()
             )
         ]
+        self._has_pair = np.zeros(len(self._documents), bool)
         self._with_text = [i for i, (first, last) in enumerate(self._documents) if last > first]
 
     def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
@@ -116,10 +116,13 @@ class PairMaker:
         document, first, last, random_start, random_end = rows.T
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
         skipped[ONE_WORD] += int(np.count_nonzero(~kept))
-        has_pair = np.zeros(len(self._documents), bool)
-        has_pair[document[kept]] = True
-        skipped[NO_PAIR] += int(np.count_nonzero(~has_pair))
+        self._has_pair[document[kept]] = True
         return self._truncate(self._swap(pairs.take(kept), rng), rng), +skipped
+
+    @property
+    def documents_without_pair(self) -> int:
+        """How many documents gave no pair in any copy so far."""
+        return int(np.count_nonzero(~self._has_pair))
 
     def _targets(self, rng: np.random.Generator) -> list[int]:
         """The number of ids after which a chunk is closed, for each document."""

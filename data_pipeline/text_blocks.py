@@ -264,7 +264,7 @@ class _PartBuilder:
         self.path, self.input_format = path, input_format
         self.next_line = 1
         self.ends_document, self.has_text = True, False
-        self._skipping = False
+        self.in_long_line = False
         self._rest = b""
         self.limit = MAX_JSON_BYTES if input_format == "jsonl" else MAX_LINE_BYTES
         self._restart()
@@ -295,7 +295,7 @@ class _PartBuilder:
     def add(self, line: bytes) -> None:
         """One line, or a part of a line that is longer than the limit."""
         is_whole = line.endswith(b"\n") or len(line) < self.limit
-        if self._skipping or not is_whole:
+        if self.in_long_line or not is_whole:
             line = self._long_line(line, is_whole)
         line, self._rest = self._rest + line, b""
         if not is_whole and line:
@@ -308,10 +308,10 @@ class _PartBuilder:
         self.has_text = self.has_text or not line.isspace()
 
     def _long_line(self, line: bytes, is_whole: bool) -> bytes:
-        if not self._skipping:
+        if not self.in_long_line:
             action = "skipped" if self.input_format == "jsonl" else "divided"
             self._report(f"line longer than {self.limit >> 20} MB, {action}")
-        self._skipping = not is_whole
+        self.in_long_line = not is_whole
         if self.input_format != "jsonl":
             return line
         return b"\n" if is_whole else b""
@@ -368,7 +368,9 @@ def read_blocks(
         with _Reader(path) as reader:
             while True:
                 room = block_bytes - in_block - builder.bytes
-                lines = reader.read_lines(room, builder.limit) if room > 0 else b""
+                lines = b""
+                if room > 0 and not builder.in_long_line:
+                    lines = reader.read_lines(room, builder.limit)
                 if lines:
                     builder.add_lines(lines)
                 else:
@@ -387,5 +389,5 @@ def read_blocks(
             in_block += builder.bytes
             parts.append(builder.take(final=True))
             stored += reader.take_stored_bytes()
-    if parts:
+    if any(part.content or part.problems for part in parts):
         yield TextBlock(group, next(numbers), parts, stored)

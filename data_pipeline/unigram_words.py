@@ -54,7 +54,8 @@ class UnigramWords:
     """Segments many words at once.
 
     Pieces are kept as a trie: `_next[node, c]` is the node after the character with code c, 0 when
-    no piece goes on like this; `_score`, `_id` and `_length` of a node that ends a piece are the piece's.
+    no piece goes on like this; `_score`, `_id` and `_length` of the node where a piece ends are the
+    piece's.
 
     Args:
       model: a ModelProto for which `supports` is true.

@@ -112,7 +112,7 @@ class _HashTable:
         if 2 * self._count > len(self._hashes):
             used = np.flatnonzero(self._hashes)
             old = self._hashes[used], self._entries[used]
-            size = 4 * len(self._hashes)
+            size = 1 << (4 * self._count).bit_length()
             self._hashes, self._entries = np.zeros(size, np.uint64), np.zeros(size, np.int32)
             self._place(*old)
         self._place(hashes, entries)

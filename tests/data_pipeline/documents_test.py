@@ -1,29 +1,28 @@
 """Every format gives the same documents; what is not text is repaired, reported or refused."""
 
+import bz2
 import gzip
 import json
+import lzma
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_pipeline.documents import (
-    ReadReport,
-    match_files,
-    read_documents,
-    split_sentences,
-    total_bytes,
-)
+from data_pipeline import deduplication, documents
+from data_pipeline.deduplication import SeenDigests
+from data_pipeline.documents import Corpus, ReadReport, match_files, read_documents, split_sentences
 from data_pipeline.errors import UserError
+from data_pipeline.text_blocks import detect_format
 
 SENTENCES = ["Dr. Smith left.", "He said it was over!", "Was it?"]
 
 
-def read(path, input_format="auto", **options):
-    found = list(read_documents(str(path), input_format, **options))
-    assert [document.index for document in found] == list(range(len(found)))
-    return [document.sentences for document in found]
+def read(path, input_format="auto", report=None, **options):
+    return list(read_documents(Corpus(str(path), input_format, **options), report))
 
 
 def test_lines_with_crlf_bom_and_many_blank_lines(tmp_path):
@@ -35,9 +34,7 @@ def test_lines_with_crlf_bom_and_many_blank_lines(tmp_path):
 def test_documents_end_with_their_file(tmp_path):
     (tmp_path / "a.txt").write_text("One.\nTwo.")
     (tmp_path / "b.txt").write_text("Three.\n")
-    found = list(read_documents(str(tmp_path / "*.txt")))
-    assert [document.sentences for document in found] == [["One.", "Two."], ["Three."]]
-    assert [document.source.rpartition("/")[2] for document in found] == ["a.txt", "b.txt"]
+    assert read(tmp_path / "*.txt") == [["One.", "Two."], ["Three."]]
 
 
 def test_paragraphs_are_found_and_split(tmp_path):
@@ -90,12 +87,68 @@ def test_half_characters_in_json_are_replaced(tmp_path):
     assert report.examples[0].endswith("a.jsonl:1: half a surrogate pair, replaced by U+FFFD")
 
 
-def test_gzip_equals_plain(tmp_path, corpus_file):
+def compressed(content, extension):
+    if extension == ".zst":
+        return zstandard.ZstdCompressor().compress(content)
+    module = {".gz": gzip, ".bz2": bz2, ".xz": lzma}[extension]
+    return module.compress(content)
+
+
+@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst"])
+def test_compressed_equals_plain_and_damage_is_named(tmp_path, corpus_file, extension):
     content = Path(corpus_file).read_bytes()
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(content))
-    report = ReadReport()
-    assert read(tmp_path / "a.txt.gz", report=report) == read(corpus_file)
-    assert report.bytes_read == total_bytes([str(tmp_path / "a.txt.gz")])
+    packed = compressed(content, extension)
+    (tmp_path / f"a.txt{extension}").write_bytes(packed)
+    assert read(tmp_path / f"a.txt{extension}") == read(corpus_file)
+    assert detect_format(str(tmp_path / f"a.txt{extension}")) == detect_format(corpus_file)
+    (tmp_path / f"b.txt{extension}").write_bytes(packed[: len(packed) // 2])
+    if extension != ".zst":  # Its frames have no end that a reader of streams would miss.
+        with pytest.raises(UserError, match=rf"b.txt\{extension} is not a complete"):
+            read(tmp_path / f"b.txt{extension}")
+    (tmp_path / f"c.txt{extension}").write_bytes(b"plain text, no more")
+    with pytest.raises(UserError, match=rf"c.txt\{extension} is not a complete"):
+        read(tmp_path / f"c.txt{extension}")
+
+
+def test_members_of_a_compressed_file_are_joined(tmp_path):
+    for extension in (".gz", ".bz2", ".xz", ".zst"):
+        path = tmp_path / f"a.txt{extension}"
+        path.write_bytes(compressed(b"One.\n", extension) + compressed(b"Two.\n", extension))
+        assert read(path, "lines") == [["One.", "Two."]]
+
+
+def test_wikiextractor(tmp_path):
+    (tmp_path / "wiki_00").write_text(
+        '<doc id="1" url="https://en.wikipedia.org/wiki?curid=1" title="Tom &amp; Jerry">\n'
+        "Tom &amp; Jerry\n\nA cat chases a mouse. It is &lt;funny&gt;.\nMore follows.\n\n</doc>\n"
+        '<doc id="2" url="u" title="B">\nB\n\n</doc>\n'
+        '<doc id="3" url="u" title="C">\nC\n\nThird text.\n</doc>\n'
+    )
+    assert read(tmp_path / "wiki_00") == [
+        ["A cat chases a mouse.", "It is <funny>.", "More follows."],
+        ["Third text."],
+    ]
+
+
+def test_duplicates_are_the_later_ones(tmp_path):
+    (tmp_path / "a.txt").write_text("One.\nTwo.\n\nThree.\n\nOne.\n  Two.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "Three."}\n{"text": "One. Two."}\n{"text": "4."}\n')
+    corpus = Corpus(str(tmp_path / "*"))
+    seen, report, kept = SeenDigests(), ReadReport(), []
+    for block in documents.read_corpus(corpus.files(), corpus, block_bytes=5):
+        dropped = seen.add(documents.document_digests(block, corpus))
+        kept += documents.documents_of_block(block, corpus, report, dropped)
+    assert kept == [["One.", "Two."], ["Three."], ["4."]]
+    assert report.problems == {"duplicate document, dropped": 3}
+
+
+def test_digests_are_remembered_beyond_the_buffer(monkeypatch):
+    monkeypatch.setattr(deduplication, "_BUFFER", 10)
+    seen = SeenDigests()
+    numbers = np.random.default_rng(0).integers(0, 1 << 63, 500).tolist()
+    for start in range(0, 500, 7):
+        assert seen.add(numbers[start : start + 7]) == []
+    assert seen.add([1, numbers[0], 1, numbers[499]]) == [1, 2, 3]
 
 
 def test_what_is_not_text_is_counted_with_its_place(tmp_path):
@@ -104,7 +157,7 @@ def test_what_is_not_text_is_counted_with_its_place(tmp_path):
     (tmp_path / "b.jsonl").write_text('{"text": "Good."}\n{broken\n{"other": 1}\n')
     (tmp_path / "c.txt").write_bytes(b"")
     report = ReadReport()
-    found = [d.sentences for d in read_documents(str(tmp_path / "*"), report=report)]
+    found = read(tmp_path / "*", report=report)
     assert found == [["Fine.", "Bad \ufffd byte.", "N UL."], ["Good."]]
     assert sum(report.problems.values()) == 5
     assert [example.partition(": ")[0].rpartition("/")[2] for example in report.examples] == [
@@ -123,11 +176,11 @@ def test_impossible_input_is_refused_by_name(tmp_path):
         ("none*", "No file matches"),
     ]:
         with pytest.raises(UserError, match=message):
-            list(read_documents(str(tmp_path / name)))
+            read(tmp_path / name)
     with pytest.raises(UserError, match="No input file"):
         match_files(" , ")
     with pytest.raises(UserError, match="--input_format"):
-        list(read_documents(str(tmp_path / "utf16.txt"), "xml"))
+        read(tmp_path / "utf16.txt", "xml")
 
 
 def test_patterns_are_lists_in_sorted_order_without_repetition(tmp_path):

@@ -1,34 +1,48 @@
 """A corpus becomes complete, balanced, reproducible records; or nothing, with a reason."""
 
 import collections
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import features, masking, pretraining_data, records
+from data_pipeline import block_records, features, masking, records
+from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
-from data_pipeline.examples import PretrainingSettings
-from data_pipeline.pretraining_data import Corpus, automatic_shards, create_pretraining_data
+from data_pipeline.pretraining_data import create_pretraining_data
+from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.tokenization import load_tokenizer
 
+ROOT = Path(__file__).parents[2]
 
-def create(source, folder, tokenizer, num_shards=2, overwrite=False, **settings):
+
+def create(source, folder, tokenizer, overwrite=False, deduplicate=False, **settings):
+    options = {"shard_mb": settings.pop("shard_mb", 0.05)}
+    options["num_processes"] = settings.pop("num_processes", 1)
     settings = PretrainingSettings(**{"max_seq_length": 64, "dupe_factor": 1, **settings})
     return create_pretraining_data(
-        Corpus(str(source)),
+        Corpus(str(source), deduplicate=deduplicate),
         str(folder),
         tokenizer,
         settings,
-        num_shards=num_shards,
         overwrite=overwrite,
+        **options,
     )
+
+
+def contents(folder):
+    """All files of a folder."""
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
 def read(folder):
     manifest = records.read_manifest(str(folder))
-    schema = features.pretraining_schema(manifest["max_seq_length"], manifest["max_predictions"])
+    schema = features.schema_of(manifest)
     serialized = list(tf.data.TFRecordDataset(records.record_files(str(folder))))
     columns = {name: v.numpy() for name, v in features.parse(schema, tf.stack(serialized)).items()}
     return [dict(zip(columns, row)) for row in zip(*columns.values())]
@@ -84,7 +98,7 @@ def test_records_are_well_formed(rows, tokenizer):
         )
         assert np.all(row["segment_ids"][:length] == (np.arange(length) > separators[0]))
         assert not special - {tokenizer.unk_id} & set(row["masked_lm_ids"][:count].tolist())
-        assert count <= masking.prediction_budget(length, 0.15, 10)
+        assert count <= masking.prediction_budgets(np.array([length]), 0.15, 10)[0]
 
 
 def test_shares_are_as_asked_for(rows):
@@ -117,12 +131,23 @@ def test_sentence_order_never_mixes_documents(tmp_path, tokenizer):
     assert manifest["statistics"]["skipped"]["document without a pair"] == len(words)
 
 
-def test_same_seed_same_bytes_whatever_the_blocks(tmp_path, small_file, tokenizer, monkeypatch):
+def test_same_seed_same_bytes(tmp_path, small_file, tokenizer):
     first = create(small_file, tmp_path / "a", tokenizer)
-    monkeypatch.setattr(pretraining_data, "BLOCK_DOCUMENTS", 7)
     again = create(small_file, tmp_path / "b", tokenizer)
     other = create(small_file, tmp_path / "c", tokenizer, seed=1)
     assert first == again and first["files"] != other["files"]
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, corpus_file, tokenizer, masking):
+    options = dict(masking=masking, dupe_factor=2, deduplicate=True)
+    create(corpus_file, tmp_path / "1", tokenizer, **options)
+    expected = contents(tmp_path / "1")
+    assert len(expected) > 10
+    for count in (2, 5):
+        create(corpus_file, tmp_path / str(count), tokenizer, num_processes=count, **options)
+        assert contents(tmp_path / str(count)) == expected
 
 
 def test_copies_differ(tmp_path, small_file, tokenizer):
@@ -139,7 +164,7 @@ def test_objectives(tmp_path, small_file, tokenizer):
     assert manifest["statistics"]["label_balance"] == 0
     assert not any(row["segment_ids"].any() for row in read(tmp_path / "none"))
     (tmp_path / "one.txt").write_text("One document.\nOf two sentences.\n")
-    with pytest.raises(UserError, match="at least two documents"):
+    with pytest.raises(UserError, match="no other document beside it"):
         create(tmp_path / "one.txt", tmp_path / "x", tokenizer, sentence_objective="nsp")
 
 
@@ -165,7 +190,136 @@ def test_problems_of_the_input_are_in_the_manifest(tmp_path, tokenizer):
     assert corpus["problem_examples"][0].endswith("a.txt:2: invalid UTF-8, replaced by U+FFFD")
 
 
-def test_number_of_shards_grows_with_the_text(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"x" * 1000)
-    assert automatic_shards([str(tmp_path / "a.txt")], 1) == 8
-    assert automatic_shards([str(tmp_path / "a.txt")], 10**7) > 100
+def test_duplicates_are_dropped_on_request(tmp_path, small_file, tokenizer):
+    (tmp_path / "b.txt").write_bytes(Path(small_file).read_bytes() + b"\n\nA new text here.\n")
+    both = f"{small_file},{tmp_path}/b.txt"
+    single = create(small_file, tmp_path / "one", tokenizer)["corpus"]["documents"]
+    for deduplicate, count in ((False, 2 * single + 1), (True, single + 1)):
+        folder = tmp_path / str(deduplicate)
+        corpus = create(both, folder, tokenizer, deduplicate=deduplicate)["corpus"]
+        assert corpus["documents"] == count
+    assert corpus["problems"]["duplicate document, dropped"] == single
+
+
+def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch):
+    """A failure in the middle: what is finished is not made again, and the end is the same."""
+    whole = create(corpus_file, tmp_path / "whole", tokenizer)
+    made, process = [], block_records._tokenize
+
+    def failing(documents, tokenizer):
+        made.append(1)
+        if len(made) == 4:
+            raise OSError(28, "No space left on device")
+        return process(documents, tokenizer)
+
+    monkeypatch.setattr(block_records, "_tokenize", failing)
+    with pytest.raises(UserError, match="No room is left.*what is finished is kept"):
+        create(corpus_file, tmp_path / "a", tokenizer)
+    with pytest.raises(UserError, match=r"holds no manifest.json"):
+        records.read_manifest(str(tmp_path / "a"))
+    assert create(corpus_file, tmp_path / "a", tokenizer) == whole
+    assert len(made) == 4 + len(whole["files"]) - 3
+    assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+def test_blocks_of_another_run_are_not_taken_for_finished(tmp_path, corpus_file, tokenizer):
+    """Same folder, other seed, text or vocabulary rules."""
+    create(corpus_file, tmp_path / "whole", tokenizer, seed=2)
+    create(corpus_file, tmp_path / "a", tokenizer, seed=1)
+    partial = tmp_path / "b" / ".partial"
+    partial.mkdir(parents=True)
+    for path in (tmp_path / "a").glob("*.tfrecord"):
+        path.rename(partial / path.name)
+    create(corpus_file, tmp_path / "b", tokenizer, seed=2)
+    assert contents(tmp_path / "b") == contents(tmp_path / "whole")
+
+
+def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer):
+    """kill -9 of the program, whose workers end with it: the result is the same to the byte."""
+    flags = [
+        f"--input={corpus_file}",
+        f"--vocab_file={tokenizer.vocab_file}",
+        "--max_seq_length=64",
+        "--dupe_factor=2",
+        "--shard_mb=0.02",
+        "--num_processes=2",
+    ]
+
+    def start(name):
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "data_pipeline.create_pretraining_data",
+                f"--output_dir={tmp_path / name}",
+                *flags,
+            ],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    begin = time.monotonic()
+    assert start("whole").wait() == 0
+    duration = time.monotonic() - begin
+    rng = np.random.default_rng(0)
+    kills = 0
+    for attempt in range(12):
+        process = start("a")
+        try:
+            process.wait(float(rng.uniform(0.2, 0.9 * duration)))
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            assert not (tmp_path / "a" / "manifest.json").exists() or attempt, (
+                "no part is published"
+            )
+    else:
+        assert start("a").wait() == 0
+    assert kills
+    assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):
+    command = [
+        sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={corpus_file}",
+        f"--vocab_file={tokenizer.vocab_file}", f"--output_dir={tmp_path / 'a'}",
+        "--dupe_factor=500", "--num_processes=2", "--shard_mb=0.02",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if not Path("/proc/self/stat").exists():
+        process.kill()
+        pytest.skip("this system does not list its processes")
+    deadline = time.monotonic() + 60
+    while len(workers := _children(process.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)  # Two workers, and multiprocessing's own helper.
+    time.sleep(1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(workers) >= 3
+    while any(map(_is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_is_alive, workers))
+
+
+def _stat(pid):
+    """State and parent of a process; None when there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()[:2]
+
+
+def _children(pid):
+    pids = [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [child for child in pids if (_stat(child) or ["", ""])[1] == str(pid)]
+
+
+def _is_alive(pid):
+    return (_stat(pid) or "Z")[0] != "Z"

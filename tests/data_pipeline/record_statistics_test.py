@@ -1,13 +1,16 @@
 """Baselines are what counting by hand gives."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining_columns import RecordColumns
 from data_pipeline.record_statistics import RecordStatistics, unigram_baseline, unigram_scores
 from data_pipeline.records import read_manifest
+from data_pipeline.tokenized import TokenizedDocuments
 
 
 def test_unigram_scores():
@@ -27,11 +30,16 @@ def test_nothing_masked_is_refused():
 
 
 def test_sums():
-    statistics = RecordStatistics(6)
-    statistics.add_document([np.array([1, 5]), np.array([5, 5])], unk_id=1)
-    for label in (0, 1, 1, 1):
-        columns = {"input_ids": np.zeros(10), "next_sentence_labels": np.array([label])}
-        statistics.add_record({**columns, "masked_lm_ids": np.array([5, 5])})
+    parts = [RecordStatistics(6), RecordStatistics(6)]
+    sums = np.array([0, 2, 4])
+    text = TokenizedDocuments(np.array([1, 5, 5, 5]), sums, np.array([0, 2]), np.ones(4, bool))
+    parts[0].add_documents(text, unk_id=1)
+    for part, count, swapped in ((parts[0], 1, 0), (parts[1], 3, 3)):
+        labels = np.bincount([5] * 2 * count, minlength=6)
+        part.add_records(RecordColumns({}, 10 * count, swapped, labels, 2 * count), count)
+    statistics = RecordStatistics.from_json(json.loads(json.dumps(parts[1].to_json())))
+    statistics.merge(parts[0])
+    assert statistics.corpus == {"documents": 1, "sentences": 2, "tokens": 4, "unknown_tokens": 1}
     summary = statistics.summary(list("abcdef"))
     assert statistics.unknown_share == 0.25
     assert summary["label_balance"] == 0.75 and summary["majority_order_accuracy"] == 0.75

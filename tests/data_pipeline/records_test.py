@@ -1,5 +1,6 @@
-"""Shards are shuffled, complete or absent; every kind of damage is named."""
+"""Folders of records are complete or absent; every kind of damage is named."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -7,17 +8,28 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from data_pipeline import records
+from data_pipeline import records, storage, wire_format
 from data_pipeline.errors import UserError
 
 
-def write(folder, count=100, shards=3, overwrite=False, fail=False, seed=0):
-    with records.RecordWriter(str(folder), shards, "test", seed, overwrite) as writer:
-        for i in range(count):
-            writer.write(i % shards, b"%d" % i)
-        if fail:
-            raise RuntimeError("stopped half-way")
-        return writer.finish({"note": 1}, {"extra.txt": b"x"})
+def prepare(folder, count=100, shards=3):
+    """Makes the files of a folder; its manifest."""
+    partial = Path(records.partial_dir(str(folder)))
+    partial.mkdir(parents=True)
+    files = []
+    for shard in range(shards):
+        numbers = range(shard, count, shards)
+        content = b"".join(wire_format.frame(b"%d" % i) for i in numbers)
+        name = f"test-{shard:05d}-of-{shards:05d}.tfrecord"
+        (partial / name).write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        entry = {"name": name, "num_records": len(numbers), "bytes": len(content)}
+        files.append({**entry, "sha256": digest})
+    return {"note": 1, "num_records": count, "files": files}
+
+
+def write(folder, count=100, shards=3):
+    return records.commit(str(folder), prepare(folder, count, shards), {"extra.txt": b"x"})
 
 
 def read(folder):
@@ -31,12 +43,13 @@ def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_every_record_is_there_in_random_order(tmp_path):
-    manifest = write(tmp_path / "a")
-    found = read(tmp_path / "a")
-    assert sorted(found) == list(range(100)) and found != sorted(found)
-    first_shard = found[: manifest["files"][0]["num_records"]]
-    assert sorted(first_shard) == list(range(0, 100, 3)) and first_shard != sorted(first_shard)
+def test_files_and_manifest_get_there_together(tmp_path):
+    manifest = prepare(tmp_path / "a")
+    assert names(tmp_path / "a") == [".partial"]
+    with pytest.raises(UserError, match=r"holds no manifest.json"):
+        records.read_manifest(str(tmp_path / "a"))
+    manifest = records.commit(str(tmp_path / "a"), manifest, {"extra.txt": b"x"})
+    assert sorted(read(tmp_path / "a")) == list(range(100))
     assert names(tmp_path / "a") == [
         "extra.txt",
         "manifest.json",
@@ -46,46 +59,44 @@ def test_every_record_is_there_in_random_order(tmp_path):
     assert records.verify_records(str(tmp_path / "a" / "*"))["num_records"] == 100
 
 
-def test_bytes_are_a_function_of_content_and_seed(tmp_path):
-    first, again = write(tmp_path / "a"), write(tmp_path / "b")
-    other = write(tmp_path / "c", seed=1)
-    assert first == again and first["files"] != other["files"]
-
-
-def test_failure_leaves_nothing_a_reader_would_accept(tmp_path):
-    with pytest.raises(RuntimeError):
-        write(tmp_path / "a", fail=True)
-    assert names(tmp_path) == []
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(RuntimeError):
-        write(tmp_path / "mine", fail=True)
-    assert names(tmp_path / "mine") == []
-    with pytest.raises(UserError, match=r"holds no manifest.json"):
-        records.read_manifest(str(tmp_path / "mine"))
-
-
-def test_failure_keeps_older_data(tmp_path):
-    write(tmp_path / "a")
-    before = read(tmp_path / "a")
-    with pytest.raises(RuntimeError):
-        write(tmp_path / "a", overwrite=True, fail=True, count=7)
-    assert read(tmp_path / "a") == before and ".partial" not in names(tmp_path / "a")
-
-
 def test_overwriting_is_asked_for_and_complete(tmp_path):
     write(tmp_path / "a")
     with pytest.raises(UserError, match="--overwrite"):
-        write(tmp_path / "a")
-    write(tmp_path / "a", count=5, shards=2, overwrite=True)
+        records.check_output_dir(str(tmp_path / "a"), overwrite=False)
+    records.check_output_dir(str(tmp_path / "a"), overwrite=True)
+    write(tmp_path / "a", count=5, shards=2)
     assert sorted(read(tmp_path / "a")) == list(range(5))
     assert sum(name.endswith(".tfrecord") for name in names(tmp_path / "a")) == 2
 
 
-def test_leftovers_of_a_killed_run_do_no_harm(tmp_path):
-    (tmp_path / "a" / ".partial").mkdir(parents=True)
-    (tmp_path / "a" / ".partial" / "test-00000-of-00009.tfrecord").write_bytes(b"half")
-    write(tmp_path / "a")
-    assert len(read(tmp_path / "a")) == 100 and ".partial" not in names(tmp_path / "a")
+@pytest.mark.parametrize("renames", range(6))
+def test_a_commit_may_be_interrupted_anywhere(tmp_path, monkeypatch, renames):
+    """After any number of renames: readers see no data, and the commit can be completed."""
+    folder = tmp_path / "a"
+    write(folder, count=50)
+    manifest = prepare(folder)
+    done, rename = [], storage.rename
+
+    def failing(old, new):
+        if ".partial/" in old and ".partial/" not in new:
+            if len(done) == renames:
+                raise KeyboardInterrupt
+            done.append(new)
+        rename(old, new)
+
+    monkeypatch.setattr(records, "_COMMIT_THREADS", 1)
+    monkeypatch.setattr(storage, "rename", failing)
+    if renames < 5:  # Three shards, one extra file, the manifest.
+        with pytest.raises(KeyboardInterrupt):
+            records.commit(str(folder), manifest, {"extra.txt": b"x"})
+        with pytest.raises(UserError, match="holds no manifest"):
+            records.read_manifest(str(folder))
+        monkeypatch.setattr(storage, "rename", rename)
+        assert records.complete_commit(str(folder))["num_records"] == 100
+    else:
+        records.commit(str(folder), manifest, {"extra.txt": b"x"})
+    assert sorted(read(folder)) == list(range(100))
+    assert records.complete_commit(str(folder)) is None and ".partial" not in names(folder)
 
 
 @pytest.fixture
@@ -129,7 +140,7 @@ def test_read_errors_are_explained(damaged):
     with pytest.raises(tf.errors.DataLossError) as caught:
         read(folder)
     assert "00001-of-00003.tfrecord" in str(records.explain_read_error(folder, caught.value))
-    write(Path(folder), overwrite=True)
+    write(Path(folder))
     assert "cannot be read" in str(records.explain_read_error(folder, caught.value))
 
 
@@ -143,8 +154,6 @@ def test_what_is_no_folder_of_records_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file"):
         records.check_output_dir(str(tmp_path / "file"), overwrite=True)
-    with pytest.raises(UserError, match="--num_shards"):
-        records.RecordWriter(str(tmp_path / "x"), 0, "test", 0)
 
 
 def test_a_copied_folder_is_still_data(tmp_path):
@@ -155,4 +164,4 @@ def test_a_copied_folder_is_still_data(tmp_path):
 
 def test_frames_refuse_cut_content():
     with pytest.raises(ValueError, match="cut off at byte 0"):
-        list(records.frames(b"\1" * 5))
+        list(wire_format.frames(b"\1" * 5))

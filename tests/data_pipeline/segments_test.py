@@ -1,17 +1,26 @@
 """Pairs come from one document, fit, lose no sentence and are swapped half of the time."""
 
 import collections
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_pipeline import segments
+from data_pipeline import segments, tokenized
 
 VOCABULARY = 10_000
 ALL_WORDS = np.ones(VOCABULARY, bool)
 EVEN_STARTS = np.arange(VOCABULARY) % 2 == 0
+
+
+class Pair(NamedTuple):
+    """One pair, as arrays of ids."""
+
+    tokens_a: np.ndarray
+    tokens_b: np.ndarray
+    label: int
 
 
 def numbered(lengths):
@@ -20,11 +29,33 @@ def numbered(lengths):
     return [np.arange(end - length, end, dtype=np.int32) for end, length in zip(ends, lengths)]
 
 
-def pairs_of(sentences, objective="sop", limit=20, short=0.0, starts=ALL_WORDS, seed=0, other=None):
-    rng = np.random.default_rng(seed)
-    return segments.make_pairs(
-        sentences, objective, limit, short, starts, rng, other and (lambda: other)
+def as_tokenized(documents, starts):
+    """Documents, given as lists of ids of sentences."""
+    sentences = [sentence for document in documents for sentence in document]
+    ids = np.concatenate([np.zeros(0, np.int32), *sentences]).astype(np.int32)
+    return tokenized.TokenizedDocuments(
+        ids,
+        np.cumsum([0, *map(len, sentences)]),
+        np.cumsum([0, *map(len, documents)]),
+        starts[ids],
     )
+
+
+def pairs_of_many(documents, objective="sop", limit=20, short=0.0, starts=ALL_WORDS, seed=0):
+    text = as_tokenized(documents, starts)
+    maker = segments.PairMaker(text, objective, limit, short)
+    made, skipped = maker.make(np.random.default_rng(seed))
+    pairs = [
+        Pair(text.ids[a : a + length_a], text.ids[b : b + length_b], int(label))
+        for a, length_a, b, length_b, label in zip(
+            made.start_a, made.length_a, made.start_b, made.length_b, made.label
+        )
+    ]
+    return pairs, skipped
+
+
+def pairs_of(sentences, *args, **options):
+    return pairs_of_many([sentences], *args, **options)
 
 
 DOCUMENTS = st.lists(st.integers(1, 60), min_size=1, max_size=12).map(numbered)
@@ -63,7 +94,7 @@ def test_nothing_is_lost_without_overshoot(document, limit, seed):
     parts = [part for pair in pairs for part in sorted(pair[:2], key=lambda part: part[0])]
     used = np.concatenate([np.zeros(0, int), *parts])
     total = sum(map(len, document))
-    assert len(used) == total - sum(skipped.values())
+    assert len(used) == total - skipped[segments.ONE_WORD]
     assert np.array_equal(used, np.arange(len(used)))
 
 
@@ -94,13 +125,34 @@ def test_single_word_is_skipped_and_counted():
     assert pairs and not skipped, "words of two sentences make a pair"
 
 
+def cut(document, limit, starts):
+    found = tokenized.split_long_sentences(as_tokenized([document], starts), limit)
+    return [
+        found.ids[start:end].tolist() for start, end in zip(found.sentences, found.sentences[1:])
+    ]
+
+
 def test_long_sentences_are_cut_at_words_and_kept():
-    parts = segments.split_long_sentence(np.arange(25), 10, EVEN_STARTS)
+    parts = cut([np.arange(25)], 10, EVEN_STARTS)
     assert [len(part) for part in parts] == [10, 10, 5]
-    parts = segments.split_long_sentence(np.arange(1, 26), 10, EVEN_STARTS)
-    assert [int(part[0]) for part in parts] == [1, 10, 20]
-    parts = segments.split_long_sentence(np.arange(25), 10, np.zeros(99, bool))
+    parts = cut([np.arange(1, 26)], 10, EVEN_STARTS)
+    assert [part[0] for part in parts] == [1, 10, 20]
+    parts = cut([np.arange(25)], 10, np.zeros(99, bool))
     assert np.array_equal(np.concatenate(parts), np.arange(25)) and len(parts) == 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 30), max_size=4), min_size=1, max_size=5), st.integers(1, 9)
+)
+def test_cutting_keeps_documents_apart(lengths, limit):
+    sizes = [length for document in lengths for length in document]
+    sentences = iter(numbered(sizes))
+    documents = [[next(sentences) for _ in document] for document in lengths]
+    before = as_tokenized(documents, EVEN_STARTS)
+    after = tokenized.split_long_sentences(before, limit)
+    assert after.sentences[after.documents].tolist() == before.sentences[before.documents].tolist()
+    assert np.diff(after.sentences).max(initial=0) <= limit
 
 
 def test_short_targets_are_drawn_once_per_document():
@@ -127,29 +179,60 @@ def test_truncation_takes_from_the_longer(length_a, length_b, limit):
             expected_a -= 1
         else:
             expected_b -= 1
-    assert segments.truncated_lengths(length_a, length_b, limit) == (expected_a, expected_b)
+    found = segments.truncated_lengths(np.array([length_a]), np.array([length_b]), limit)
+    assert np.array_equal(found, [[expected_a], [expected_b]])
 
 
 def test_truncation_takes_at_front_and_back_alike():
-    fronts = [
-        int(segments.truncate(np.arange(50), np.arange(0), 30, np.random.default_rng(seed))[0][0])
-        for seed in range(500)
-    ]
-    assert abs(np.mean(fronts) - 10) < 4 * np.sqrt(5 / 500)
+    """Of the 40 tokens of the first sentence, 15 must go."""
+    fronts = []
+    for seed in range(500):
+        [(a, b, label)], _ = pairs_of(numbered([40, 30]), limit=50, seed=seed, short=0.0)
+        first, second = (b, a) if label else (a, b)
+        assert len(first) == len(second) == 25
+        fronts.append(int(first[0]))
+    assert abs(np.mean(fronts) - 7.5) < 4 * np.sqrt(15 / 4 / 500)
 
 
 def test_next_sentence_pairs():
     other = [np.full(6, 9_000 + i) for i in range(5)]
     labels, covered = [], []
     for seed in range(300):
-        pairs, _ = pairs_of(numbered([6] * 12), "nsp", 20, seed=seed, other=other)
-        for a, b, label in pairs:
-            assert a[0] < 9_000
+        pairs, _ = pairs_of_many([numbered([6] * 12), other], "nsp", seed=seed)
+        pairs = [pair for pair in pairs if pair.tokens_a[0] < 9_000]
+        for _, b, label in pairs:
             assert bool(b[0] >= 9_000) == (label == 1)
             labels.append(label)
         covered.append(len({int(t) for a, b, _ in pairs for t in (*a, *b) if t < 9_000}))
     assert abs(np.mean(labels) - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
     assert np.mean(covered) > 60, "sentences not used beside a random B are used again"
+
+
+def test_next_sentences_need_another_document():
+    pairs, skipped = pairs_of_many([numbered([6] * 12), []], "nsp")
+    assert not pairs and skipped == {segments.ALONE: 1}
+
+
+def test_documents_without_text_do_no_harm():
+    document = numbered([6] * 12)
+    for objective in segments.OBJECTIVES[::2]:
+        alone, _ = pairs_of_many([document], objective)
+        pairs, skipped = pairs_of_many([[], document, [], []], objective)
+        assert len(pairs) == len(alone) and not skipped
+
+
+def test_documents_without_a_pair_are_counted_once():
+    text = as_tokenized([numbered([6] * 9), [], [np.array([7])]], ALL_WORDS)
+    maker = segments.PairMaker(text, "sop", 20, 0.1)
+    for seed in range(3):
+        maker.make(np.random.default_rng(seed))
+        assert maker.documents_without_pair == 2
+
+
+def test_left_in_order_on_request():
+    text = as_tokenized([numbered([6] * 50)], ALL_WORDS)
+    made, _ = segments.PairMaker(text, "sop", 20, 0.1, swap=False).make(np.random.default_rng(0))
+    assert not made.label.any() and np.all(made.start_a < made.start_b)
 
 
 def test_no_pairs_objective():
