@@ -45,7 +45,7 @@ def supports(model) -> bool:
         and normalizer.remove_extra_whitespaces
         and normalizer.escape_whitespaces
         and not trainer.byte_fallback
-        and not any(_WORD_MARK in piece.piece[1:] for piece in model.pieces)
+        and not any({_WORD_MARK, " "} & set(piece.piece[1:]) for piece in model.pieces)
         and all(piece.score - _UNKNOWN_PENALTY > _LOWEST_SCORE for piece in model.pieces)
     )
 
@@ -210,7 +210,7 @@ def _scored_pieces(model) -> Iterator[tuple[str, float, int]]:
     """Pieces that stand for text, with score and id."""
     kinds = type(model.pieces[0])
     normal = [piece.score for piece in model.pieces if piece.type == kinds.NORMAL]
-    highest = max(normal, default=0.0)
+    highest = max([0.0, *normal])
     for i, piece in enumerate(model.pieces):
         if piece.type == kinds.NORMAL:
             yield piece.piece, piece.score, i
