@@ -15,7 +15,7 @@ import tensorflow as tf
 from data_pipeline import masking
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class DynamicMasking:
     """Assembles and masks batches of dynamic records.
 
@@ -169,7 +169,6 @@ def choose_ngrams(
     Returns:
       int32 [B, S]: 0, or the number of the n-gram that the token is in.
     """
-    size = tf.shape(boundary)[1]
     # Words and special pieces in order; place j begins at position starts[j].
     place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
     starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
@@ -203,12 +202,13 @@ def choose_ngrams(
         length = tf.where(accepted, length, 0)
         is_member = (places >= first[:, None]) & (places < (first + length)[:, None])
         end = tf.gather(starts, (first + length)[:, None], batch_dims=1)
+        visited_now = (places == first[:, None]) & fresh[:, None]
         return (
             number + 1,
             left - (end - begin)[:, 0],
             unvisited - tf.cast(fresh, tf.int32),
-            visited | (places == first[:, None]) & fresh[:, None],
-            tf.where(is_member, number + 1, ngrams),
+            tf.ensure_shape(visited | visited_now, visited.shape),
+            tf.ensure_shape(tf.where(is_member, number + 1, ngrams), ngrams.shape),
         )
 
     state = (0, budgets, count, tf.zeros_like(starts, tf.bool), tf.zeros_like(starts))
@@ -219,4 +219,4 @@ def choose_ngrams(
         parallel_iterations=1,
     )
     ngrams = tf.gather(state[-1], tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
-    return tf.ensure_shape(tf.reshape(ngrams, [-1, size]), [None, boundary.shape[1]])
+    return tf.ensure_shape(ngrams, boundary.shape)

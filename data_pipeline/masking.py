@@ -15,7 +15,7 @@ import numpy as np
 MASK_PROBABILITY, KEEP_PROBABILITY = 0.8, 0.1
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class MaskingRule:
     """What is masked and by what.
 

@@ -2,13 +2,17 @@
 
 import collections
 import hashlib
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data_pipeline import datasets, records
+from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining_data import create_pretraining_data
+from data_pipeline.pretraining_settings import PretrainingSettings
 
 BATCH = 32
 
@@ -103,6 +107,58 @@ def test_shuffling_moves_records_far(records_dir, all_keys):
 def test_batches_larger_than_the_data(records_dir, all_keys):
     stream = keys(training(records_dir, batch=len(all_keys) + 7), 1)
     assert set(stream) == set(all_keys) and len(stream) == len(all_keys) + 7
+
+
+@pytest.fixture(scope="module")
+def dynamic_dir(tmp_path_factory, corpus_file, tokenizer):
+    folder = tmp_path_factory.mktemp("dynamic") / "data"
+    settings = PretrainingSettings(max_seq_length=64, dupe_factor=1, masking="dynamic")
+    create_pretraining_data(Corpus(corpus_file), str(folder), tokenizer, settings, shard_mb=0.25)
+    return str(folder)
+
+
+def test_dynamic_records_give_the_same_elements(records_dir, dynamic_dir):
+    for is_training in (True, False):
+        static, dynamic = (
+            training(data, training=is_training).element_spec for data in (records_dir, dynamic_dir)
+        )
+        assert static == dynamic
+    size = {
+        data: sum(f["bytes"] for f in records.read_manifest(data)["files"])
+        / records.read_manifest(data)["num_records"]
+        for data in (records_dir, dynamic_dir)
+    }
+    assert size[dynamic_dir] < 0.6 * size[records_dir]
+
+
+def test_dynamic_masks_are_new_in_each_epoch_and_resume(dynamic_dir):
+    count = records.read_manifest(dynamic_dir)["num_records"]
+    per_epoch = count // BATCH
+    stream = keys(training(dynamic_dir), 2 * per_epoch)
+    assert len(set(stream)) > 0.99 * len(stream), "masks differ from epoch to epoch"
+    for step in (1, per_epoch + 3):
+        assert (
+            keys(training(dynamic_dir, start_step=step), 3)
+            == stream[step * BATCH : (step + 3) * BATCH]
+        )
+    assert keys(training(dynamic_dir, seed=1), 2) != stream[: 2 * BATCH]
+
+
+def test_dynamic_masks_of_evaluation_stay(dynamic_dir):
+    first = keys(training(dynamic_dir, training=False, seed=1))
+    assert keys(training(dynamic_dir, training=False, seed=2)) == first
+    assert len(first) == records.read_manifest(dynamic_dir)["num_records"]
+
+
+def test_dynamic_records_need_their_vocabulary(dynamic_dir, tmp_path, records_dir):
+    shutil.copytree(dynamic_dir, tmp_path / "a")
+    content = (tmp_path / "a" / "spiece.model").read_bytes()
+    (tmp_path / "a" / "spiece.model").write_bytes(content + b"\x08\x00")
+    with pytest.raises(UserError, match="spiece.model"):
+        training(str(tmp_path / "a"))
+    (tmp_path / "a" / "spiece.model").unlink()
+    with pytest.raises(UserError, match="spiece.model does not exist"):
+        training(str(tmp_path / "a"))
 
 
 def test_mismatches_are_refused(records_dir, tokenizer):
