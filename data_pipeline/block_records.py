@@ -51,8 +51,7 @@ class Job:
     vocab_fingerprint: str
     folder: str
 
-    @property
-    def tokenizer(self) -> Tokenizer:
+    def load_tokenizer(self) -> Tokenizer:
         """The tokenizer; loaded once per process."""
         return _load_tokenizer(self.vocab_file, self.lower, self.rules)
 
@@ -146,13 +145,16 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
     return found
 
 
-def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult:
+def process_block(
+    block: TextBlock, dropped: Sequence[int], job: Job, tokenizer: Tokenizer | None = None
+) -> BlockResult:
     """Writes one file of records per copy of the text, and notes it.
 
     Args:
       block: the text.
       dropped: numbers of the documents to leave out.
       job: everything else.
+      tokenizer: the job's, if it is loaded already.
 
     Returns:
       What was made; what an earlier run made when it was finished.
@@ -160,7 +162,7 @@ def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockRe
     found = finished_block(block, dropped, job)
     if found is not None:
         return found
-    settings, tokenizer = job.settings, job.tokenizer
+    settings, tokenizer = job.settings, tokenizer or job.load_tokenizer()
     report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
     text = _tokenize(documents_of_block(block, job.corpus, report, dropped), tokenizer)
     statistics.add_documents(text, tokenizer.unk_id)
@@ -171,6 +173,7 @@ def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockRe
         settings.short_seq_prob,
         swap=settings.masking == "static",
     )
+    maker = ColumnMaker(settings, tokenizer)
     shards = []
     for copy in range(settings.dupe_factor):
         rng = np.random.default_rng((settings.seed, block.group, block.index, copy))
@@ -179,7 +182,7 @@ def process_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockRe
         if len(pairs):
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
             shuffled = pairs.take(rng.permutation(len(pairs)))
-            shards.append(_write_shard(name, text, shuffled, rng, job, statistics))
+            shards.append(_write_shard(name, text, shuffled, rng, job, maker, statistics))
     if pair_maker.documents_without_pair:
         statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
     result = BlockResult(
@@ -208,10 +211,10 @@ def _write_shard(
     pairs: Pairs,
     rng: np.random.Generator,
     job: Job,
+    maker: ColumnMaker,
     statistics: RecordStatistics,
 ) -> dict[str, Any]:
     """Writes the records of pairs; returns the file's entry in the manifest."""
-    maker = ColumnMaker(job.settings, job.tokenizer)
     digest, size = hashlib.sha256(), 0
     with atomic_files.writing(os.path.join(job.folder, name)) as file:
         for start in range(0, len(pairs), _RECORDS_AT_ONCE):

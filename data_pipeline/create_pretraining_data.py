@@ -7,16 +7,17 @@ Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from absl import flags
 
 from data_pipeline import features, segments, text_blocks
 from data_pipeline.documents import Corpus
-from data_pipeline.errors import run_binary
-from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data
+from data_pipeline.errors import UserError, run_binary
+from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import summary_table
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.tokenization import Tokenizer, load_tokenizer
 
 FLAGS = flags.FLAGS
 _DEFAULTS = PretrainingSettings()
@@ -94,6 +95,14 @@ def define_flags() -> None:
         lower_bound=0,
     )
     flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
+    flags.DEFINE_string(
+        "runner",
+        "",
+        "Run as an Apache Beam pipeline: DirectRunner, FlinkRunner, SparkRunner, DataflowRunner.",
+    )
+    flags.DEFINE_multi_string(
+        "pipeline_option", [], "An option for Beam, as in --pipeline_option=--region=europe-west4."
+    )
     flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
 
 
@@ -114,22 +123,45 @@ def settings_from_flags() -> PretrainingSettings:
     )
 
 
+def _create_with_beam(
+    corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
+) -> dict[str, Any]:
+    try:
+        from data_pipeline import beam_pipeline
+    except ImportError as error:
+        raise UserError(
+            f"--runner={FLAGS.runner} needs Apache Beam, which is not installed ({error}): "
+            "pip install -r requirements-beam.txt"
+        ) from None
+    return beam_pipeline.create_pretraining_data(
+        make_plan(corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb),
+        FLAGS.output_dir,
+        tokenizer,
+        options=[f"--runner={FLAGS.runner}", *FLAGS.pipeline_option],
+        overwrite=FLAGS.overwrite,
+    )
+
+
 def main() -> None:
     """Makes the records, then says what came out and what to do next."""
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
     corpus = Corpus(
         FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language, FLAGS.deduplicate
     )
-    manifest = create_pretraining_data(
-        corpus,
-        FLAGS.output_dir,
-        tokenizer,
-        settings_from_flags(),
-        num_processes=FLAGS.num_processes,
-        shard_mb=FLAGS.shard_mb,
-        overwrite=FLAGS.overwrite,
-        show_progress=True,
-    )
+    settings = settings_from_flags()
+    if FLAGS.runner:
+        manifest = _create_with_beam(corpus, tokenizer, settings)
+    else:
+        manifest = create_pretraining_data(
+            corpus,
+            FLAGS.output_dir,
+            tokenizer,
+            settings,
+            num_processes=FLAGS.num_processes,
+            shard_mb=FLAGS.shard_mb,
+            overwrite=FLAGS.overwrite,
+            show_progress=True,
+        )
     print(f"Wrote {FLAGS.output_dir}:\n{summary_table(manifest)}")
     for example in manifest["corpus"]["problem_examples"]:
         print(f"warning: {example}", file=sys.stderr)

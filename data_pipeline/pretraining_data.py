@@ -139,13 +139,15 @@ def _process_in_parallel(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def process_blocks(plan: Plan, num_processes: int) -> Iterator[tuple[TextBlock, BlockResult]]:
+def process_blocks(
+    plan: Plan, num_processes: int, tokenizer: Tokenizer
+) -> Iterator[tuple[TextBlock, BlockResult]]:
     """Makes the records of all blocks; results come in any order."""
     if num_processes > 1:
         yield from _process_in_parallel(_blocks(plan), plan.job, num_processes)
         return
     for block, dropped in _blocks(plan):
-        yield block, block_records.process_block(block, dropped, plan.job)
+        yield block, block_records.process_block(block, dropped, plan.job, tokenizer)
 
 
 def available_processes() -> int:
@@ -291,7 +293,8 @@ def create_pretraining_data(
         with documents.progress_bar(plan.files, show_progress) as bar:
             started = time.monotonic()
             num_records = text_bytes = 0
-            for block, result in process_blocks(plan, num_processes or available_processes()):
+            count = num_processes or available_processes()
+            for block, result in process_blocks(plan, count, tokenizer):
                 results.append(result)
                 num_records += sum(shard["num_records"] for shard in result.shards)
                 text_bytes += block.text_bytes

@@ -1,0 +1,201 @@
+"""Speed and memory of making pre-training records, beside SentencePiece alone and a peer.
+
+    python benchmarks/pretraining_data.py --text=corpus.txt --vocab_file=spiece.model
+
+Every case is a process of its own and they take turns, so that what else the machine does falls on
+all of them alike; medians are compared. The text has one sentence per line and blank lines between
+documents; it is cut, or repeated, to the sizes below.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+
+FLAGS = flags.FLAGS
+WORKER = HERE / "workers" / "records.py"
+_SAMPLE_SECONDS = 0.25
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+# Name -> kind and options of workers/records.py.
+CASES = {
+    "SentencePiece alone": ("sentencepiece",),
+    "ours, static, 1 copy": ("ours", "masking=static"),
+    "ours, static, 4 copies": ("ours", "masking=static", "dupe_factor=4"),
+    "ours, dynamic": ("ours", "masking=dynamic"),
+    "Model Garden, 1 copy": ("garden",),
+}
+
+
+def text_of(source: Path, megabytes: float, path: Path) -> Path:
+    """Writes the beginning of a text, repeated as needed, to `path`."""
+    content, size = source.read_bytes(), int(megabytes * 1e6)
+    with open(path, "wb") as file:
+        for start in range(0, size, len(content) + 2):
+            file.write(content[: size - start] + b"\n\n")
+    return path
+
+
+def wordpiece_of(vocab_file: str, path: Path) -> Path:
+    """A WordPiece vocabulary with the pieces of a SentencePiece model."""
+    pieces = [
+        piece[1:] if piece.startswith("\u2581") else f"##{piece}"
+        for piece in load_tokenizer(vocab_file).pieces[5:]
+    ]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    path.write_text("\n".join(dict.fromkeys([*special, *pieces])) + "\n", encoding="utf-8")
+    return path
+
+
+def run(python: str, kind: str, text: Path, vocabulary: str, *options: str) -> dict[str, float]:
+    """Runs a case once; its seconds and peak memory."""
+    with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
+        command = [python, WORKER, kind, text, vocabulary, Path(folder) / "out", *options]
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def compare(text: Path, wordpiece: Path) -> list[dict[str, object]]:
+    """All cases in turn, some rounds; a row each."""
+    garden = Path(FLAGS.peers) / "tf" / "bin" / "python"
+    turns: dict[str, list[dict[str, float]]] = {}
+    for turn in range(FLAGS.rounds):
+        for name, (kind, *options) in CASES.items():
+            if kind != "garden":
+                result = run(sys.executable, kind, text, FLAGS.vocab_file, *options)
+            elif garden.exists() and turn < FLAGS.peer_rounds:
+                result = run(str(garden), kind, text, str(wordpiece))
+            else:
+                continue
+            turns.setdefault(name, []).append(result)
+    seconds = {
+        name: statistics.median(r["seconds"] for r in found) for name, found in turns.items()
+    }
+    megabytes = text.stat().st_size / 1e6
+    return [
+        {
+            "case": name,
+            "MB": megabytes,
+            "seconds": round(seconds[name], 3),
+            "MB/s": round(megabytes / seconds[name], 2),
+            "of SentencePiece": round(seconds["SentencePiece alone"] / seconds[name], 2),
+            "peak MB": round(max(r["peak_mb"] for r in turns[name])),
+        }
+        for name in turns
+    ]
+
+
+def print_rows(rows: Sequence[dict[str, object]]) -> None:
+    """A table."""
+    widths = {name: max(len(str(row[name])) for row in [*rows, {name: name}]) for name in rows[0]}
+    for row in [{name: name for name in widths}, *rows]:
+        print("  ".join(f"{row[name]!s:{width}}" for name, width in widths.items()))
+    print(flush=True)
+
+
+def scaling(text: Path) -> list[dict[str, object]]:
+    """The same large text by one process and by several, in turn."""
+    seconds: dict[int, list[float]] = {}
+    for _ in range(FLAGS.scaling_rounds):
+        for count in (1, FLAGS.processes):
+            result = run(sys.executable, "ours", text, FLAGS.vocab_file, f"num_processes={count}")
+            seconds.setdefault(count, []).append(result["seconds"])
+    medians = {count: statistics.median(found) for count, found in seconds.items()}
+    megabytes = text.stat().st_size / 1e6
+    return [
+        {
+            "processes": count,
+            "MB": round(megabytes),
+            "seconds": round(found, 2),
+            "MB/s": round(megabytes / found, 2),
+            "times one": round(medians[1] / found, 2),
+        }
+        for count, found in medians.items()
+    ]
+
+
+def _memory_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+
+
+def memory_curve(text: Path) -> list[dict[str, object]]:
+    """Resident memory of the program in one process, over time, on a very large text."""
+    with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
+        command = [sys.executable, WORKER, "ours", text, FLAGS.vocab_file, Path(folder) / "out"]
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        rows = []
+        while process.poll() is None:
+            rows.append(
+                {
+                    "seconds": round(time.monotonic() - start, 2),
+                    "resident MB": round(_memory_mb(process.pid)),
+                }
+            )
+            time.sleep(_SAMPLE_SECONDS)
+    return rows
+
+
+def _write(name: str, rows: Sequence[dict[str, object]]) -> None:
+    with open(Path(FLAGS.output) / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main(_) -> None:
+    Path(FLAGS.output).mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=FLAGS.scratch or None))
+    try:
+        source = Path(FLAGS.text)
+        wordpiece = wordpiece_of(FLAGS.vocab_file, scratch / "vocab.txt")
+        rows = compare(text_of(source, FLAGS.megabytes, scratch / "small.txt"), wordpiece)
+        print_rows(rows)
+        _write("pretraining_data", rows)
+        if FLAGS.scaling_megabytes:
+            rows = scaling(text_of(source, FLAGS.scaling_megabytes, scratch / "large.txt"))
+            print_rows(rows)
+            _write("pretraining_data_processes", rows)
+        if FLAGS.memory_megabytes:
+            rows = memory_curve(text_of(source, FLAGS.memory_megabytes, scratch / "huge.txt"))
+            peak = max(row["resident MB"] for row in rows)
+            print(f"{FLAGS.memory_megabytes:.0f} MB of text: at most {peak} MB of memory")
+            _write("pretraining_data_memory", rows)
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for the tables as CSV.")
+    flags.DEFINE_string("scratch", "", "Folder for texts and records; default: the system's.")
+    flags.DEFINE_float("megabytes", 6, "Size of the text that is compared.")
+    flags.DEFINE_integer("rounds", 5, "How often each case is run.", lower_bound=1)
+    flags.DEFINE_integer("peer_rounds", 1, "How often the slow peer is run.")
+    flags.DEFINE_float("scaling_megabytes", 100, "Size of the text for several processes; 0: none.")
+    flags.DEFINE_integer("scaling_rounds", 3, "How often it is run.", lower_bound=1)
+    flags.DEFINE_integer("processes", 2, "How many processes are compared with one.")
+    flags.DEFINE_float("memory_megabytes", 1000, "Size of the text for memory; 0: none.")
+    app.run(main)

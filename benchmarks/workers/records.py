@@ -1,0 +1,81 @@
+"""One way to turn text into ids or records, once; prints seconds and peak memory as JSON.
+
+Seconds begin when the program and the vocabulary are loaded, and end when the files are written.
+
+    python benchmarks/workers/records.py KIND TEXT VOCABULARY OUTPUT [name=value ...]
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+LENGTH, PREDICTIONS = 512, 77
+
+
+def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], object]:
+    """SentencePiece on the sentences, in one thread, normalised and in memory before."""
+    import sentencepiece
+
+    from data_pipeline.normalization import normalize_many
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=vocabulary)
+    lines = normalize_many(Path(text).read_text(encoding="utf-8").split("\n"))
+    return lambda: processor.encode(lines, num_threads=1)
+
+
+def our_records(text: str, vocabulary: str, output: str, **settings: str) -> Callable[[], object]:
+    """This project's records."""
+    from data_pipeline.documents import Corpus
+    from data_pipeline.pretraining_data import create_pretraining_data
+    from data_pipeline.pretraining_settings import PretrainingSettings
+    from data_pipeline.tokenization import load_tokenizer
+
+    tokenizer = load_tokenizer(vocabulary)
+    tokenizer.encode_flat(["a"])
+    num_processes = int(settings.pop("num_processes", 1))
+    settings = PretrainingSettings(
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=PREDICTIONS,
+        dupe_factor=int(settings.pop("dupe_factor", 1)),
+        **settings,
+    )
+    return lambda: create_pretraining_data(
+        Corpus(text), output, tokenizer, settings, num_processes=num_processes
+    )
+
+
+def model_garden_records(text: str, vocabulary: str, output: str) -> Callable[[], object]:
+    """The Model Garden's program; it knows WordPiece only, so vocabulary is one."""
+    Path(output).mkdir()
+    command = [
+        sys.executable, "-m", "official.nlp.data.create_pretraining_data", f"--input_file={text}",
+        f"--output_file={output}/records.tfrecord", f"--vocab_file={vocabulary}",
+        f"--max_seq_length={LENGTH}", f"--max_predictions_per_seq={PREDICTIONS}",
+        "--dupe_factor=1", "--max_ngram_size=3",
+    ]  # fmt: skip
+    return lambda: subprocess.run(command, check=True)
+
+
+KINDS = {"sentencepiece": sentencepiece_ids, "ours": our_records, "garden": model_garden_records}
+
+
+def main() -> None:
+    kind, text, vocabulary, output, *options = sys.argv[1:]
+    run = KINDS[kind](text, vocabulary, output, **dict(option.split("=") for option in options))
+    start = time.perf_counter()
+    run()
+    seconds = time.perf_counter() - start
+    who = resource.RUSAGE_CHILDREN if kind == "garden" else resource.RUSAGE_SELF
+    print(json.dumps({"seconds": seconds, "peak_mb": resource.getrusage(who).ru_maxrss / 1024}))
+
+
+if __name__ == "__main__":
+    main()
