@@ -111,6 +111,10 @@ def create_pretraining_data(
                 | "Collect" >> beam.combiners.ToList()
                 | "Publish" >> beam.Map(_finish, plan, output_dir)
             )
+    except ValueError as error:
+        if "pipeline runner" in str(error):
+            raise UserError(f"--runner: {error}") from None
+        raise
     except RuntimeError as error:
         # Beam wraps what happened on a worker in an error of its own.
         if UserError.__name__ in str(error):

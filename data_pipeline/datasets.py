@@ -151,7 +151,9 @@ def _batch_parser(
     manifest: dict[str, Any], seed: int
 ) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
     """(number of the batch int64, serialized [B]) -> a batch; the masks are functions of both."""
-    schema = features.schema_of(manifest)
+    schema = features.readable_schema(
+        manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
+    )
     if manifest["masking"] == "static":
         return lambda unused_number, serialized: _rename(features.parse(schema, serialized))
     masker = _masker(manifest)

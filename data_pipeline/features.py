@@ -54,6 +54,14 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
     )
 
 
+def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> Schema:
+    """What training reads of the records: all but what no program but masking needs."""
+    schema = pretraining_schema(masking, max_seq_length, max_predictions)
+    if masking == "dynamic":
+        return schema
+    return tuple(feature for feature in schema if feature.name != "token_boundary")
+
+
 def schema_of(manifest: dict) -> Schema:
     """The columns of the records that a manifest describes."""
     return pretraining_schema(

@@ -27,7 +27,7 @@ from data_pipeline.deduplication import SeenDigests
 from data_pipeline.documents import Corpus, ReadReport
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.record_statistics import LABEL_COUNTS_FILE, RecordStatistics
+from data_pipeline.record_statistics import RecordStatistics
 from data_pipeline.text_blocks import TextBlock
 from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer
 
@@ -166,17 +166,7 @@ def _manifest(
         report.merge(result.report)
     shards = [shard for result in results for shard in result.shards]
     manifest = {
-        "num_records": sum(shard["num_records"] for shard in shards),
-        "num_shards": len(shards),
-        "files": shards,
-        "masking": settings.masking,
-        "max_seq_length": settings.max_seq_length,
-        "max_predictions": settings.max_predictions_per_seq,
-        "vocab_size": tokenizer.vocab_size,
-        "vocab_fingerprint": tokenizer.fingerprint,
-        "vocab_file": tokenizer.STORED_NAME,
-        "label_counts_file": LABEL_COUNTS_FILE,
-        "tokenizer": dataclasses.asdict(tokenizer.settings),
+        **records.described(shards, settings, tokenizer),
         "seed": settings.seed,
         "settings": {**dataclasses.asdict(settings), "input_format": corpus.input_format},
         "fingerprint": plan.fingerprint,
@@ -210,7 +200,7 @@ def finish(
     extra_files = {
         tokenizer.STORED_NAME: tokenizer.content(),
         SETTINGS_FILE: tokenizer.settings.json_bytes(),
-        LABEL_COUNTS_FILE: statistics.label_counts_json(),
+        records.LABEL_COUNTS_FILE: statistics.label_counts_json(),
     }
     return records.commit(output_dir, manifest, extra_files)
 

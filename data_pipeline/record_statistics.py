@@ -16,9 +16,8 @@ import numpy as np
 from data_pipeline import atomic_files, storage
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_columns import RecordColumns
+from data_pipeline.records import LABEL_COUNTS_FILE
 from data_pipeline.tokenized import TokenizedDocuments
-
-LABEL_COUNTS_FILE = "label_counts.json"
 
 
 class RecordStatistics:
@@ -185,10 +184,13 @@ def summary_table(manifest: dict[str, Any]) -> str:
     """What was read and written, one line per number."""
     corpus, statistics = manifest["corpus"], manifest["statistics"]
     rows = [
-        ("documents", f"{corpus['documents']:,}"),
-        ("sentences", f"{corpus['sentences']:,}"),
-        ("tokens", f"{corpus['tokens']:,}"),
-        ("share of <unk>", f"{corpus['unknown_share']:.3%}"),
+        (name, f"{corpus[name]:,}")
+        for name in ("documents", "sentences", "tokens")
+        if name in corpus
+    ]
+    if "unknown_share" in corpus:
+        rows.append(("share of <unk>", f"{corpus['unknown_share']:.3%}"))
+    rows += [
         ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
         ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
         ("mask rate", f"{statistics['mask_rate']:.2%}"),

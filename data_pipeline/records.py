@@ -7,13 +7,17 @@ folder without it is not data. Until then everything is in the subfolder `.parti
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import os
 from typing import Any
 
 from data_pipeline import atomic_files, storage
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
+LABEL_COUNTS_FILE = "label_counts.json"
 KIND = "albert_pretraining_records"
 FORMAT_VERSION = 2
 FULL_CHECK_BYTES = 256 << 20
@@ -37,6 +41,32 @@ def partial_dir(output_dir: str) -> str:
     return os.path.join(output_dir, _PARTIAL)
 
 
+def described(
+    files: list[dict[str, Any]], settings: PretrainingSettings, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """The part of a manifest that readers need, for the entries of its files."""
+    return {
+        "num_records": sum(entry["num_records"] for entry in files),
+        "num_shards": len(files),
+        "files": files,
+        "masking": settings.masking,
+        "max_seq_length": settings.max_seq_length,
+        "max_predictions": settings.max_predictions_per_seq,
+        "vocab_size": tokenizer.vocab_size,
+        "vocab_fingerprint": tokenizer.fingerprint,
+        "vocab_file": tokenizer.STORED_NAME,
+        "label_counts_file": LABEL_COUNTS_FILE,
+        "tokenizer": dataclasses.asdict(tokenizer.settings),
+    }
+
+
+def write_manifest(folder: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Writes the manifest of a folder, with kind and format_version; returns it."""
+    whole = {"kind": KIND, "format_version": FORMAT_VERSION, **manifest}
+    atomic_files.write_json(os.path.join(folder, MANIFEST), whole)
+    return whole
+
+
 def commit(
     output_dir: str, manifest: dict[str, Any], extra_files: dict[str, bytes]
 ) -> dict[str, Any]:
@@ -53,13 +83,7 @@ def commit(
     folder = partial_dir(output_dir)
     for name, content in extra_files.items():
         atomic_files.write_bytes(os.path.join(folder, name), content)
-    ready = {
-        "kind": KIND,
-        "format_version": FORMAT_VERSION,
-        **manifest,
-        "extra_files": sorted(extra_files),
-    }
-    atomic_files.write_json(os.path.join(folder, MANIFEST), ready)
+    ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)})
     complete_commit(output_dir)
     return ready
 

@@ -1,0 +1,147 @@
+"""Makes a folder of records of google-research/albert or of the Model Garden readable here.
+
+Their create_pretraining_data leaves TFRecord files alone; this reads them once and puts the
+manifest, the vocabulary and the counts of labels beside them.
+
+Example: python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import flags
+
+from data_pipeline import atomic_files, features, records, segments, storage
+from data_pipeline.errors import UserError, run_binary
+from data_pipeline.pretraining_columns import RecordColumns
+from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.record_statistics import RecordStatistics, summary_table
+from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer, load_tokenizer
+
+FLAGS = flags.FLAGS
+_BATCH = 512
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("data", None, "Folder of TFRecord files.", required=True)
+    flags.DEFINE_string(
+        "vocab_file", None, "The vocabulary that they were made with.", required=True
+    )
+    flags.DEFINE_bool(
+        "lower_case", None, "Whether text was lower-cased; default as in create_pretraining_data."
+    )
+    flags.DEFINE_enum(
+        "sentence_objective", "sop", segments.OBJECTIVES, "What next_sentence_labels stand for."
+    )
+
+
+def _lengths(path: str) -> tuple[int, int]:
+    """S and P of a file's first record."""
+    for serialized in tf.data.TFRecordDataset(path).take(1).as_numpy_iterator():
+        found = tf.train.Example.FromString(serialized).features.feature
+        needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
+        if not needed <= set(found):
+            raise UserError(
+                f"{path} lacks the columns {', '.join(sorted(needed - set(found)))}; it holds "
+                f"{', '.join(sorted(found))}. Make it without --use_v2_feature_names."
+            )
+        return tuple(
+            len(found[name].int64_list.value) for name in ("input_ids", "masked_lm_positions")
+        )
+    raise UserError(f"{path} holds no record; remove it.")
+
+
+def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) -> dict[str, Any]:
+    """Counts the records of a file; its entry in the manifest."""
+    before = statistics.records["records"]
+    vocab_size = len(statistics.label_counts)
+    for serialized in tf.data.TFRecordDataset(path).batch(_BATCH):
+        columns = {name: v.numpy() for name, v in features.parse(schema, serialized).items()}
+        labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
+        top = max(int(columns["input_ids"].max()), int(labels.max(initial=0)))
+        if top >= vocab_size:
+            raise UserError(
+                f"{path} holds the id {top}, but --vocab_file has {vocab_size} pieces: it is not "
+                "the vocabulary that the records were made with."
+            )
+        statistics.add_records(
+            RecordColumns(
+                {},
+                int(columns["input_mask"].sum()),
+                int(columns["next_sentence_labels"].sum()),
+                np.bincount(labels, minlength=vocab_size),
+                len(labels),
+            ),
+            len(serialized),
+        )
+    return {
+        "name": os.path.basename(path),
+        "num_records": statistics.records["records"] - before,
+        "bytes": storage.size(path),
+        "sha256": atomic_files.sha256(path),
+    }
+
+
+def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "sop") -> dict:
+    """Writes a manifest over the TFRecord files of a folder, and returns it.
+
+    Args:
+      data: folder in which every file whose name holds "tf" and "record" is taken.
+      tokenizer: what the records were made with.
+      sentence_objective: what their labels stand for.
+
+    Raises:
+      UserError: there is a manifest already, no file, or one that holds something else.
+    """
+    records.check_output_dir(data, overwrite=False)
+    names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
+    if not names:
+        raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
+    paths = [os.path.join(data, name) for name in names]
+    statistics = RecordStatistics(tokenizer.vocab_size)
+    try:
+        length, predictions = _lengths(paths[0])
+        schema = features.readable_schema("static", length, predictions)
+        files = [_add_file(path, schema, statistics) for path in paths]
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        raise UserError(
+            f"The files in {data} should be uncompressed TFRecords of one length: "
+            f"{str(error.message).splitlines()[0]}"
+        ) from error
+    settings = PretrainingSettings(
+        max_seq_length=length,
+        max_predictions_per_seq=predictions,
+        sentence_objective=sentence_objective,
+    )
+    atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
+    tokenizer.settings.to_json(os.path.join(data, SETTINGS_FILE))
+    counts = statistics.label_counts_json()
+    atomic_files.write_bytes(os.path.join(data, records.LABEL_COUNTS_FILE), counts)
+    return records.write_manifest(
+        data,
+        {
+            **records.described(files, settings, tokenizer),
+            "settings": dataclasses.asdict(settings),
+            "corpus": {"problems": {}, "problem_examples": []},
+            "statistics": statistics.summary(tokenizer.pieces),
+        },
+    )
+
+
+def main() -> None:
+    """Adopts, then says what was found and what to do next."""
+    tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
+    manifest = adopt_records(FLAGS.data, tokenizer, FLAGS.sentence_objective)
+    print(f"{FLAGS.data}:\n{summary_table(manifest)}")
+    print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.data}")
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
