@@ -80,6 +80,15 @@ def test_rules_and_rows_of_signs_are_left_out_of_raw_text(tmp_path):
     assert report.problems == {"sentence with fewer letters and digits than signs, skipped": 3}
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from("ab1 é—_.,|"), min_size=1, max_size=20))
+def test_signs_are_counted(text):
+    text = " ".join(text.split())
+    letters = sum(character.isalnum() for character in text)
+    signs = sum(not character.isalnum() and character != " " for character in text)
+    assert documents._mostly_signs(text) == (letters < signs)
+
+
 def test_half_characters_in_json_are_replaced(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud83d here. More."}\n')
     report = ReadReport()
