@@ -24,8 +24,8 @@ _LOWEST_SCORE = -32.0
 _MAX_WORD_CHARACTERS = 31
 _MARGIN = 2 * 32 * 2.0**-10
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's.
-_MAX_CHARACTERS = 256  # Codes; what needs others is left to SentencePiece.
-_WORDS_AT_ONCE = 1 << 14
+_MAX_CODES = 256  # Of characters; words with others are left to SentencePiece.
+_WORDS_AT_ONCE = 1 << 13
 _ROOT = 1
 _NO_CODE, _UNKNOWN_CODE = 0, 1
 _UNKNOWN = "\0"
@@ -53,9 +53,9 @@ def supports(model) -> bool:
 class UnigramWords:
     """Segments many words at once.
 
-    Pieces are kept as a trie: `_next[node, c]` is the node after the character with code c, 0 when
-    no piece goes on like this; `_score`, `_id` and `_length` of the node where a piece ends are the
-    piece's.
+    Pieces are kept as a trie. Nodes with children come first; `_next[width * node + c]` is the node
+    after the character with code c, 0 when no piece goes on like this. `_score` (NaN without a
+    piece), `_id` and `_length` of a node are those of the piece that ends there.
 
     Args:
       model: a ModelProto for which `supports` is true.
@@ -68,40 +68,48 @@ class UnigramWords:
         pieces = list(_scored_pieces(model))
         characters = [piece for piece, _, _ in pieces if len(piece) == 1]
         characters = sorted(characters, key=lambda character: (not character.isascii(), character))
-        in_trie = characters[: _MAX_CHARACTERS - 2]
+        in_trie = characters[: _MAX_CODES - 2]
         codes = {character: code for code, character in enumerate(in_trie, start=_UNKNOWN_CODE + 1)}
         # By code point; characters that are no piece are unknown, whatever pieces they are in.
         self._code = np.full(sys.maxunicode + 1, _UNKNOWN_CODE, np.uint8)
         self._code[[ord(character) for character in characters]] = _NO_CODE
         self._code[[ord(character) for character in in_trie]] = list(codes.values())
+        self._ascii_code = self._code[:256].copy()
+        if self._keeps_ascii:
+            self._ascii_code[[*range(ord(" ")), *range(0x7F, 0x100)]] = _NO_CODE
+        else:
+            self._ascii_code[:] = _NO_CODE
+        self._mark_code = self._code[ord(_WORD_MARK)]
         self._unknown_id = model.trainer_spec.unk_id
-        self._build_trie(pieces, codes)
-
-    def _codes(self, text: str) -> np.ndarray:
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        return self._code[points]
+        lowest = min(score for _, score, _ in pieces)
+        unknown = (_UNKNOWN, lowest - _UNKNOWN_PENALTY, self._unknown_id)
+        self._build_trie([*pieces, unknown], {**codes, _UNKNOWN: _UNKNOWN_CODE})
 
     def _build_trie(self, pieces: Sequence[tuple[str, float, int]], codes: dict[str, int]) -> None:
-        lowest = min(score for _, score, _ in pieces)
         pieces = [entry for entry in pieces if all(c in codes for c in entry[0])]
-        codes = {**codes, _UNKNOWN: _UNKNOWN_CODE}
-        pieces.append((_UNKNOWN, lowest - _UNKNOWN_PENALTY, self._unknown_id))
-        nodes: dict[int, int] = {}  # _MAX_CHARACTERS * node + code -> next node
+        width = len(codes) + 1
+        edges: dict[int, int] = {}  # width * node + code -> next node, in the order of creation
         ends = []
         for piece, _, _ in pieces:
             node = _ROOT
             for character in piece:
-                edge = _MAX_CHARACTERS * node + codes[character]
-                node = nodes.setdefault(edge, len(nodes) + _ROOT + 1)
+                node = edges.setdefault(width * node + codes[character], len(edges) + _ROOT + 1)
             ends.append(node)
-        size = len(nodes) + _ROOT + 1
-        self._next = np.zeros((size, _MAX_CHARACTERS), np.int32)
-        self._next.reshape(-1)[list(nodes)] = list(nodes.values())
-        self._score = np.full(size, np.nan)
-        self._id = np.zeros(size, np.int32)
+        keys = np.array(list(edges))
+        has_children = np.zeros(len(edges) + _ROOT + 1, bool)
+        has_children[[0, *(keys // width)]] = True
+        order = np.argsort(~has_children, kind="stable")
+        number = np.empty_like(order)  # Of each node, when those with children come first.
+        number[order] = np.arange(len(order))
+        self._width, self._num_inner = width, int(np.count_nonzero(has_children))
+        self._root = int(number[_ROOT])
+        self._next = np.zeros(self._num_inner * width, np.int32)
+        self._next[width * number[keys // width] + keys % width] = number[list(edges.values())]
+        self._score = np.full(len(order), np.nan)
+        self._id, self._length = np.zeros(len(order), np.int32), np.zeros(len(order), np.int64)
+        ends = number[ends]
         self._score[ends] = [score for _, score, _ in pieces]
         self._id[ends] = [i for _, _, i in pieces]
-        self._length = np.zeros(size, np.int64)
         self._length[ends] = [len(piece) for piece, _, _ in pieces]
 
     def encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
@@ -116,28 +124,59 @@ class UnigramWords:
         return FlatIds(*map(np.concatenate, zip(*found))), np.concatenate(all_sure)
 
     def _encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
-        texts = words.texts()
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
-        kept = self._are_normal(texts) & (sizes <= _MAX_WORD_CHARACTERS + 1)
-        texts = [_WORD_MARK + text if keep else "" for text, keep in zip(texts, kept.tolist())]
-        sizes[~kept] = 0
-        codes = np.zeros((len(texts), int(sizes.max(initial=0)) + 1), np.uint8)
-        codes[np.arange(codes.shape[1]) < sizes[:, None]] = self._codes("".join(texts))
+        codes, sizes = self._codes(words)
         sizes[np.count_nonzero(codes, axis=1) < sizes] = 0  # A character has no code.
         piece, lead = self._best_segmentations(codes, sizes)
         sizes[lead < _MARGIN] = 0
         return self._trace(piece, sizes), sizes > 0
 
-    def _are_normal(self, words: Sequence[str]) -> np.ndarray:
-        """bool [words]: whether SentencePiece's normalization leaves a word as it is."""
-        if self._keeps_ascii:
-            normal = np.array([word.isascii() and word.isprintable() for word in words], bool)
-        else:
-            normal = np.zeros(len(words), bool)
-        others = np.flatnonzero(~normal).tolist()
-        for i, text in zip(others, self._normalize([words[i] for i in others])):
-            normal[i] = text == _WORD_MARK + words[i]
-        return normal
+    def _codes(self, words: Words) -> tuple[np.ndarray, np.ndarray]:
+        """uint8 [W, width]: the word mark and the characters of each word, then zeros; int64 [W]:
+        their number, 0 for words that are too long or that normalization changes."""
+        sizes = words.ends - words.starts + 1  # If it is ASCII.
+        sizes[sizes > 4 * _MAX_WORD_CHARACTERS] = 0
+        width = min(int(sizes.max(initial=0)), _MAX_WORD_CHARACTERS + 1) + 1
+        data = np.frombuffer(words.content, np.uint8)
+        place = np.arange(width - 1)
+        is_letter = place < sizes[:, None] - 1
+        source = np.minimum(words.starts[:, None] + place, len(data) - 1)
+        codes = np.zeros((len(sizes), width), np.uint8)
+        codes[:, 0] = self._mark_code
+        codes[:, 1:] = np.where(is_letter, self._ascii_code[data[source]], _NO_CODE)
+        done = (np.count_nonzero(codes, axis=1) == sizes) & (sizes < width)
+        others = np.flatnonzero(~done)
+        texts = Words(words.content, words.starts[others], words.ends[others]).texts()
+        normal = self._normalize(texts) if texts else []
+        for i, text, expected in zip(others.tolist(), texts, normal):
+            codes[i], sizes[i] = _NO_CODE, 0
+            if len(text) < width - 1 and expected == _WORD_MARK + text:
+                sizes[i] = len(expected)
+                points = np.frombuffer(expected.encode("utf-32-le"), np.uint32)
+                codes[i, : len(expected)] = self._code[points]
+        return codes, sizes
+
+    def _matches(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All pieces in all words: flat position of the first character, length, node."""
+        flat = codes.reshape(-1)  # Every row ends with a zero, which no piece goes beyond.
+        positions = np.flatnonzero(flat)
+        nodes = np.full(len(positions), self._root, np.int32)
+        starts, lengths, ends = [], [], []
+        length = 0
+        while len(positions):
+            nodes = self._next[nodes * self._width + flat[positions + length]]
+            length += 1
+            alive = np.flatnonzero(nodes)
+            positions, nodes = positions[alive], nodes[alive]
+            is_piece = np.flatnonzero(~np.isnan(self._score[nodes]))
+            starts.append(positions[is_piece])
+            ends.append(nodes[is_piece])
+            lengths.append(np.full(len(is_piece), length))
+            inner = np.flatnonzero(nodes < self._num_inner)
+            positions, nodes = positions[inner], nodes[inner]
+        return tuple(
+            np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
+            for parts in (starts, lengths, ends)
+        )
 
     def _best_segmentations(
         self, codes: np.ndarray, sizes: np.ndarray
@@ -145,50 +184,38 @@ class UnigramWords:
         """Viterbi's algorithm with the two best sums of scores, for all words side by side.
 
         Args:
-          codes: uint8 [words, width] characters.
-          sizes: int64 [words], 0 for words to leave out.
+          codes: uint8 [W, width] characters.
+          sizes: int64 [W], 0 for words to leave out.
 
         Returns:
-          int32 [words, width]: node of the last piece of the best segmentation of the first n
-          characters; float64 [words]: lead of the best segmentation of the whole word.
+          int32 [W, width]: node of the last piece of the best segmentation of the first n
+          characters; float64 [W]: lead of the best segmentation of the whole word.
         """
+        codes[sizes == 0] = _NO_CODE
         count, width = codes.shape
-        shape = (width, count)  # Transposed, and flat below: [end, word] is end * count + word.
-        best, second = np.full(shape, -np.inf), np.full(shape, -np.inf)
-        piece = np.zeros(shape, np.int32)
-        best[0] = 0.0
-        flat_best, flat_second, flat_piece = best.reshape(-1), second.reshape(-1), piece.reshape(-1)
-        flat_codes = np.ascontiguousarray(codes.T).reshape(-1)
-        flat_next = self._next.reshape(-1)
-        for start in range(width - 1):
-            words = np.flatnonzero(sizes > start)
-            nodes = np.full(len(words), _ROOT, np.int64)
-            for end in range(start + 1, width):
-                nodes *= _MAX_CHARACTERS
-                nodes += flat_codes[words + (end - 1) * count]
-                nodes = flat_next[nodes]
-                alive = np.flatnonzero(nodes)
-                if not len(alive):
-                    break
-                words, nodes = words[alive], nodes[alive].astype(np.int64)
-                scores = self._score[nodes]
-                is_piece = np.flatnonzero(scores == scores)
-                if not len(is_piece):
-                    continue
-                at_start = words[is_piece] + start * count
-                at_end = at_start + (end - start) * count
-                scores = scores[is_piece]
-                totals = flat_best[at_start] + scores
-                old = flat_best[at_end]
-                runner_up = np.maximum(flat_second[at_end], np.minimum(totals, old))
-                flat_second[at_end] = np.maximum(runner_up, flat_second[at_start] + scores)
-                better = totals > old
-                flat_best[at_end] = np.where(better, totals, old)
-                flat_piece[at_end[better]] = nodes[is_piece[better]]
-        everyone = np.arange(count)
+        best, second = np.full((2, count * width), -np.inf)
+        piece = np.zeros(count * width, np.int32)
+        best[::width] = 0.0
+        starts, lengths, nodes = self._matches(codes)
+        column = (starts % width).astype(np.uint8)
+        order = np.argsort(column, kind="stable")
+        bounds = np.searchsorted(column[order], np.arange(width + 1))
+        starts, ends, nodes = starts[order], (starts + lengths)[order], nodes[order]
+        scores = self._score[nodes]
+        for first, last in zip(bounds.tolist(), bounds[1:].tolist()):
+            # All pieces that start at this character of a word: they end at different ones.
+            start, end, node = starts[first:last], ends[first:last], nodes[first:last]
+            score = scores[first:last]
+            totals, old = best[start] + score, best[end]
+            runner_up = np.maximum(second[end], np.minimum(totals, old))
+            second[end] = np.maximum(runner_up, second[start] + score)
+            better = np.flatnonzero(totals > old)
+            best[end[better]] = totals[better]
+            piece[end[better]] = node[better]
+        whole = np.arange(count) * width + sizes
         with np.errstate(invalid="ignore"):
-            lead = best[sizes, everyone] - second[sizes, everyone]
-        return piece.T, np.nan_to_num(lead, nan=-np.inf, posinf=np.inf)
+            lead = best[whole] - second[whole]
+        return piece.reshape(count, width), np.nan_to_num(lead, nan=-np.inf, posinf=np.inf)
 
     def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
         """Ids along the best segmentations, one word after the other, and their numbers."""

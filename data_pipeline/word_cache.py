@@ -16,7 +16,7 @@ from typing import Callable, NamedTuple
 import numpy as np
 
 MAX_WORDS = 1 << 20
-_CHUNK_CHARACTERS = 1 << 20
+_CHUNK_CHARACTERS = 1 << 19
 _SMALLEST_TABLE = 1 << 16
 _UNSURE_ENTRY, _NEW = 0, -1
 _BASE = 0x9E3779B97F4A7C15
