@@ -13,12 +13,11 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from data_pipeline import block_records, documents, pretraining_data, records, text_blocks
+from data_pipeline import block_records, documents, pretraining_data, records, storage, text_blocks
 from data_pipeline.block_records import BlockResult
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import Plan
 from data_pipeline.text_blocks import TextBlock
-from data_pipeline.tokenization import Tokenizer
 
 
 def _read(numbered: tuple[int, Sequence[str]], plan: Plan) -> Iterator[TextBlock]:
@@ -71,7 +70,6 @@ def _finish(results: Iterable[dict[str, Any]], plan: Plan, output_dir: str) -> d
 def create_pretraining_data(
     plan: Plan,
     output_dir: str,
-    tokenizer: Tokenizer,
     *,
     options: Sequence[str] = (),
     overwrite: bool = False,
@@ -81,46 +79,52 @@ def create_pretraining_data(
     Args:
       plan: see `pretraining_data.make_plan`.
       output_dir: folder to write.
-      tokenizer: the plan's.
       options: of the pipeline, such as "--runner=FlinkRunner".
       overwrite: replace finished data in `output_dir`.
 
     Raises:
       UserError: an output folder with data, or no record could be made.
     """
+    try:
+        pipeline = beam.Pipeline(options=PipelineOptions(list(options)))
+    except ValueError as error:
+        raise UserError(f"--runner, --pipeline_option: {error}") from None
+    is_new = not storage.exists(output_dir)
     manifest = pretraining_data.prepare(plan, output_dir, overwrite)
     if manifest:
         return manifest
-    groups = list(enumerate(text_blocks.group_files(plan.files, plan.block_bytes)))
     try:
-        with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
-            blocks = (
-                pipeline
-                | "Groups of files" >> beam.Create(groups)
-                | "Spread groups" >> beam.Reshuffle()
-                | "Read" >> beam.FlatMap(_read, plan)
-            )
-            if plan.job.corpus.deduplicate:
-                blocks = _deduplicated(blocks, plan)
-            else:
-                blocks = blocks | "Nothing dropped" >> beam.Map(lambda block: (block, []))
-            _ = (
-                blocks
-                | "Spread blocks" >> beam.Reshuffle()
-                | "Records" >> beam.Map(_process, plan)
-                | "Collect" >> beam.combiners.ToList()
-                | "Publish" >> beam.Map(_finish, plan, output_dir)
-            )
-    except ValueError as error:
-        if "pipeline runner" in str(error):
-            raise UserError(f"--runner: {error}") from None
-        raise
+        with pipeline:
+            _build(pipeline, plan, output_dir)
     except RuntimeError as error:
         # Beam wraps what happened on a worker in an error of its own.
         if UserError.__name__ in str(error):
             raise UserError(_last_line(error)) from error
         raise
+    finally:
+        pretraining_data.clean_up(output_dir, is_new)
     return records.read_manifest(output_dir)
+
+
+def _build(pipeline: beam.Pipeline, plan: Plan, output_dir: str) -> None:
+    groups = list(enumerate(text_blocks.group_files(plan.files, plan.block_bytes)))
+    blocks = (
+        pipeline
+        | "Groups of files" >> beam.Create(groups)
+        | "Spread groups" >> beam.Reshuffle()
+        | "Read" >> beam.FlatMap(_read, plan)
+    )
+    if plan.job.corpus.deduplicate:
+        blocks = _deduplicated(blocks, plan)
+    else:
+        blocks = blocks | "Nothing dropped" >> beam.Map(lambda block: (block, []))
+    _ = (
+        blocks
+        | "Spread blocks" >> beam.Reshuffle()
+        | "Records" >> beam.Map(_process, plan)
+        | "Collect" >> beam.combiners.ToList()
+        | "Publish" >> beam.Map(_finish, plan, output_dir)
+    )
 
 
 def _last_line(error: Exception) -> str:

@@ -136,7 +136,6 @@ def _create_with_beam(
     return beam_pipeline.create_pretraining_data(
         make_plan(corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb),
         FLAGS.output_dir,
-        tokenizer,
         options=[f"--runner={FLAGS.runner}", *FLAGS.pipeline_option],
         overwrite=FLAGS.overwrite,
     )

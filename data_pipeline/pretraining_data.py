@@ -232,8 +232,15 @@ def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | No
     return None
 
 
-def _clean_up(output_dir: str, is_new: bool) -> None:
-    """After a failure: finished blocks stay, everything else goes."""
+def clean_up(output_dir: str, is_new: bool) -> None:
+    """After a failure: finished blocks stay, everything else goes.
+
+    Args:
+      output_dir: the folder of records.
+      is_new: whether it was made by this run.
+    """
+    if not storage.exists(output_dir):
+        return
     folder = records.partial_dir(output_dir)
     if not any(name.startswith("block-") for name in storage.names_in(folder)):
         storage.remove_folder(folder)
@@ -300,5 +307,4 @@ def create_pretraining_data(
             "finished is kept."
         ) from error
     finally:
-        if storage.exists(output_dir):
-            _clean_up(output_dir, is_new)
+        clean_up(output_dir, is_new)

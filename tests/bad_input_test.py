@@ -18,8 +18,9 @@ from absl import flags
 from albert_tf.checkpoints import bundle, native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from data_pipeline.examples import PretrainingSettings
-from data_pipeline.pretraining_data import Corpus, create_pretraining_data
+from data_pipeline.documents import Corpus
+from data_pipeline.pretraining_data import create_pretraining_data
+from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.tokenization import load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
@@ -42,7 +43,7 @@ def good(tmp_path_factory) -> Path:
         records = str(folder / name.replace("vocabulary", "records"))
         settings = PretrainingSettings(max_seq_length=32, dupe_factor=1)
         corpus = Corpus(str(folder / "corpus.txt"))
-        create_pretraining_data(corpus, records, tokenizer, settings, num_shards=2)
+        create_pretraining_data(corpus, records, tokenizer, settings)
     (folder / "train.tsv").write_text("\n".join(ROWS), encoding="utf-8")
     config = AlbertConfig(
         vocab_size=48,
@@ -149,6 +150,10 @@ RECORDS = Program(
     },
 )
 INSPECT = Program("data_pipeline.inspect_records", {"data": "{good}/records"})
+ADOPT = Program(
+    "data_pipeline.adopt_records",
+    {"data": "{bad}/no_manifest", "vocab_file": "{good}/vocabulary/spiece.model"},
+)
 PRETRAINING = Program(
     "albert_tf.run_pretraining",
     {
@@ -198,6 +203,13 @@ CASES = [
     (RECORDS, {"sentence_objective": "mlm"}, "should be one of <sop|nsp|none>"),
     (RECORDS, {"output_dir": "{good}/records"}, "--overwrite"),
     (RECORDS, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
+    (RECORDS, {"masking": "none"}, "should be one of <static|dynamic>"),
+    (RECORDS, {"shard_mb": "-1"}, "--shard_mb"),
+    (RECORDS, {"num_processes": "2", "input": "{bad}/utf16.txt"}, "convert it to UTF-8"),
+    (RECORDS, {"runner": "NoRunner"}, "--runner"),
+    (ADOPT, {"data": "{bad}/nowhere"}, "holds no file named like"),
+    (ADOPT, {"data": "{good}/records"}, "already holds data"),
+    (ADOPT, {"vocab_file": "{bad}/nowhere.model"}, "{bad}/nowhere.model does not exist"),
     (INSPECT, {"data": "{bad}/nowhere"}, "{bad}/nowhere does not exist"),
     (INSPECT, {"data": "{bad}/no_manifest"}, "{bad}/no_manifest holds no manifest.json"),
     (INSPECT, {"data": "{bad}/cut_records"}, ".tfrecord"),

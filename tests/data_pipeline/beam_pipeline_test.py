@@ -29,7 +29,7 @@ def test_equal_to_the_local_program(tmp_path, documents_text, tokenizer, dedupli
         corpus, str(tmp_path / "local"), tokenizer, settings, shard_mb=0.02
     )
     plan = make_plan(corpus, str(tmp_path / "beam"), tokenizer, settings, shard_mb=0.02)
-    manifest = beam_pipeline.create_pretraining_data(plan, str(tmp_path / "beam"), tokenizer)
+    manifest = beam_pipeline.create_pretraining_data(plan, str(tmp_path / "beam"))
     assert manifest["num_records"] == local["num_records"]
     assert bool(manifest["corpus"]["problems"]) == deduplicate
     assert contents(tmp_path / "beam") == contents(tmp_path / "local")
@@ -42,4 +42,4 @@ def test_errors_are_the_users(tmp_path, tokenizer):
     settings = PretrainingSettings(max_seq_length=64)
     plan = make_plan(Corpus(f"{tmp_path}/a.txt"), str(tmp_path / "x"), tokenizer, settings)
     with pytest.raises(UserError, match=r"a.txt is UTF-16; convert it to UTF-8"):
-        beam_pipeline.create_pretraining_data(plan, str(tmp_path / "x"), tokenizer)
+        beam_pipeline.create_pretraining_data(plan, str(tmp_path / "x"))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from data_pipeline.documents import read_documents
+from data_pipeline.documents import Corpus, read_documents
 from data_pipeline.errors import UserError
 from demo import corpus
 from demo.collect_docstrings import (
@@ -71,8 +71,8 @@ def test_own_text_is_split_and_nothing_is_lost(tmp_path, run):
     documents = corpus.read(str(out))
     assert [document.name for document in documents] == [f"own.jsonl.gz:{i}" for i in range(9)]
     assert documents[4].sentences == ["First of 4, as one sees.", "Second of 4!", "third"]
-    (held_out,) = read_documents(str(out / "heldout.txt"))
-    assert held_out.sentences == next(doc.sentences for doc in documents if doc.split == "heldout")
+    (held_out,) = read_documents(Corpus(str(out / "heldout.txt")))
+    assert held_out == next(doc.sentences for doc in documents if doc.split == "heldout")
 
 
 def test_a_mistake_is_one_line(tmp_path, run):
