@@ -23,7 +23,7 @@ make_environment tf 3.11
 "$peers/tf/bin/pip" install --quiet tensorflow==2.15.1 "transformers==4.44.2"
 "$peers/tf/bin/pip" install --quiet --no-deps tf-models-official==2.15.0
 "$peers/tf/bin/pip" install --quiet tf-slim gin-config pyyaml pandas scipy sacrebleu seqeval \
-  immutabledict psutil tensorflow-datasets tensorflow-model-optimization tf-keras==2.15.1
+  immutabledict psutil "sentencepiece<0.2.2" tensorflow-datasets tensorflow-model-optimization tf-keras==2.15.1
 "$peers/tf/bin/pip" install --quiet tensorflow==2.15.1 keras==2.15.0 "numpy<2"
 
 make_environment torch 3.11

@@ -63,12 +63,22 @@ def wordpiece_of(vocab_file: str, path: Path) -> Path:
     return path
 
 
-def run(python: str, kind: str, text: Path, vocabulary: str, *options: str) -> dict[str, float]:
-    """Runs a case once; its seconds and peak memory."""
+def run(
+    python: str, kind: str, text: Path, vocabulary: str, *options: str, at_once: int = 1
+) -> dict[str, float]:
+    """Runs a case once, or several times at once; the longest seconds and highest peak memory."""
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
-        command = [python, WORKER, kind, text, vocabulary, Path(folder) / "out", *options]
-        result = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(result.stdout.splitlines()[-1])
+        processes = [
+            subprocess.Popen(
+                [python, WORKER, kind, text, vocabulary, Path(folder) / str(i), *options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for i in range(at_once)
+        ]
+        results = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
+    return {name: max(result[name] for result in results) for name in results[0]}
 
 
 def compare(text: Path, wordpiece: Path) -> list[dict[str, object]]:
@@ -110,23 +120,33 @@ def print_rows(rows: Sequence[dict[str, object]]) -> None:
 
 
 def scaling(text: Path) -> list[dict[str, object]]:
-    """The same large text by one process and by several, in turn."""
-    seconds: dict[int, list[float]] = {}
+    """The same large text by one process, by several, and the machine's limit, in turn.
+
+    The limit: as many programs at once, each with a text of its own.
+    """
+    count = FLAGS.processes
+    cases = {
+        "1 process": (1, 1),
+        f"{count} processes": (count, 1),
+        f"{count} programs, a text each": (1, count),
+    }
+    seconds: dict[str, list[float]] = {}
     for _ in range(FLAGS.scaling_rounds):
-        for count in (1, FLAGS.processes):
-            result = run(sys.executable, "ours", text, FLAGS.vocab_file, f"num_processes={count}")
-            seconds.setdefault(count, []).append(result["seconds"])
-    medians = {count: statistics.median(found) for count, found in seconds.items()}
+        for name, (processes, at_once) in cases.items():
+            options = ("ours", text, FLAGS.vocab_file, f"num_processes={processes}")
+            result = run(sys.executable, *options, at_once=at_once)
+            seconds.setdefault(name, []).append(result["seconds"] / at_once)
+    medians = {name: statistics.median(found) for name, found in seconds.items()}
     megabytes = text.stat().st_size / 1e6
     return [
         {
-            "processes": count,
+            "who": name,
             "MB": round(megabytes),
-            "seconds": round(found, 2),
+            "seconds per text": round(found, 2),
             "MB/s": round(megabytes / found, 2),
-            "times one": round(medians[1] / found, 2),
+            "times one": round(medians["1 process"] / found, 2),
         }
-        for count, found in medians.items()
+        for name, found in medians.items()
     ]
 
 

@@ -59,7 +59,7 @@ def model_garden_records(text: str, vocabulary: str, output: str) -> Callable[[]
         sys.executable, "-m", "official.nlp.data.create_pretraining_data", f"--input_file={text}",
         f"--output_file={output}/records.tfrecord", f"--vocab_file={vocabulary}",
         f"--max_seq_length={LENGTH}", f"--max_predictions_per_seq={PREDICTIONS}",
-        "--dupe_factor=1", "--max_ngram_size=3",
+        "--dupe_factor=1", "--do_whole_word_mask", "--max_ngram_size=3",
     ]  # fmt: skip
     return lambda: subprocess.run(command, check=True)
 

@@ -1,0 +1,42 @@
+"""The benchmarks of data: their tables from real, tiny runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = "\n\n".join("\n".join(f"Word {i} of line {j}." for j in range(9)) for i in range(60))
+
+
+def run(script, tmp_path, *arguments):
+    from data_pipeline.vocabulary import train_vocabulary
+
+    (tmp_path / "text.txt").write_text(TEXT + "\n")
+    vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 60)
+    command = [
+        sys.executable, f"benchmarks/{script}.py", f"--text={tmp_path}/text.txt",
+        f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", "--rounds=1", *arguments,
+    ]  # fmt: skip
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_making_records(tmp_path):
+    shown = run(
+        "pretraining_data", tmp_path, "--megabytes=0.05", "--scaling_megabytes=0.1",
+        "--memory_megabytes=0.1", "--scaling_rounds=1", "--peers=/nowhere",
+    )  # fmt: skip
+    for case in ("SentencePiece alone", "ours, static, 4 copies", "ours, dynamic", "times one"):
+        assert case in shown
+    assert "Model Garden" not in shown and "MB of memory" in shown
+    rows = (tmp_path / "out" / "pretraining_data.csv").read_text().splitlines()
+    assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 5
+
+
+def test_reading(tmp_path):
+    shown = run("reading", tmp_path, "--batches=2")
+    assert shown.count("dynamic") == shown.count("training step") == 3
+    assert len((tmp_path / "out" / "reading.csv").read_text().splitlines()) == 10
