@@ -77,16 +77,17 @@ def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> Words:
       boundaries: bool [R, S], True where a word or a special piece starts; False in padding.
       is_special: bool [R, S], True at [CLS] and [SEP]; the last token of a sequence is [SEP].
     """
-    rows, columns = np.nonzero(boundaries)
-    special = is_special[rows, columns]
+    count, size = boundaries.shape
+    places = np.flatnonzero(boundaries)
+    per_row = np.count_nonzero(boundaries, axis=1)
+    columns = places - np.repeat(size * np.arange(count), per_row)
+    special = is_special.reshape(-1)[places]
     word = np.flatnonzero(~special)
+    words_before = np.cumsum(~special)  # Of each special piece, in the order of all boundaries.
+    first = np.concatenate([[0], words_before[np.cumsum(per_row) - 1]])
+    next_special = np.flatnonzero(special)[np.cumsum(special)[word]]
     # After a word comes another boundary of its sequence: the last one is [SEP].
-    ends = columns[word + 1]
-    first = np.searchsorted(rows[word], np.arange(len(boundaries) + 1))
-    special_after = np.flatnonzero(special)
-    segment_end = special_after[np.searchsorted(special_after, word)]  # Place of the next [SEP].
-    segment_ends = np.searchsorted(word, segment_end)
-    return Words(columns[word], ends, segment_ends, first)
+    return Words(columns[word], columns[word + 1], words_before[next_special], first)
 
 
 def choose_ngrams(

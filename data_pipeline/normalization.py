@@ -106,12 +106,19 @@ def _actions() -> np.ndarray:
     return actions
 
 
-def _points(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-
-
-def _text(points: np.ndarray) -> str:
-    return points.astype("<u4").tobytes().decode("utf-32-le")
+def _with_actions(text: str, replacements: dict[int, str]) -> str:
+    """The text with another character, or none, in place of those with an action."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    actions = _actions()[points]
+    present = [action for action in replacements if np.any(actions == action)]
+    if not present:
+        return text
+    for action in present:
+        if replacements[action]:
+            points = np.where(actions == action, np.uint32(ord(replacements[action])), points)
+        else:
+            points, actions = points[actions != action], actions[actions != action]
+    return points.tobytes().decode("utf-32-le")
 
 
 def normalize_many(
@@ -130,12 +137,11 @@ def normalize_many(
     found = list(texts)
     special = [i for i, text in enumerate(found) if not text.isascii() or "\0" in text]
     if special:
-        points = _points("\n".join(found[i] for i in special))
-        points = np.where(_actions()[points] == _REPLACE, ord(REPLACEMENT), points)
-        points = np.where(_actions()[points] == _SPACE, ord(" "), points)
-        points = _points(unicodedata.normalize("NFKD", _text(points)))
-        lines = _text(points[_actions()[points] != _DROP]).split("\n")
-        for i, line in zip(special, lines):
+        text = _with_actions(
+            "\n".join(found[i] for i in special), {_REPLACE: REPLACEMENT, _SPACE: " "}
+        )
+        text = _with_actions(unicodedata.normalize("NFKD", text), {_DROP: ""})
+        for i, line in zip(special, text.split("\n")):
             found[i] = line
     # Lower-casing depends on the neighbours of a letter, never on those beyond a line break.
     return "\n".join(found).lower().split("\n") if lower else found

@@ -72,7 +72,8 @@ class _Hasher:
             self._powers = _powers(_BASE, 2 * len(data))
             self._inverses = _powers(_INVERSE_BASE, 2 * len(data))
         sums = np.zeros(len(data) + 1, np.uint64)
-        np.cumsum((data + np.uint64(1)) * self._powers[: len(data)], out=sums[1:])
+        terms = (data.astype(np.uint64) + np.uint64(1)) * self._powers[: len(data)]
+        np.cumsum(terms, out=sums[1:])
         hashes = (sums[ends] - sums[starts]) * self._inverses[starts]
         hashes ^= hashes >> np.uint64(32)
         hashes *= np.uint64(_BASE)
