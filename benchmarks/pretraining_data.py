@@ -9,7 +9,6 @@ documents; it is cut, or repeated, to the sizes below.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from absl import app, flags
@@ -26,6 +24,7 @@ from absl import app, flags
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -111,14 +110,6 @@ def compare(text: Path, wordpiece: Path) -> list[dict[str, object]]:
     ]
 
 
-def print_rows(rows: Sequence[dict[str, object]]) -> None:
-    """A table."""
-    widths = {name: max(len(str(row[name])) for row in [*rows, {name: name}]) for name in rows[0]}
-    for row in [{name: name for name in widths}, *rows]:
-        print("  ".join(f"{row[name]!s:{width}}" for name, width in widths.items()))
-    print(flush=True)
-
-
 def scaling(text: Path) -> list[dict[str, object]]:
     """The same large text by one process, by several, and the machine's limit, in turn.
 
@@ -176,31 +167,24 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
     return rows
 
 
-def _write(name: str, rows: Sequence[dict[str, object]]) -> None:
-    with open(Path(FLAGS.output) / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main(_) -> None:
-    Path(FLAGS.output).mkdir(parents=True, exist_ok=True)
+    output = Path(FLAGS.output)
     scratch = Path(tempfile.mkdtemp(dir=FLAGS.scratch or None))
     try:
         source = Path(FLAGS.text)
         wordpiece = wordpiece_of(FLAGS.vocab_file, scratch / "vocab.txt")
         rows = compare(text_of(source, FLAGS.megabytes, scratch / "small.txt"), wordpiece)
         print_rows(rows)
-        _write("pretraining_data", rows)
+        write_csv(output / "pretraining_data.csv", rows)
         if FLAGS.scaling_megabytes:
             rows = scaling(text_of(source, FLAGS.scaling_megabytes, scratch / "large.txt"))
             print_rows(rows)
-            _write("pretraining_data_processes", rows)
+            write_csv(output / "pretraining_data_processes.csv", rows)
         if FLAGS.memory_megabytes:
             rows = memory_curve(text_of(source, FLAGS.memory_megabytes, scratch / "huge.txt"))
             peak = max(row["resident MB"] for row in rows)
             print(f"{FLAGS.memory_megabytes:.0f} MB of text: at most {peak} MB of memory")
-            _write("pretraining_data_memory", rows)
+            write_csv(output / "pretraining_data_memory.csv", rows)
     finally:
         shutil.rmtree(scratch)
 

@@ -8,7 +8,6 @@ medians are compared. Both count real tokens, without padding.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import statistics
 import sys
@@ -24,7 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from albert_tf import AlbertPretrainer, get_preset  # noqa: E402, I001  Chooses Keras first.
 from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
-from benchmarks.pretraining_data import print_rows  # noqa: E402
+from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.datasets import pretraining_dataset  # noqa: E402
 from data_pipeline.documents import Corpus  # noqa: E402
 from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
@@ -110,11 +109,7 @@ def main(_) -> None:
         for batch, length in CASES:
             rows += measure(tokenizer, Path(folder), batch, length)
     print_rows(rows)
-    Path(FLAGS.output).mkdir(parents=True, exist_ok=True)
-    with open(Path(FLAGS.output) / "reading.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(Path(FLAGS.output) / "reading.csv", rows)
 
 
 if __name__ == "__main__":

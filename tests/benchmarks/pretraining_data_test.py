@@ -14,7 +14,7 @@ def run(script, tmp_path, *arguments):
     from data_pipeline.vocabulary import train_vocabulary
 
     (tmp_path / "text.txt").write_text(TEXT + "\n")
-    vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 60)
+    vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 40)
     command = [
         sys.executable, f"benchmarks/{script}.py", f"--text={tmp_path}/text.txt",
         f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", "--rounds=1", *arguments,
