@@ -58,14 +58,14 @@ def test_elements(records_dir):
 
 
 def test_evaluation_is_one_padded_pass(records_dir, all_keys):
-    batches = list(datasets.pretraining_dataset(records_dir, BATCH, training=False))
     count = records.read_manifest(records_dir)["num_records"]
-    assert len(all_keys) == count and count % BATCH, "the last batch should be short in this test"
-    assert len(batches) == -(-count // BATCH)
+    size = BATCH if count % BATCH else BATCH + 1  # So that the last batch is short.
+    batches = list(datasets.pretraining_dataset(records_dir, size, training=False))
+    assert len(all_keys) == count and len(batches) == -(-count // size)
     last = batches[-1]["example_weights"].numpy()
-    assert last.tolist() == [1.0] * (count % BATCH) + [0.0] * (BATCH - count % BATCH)
+    assert last.tolist() == [1.0] * (count % size) + [0.0] * (size - count % size)
     assert all(batch["example_weights"].numpy().all() for batch in batches[:-1])
-    again = keys(datasets.pretraining_dataset(records_dir, BATCH, training=False))
+    again = keys(datasets.pretraining_dataset(records_dir, size, training=False))
     assert again == all_keys
 
 
