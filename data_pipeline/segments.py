@@ -18,7 +18,6 @@ import numpy as np
 from data_pipeline.tokenized import TokenizedDocuments, split_long_sentences
 
 OBJECTIVES = ("sop", "nsp", "none")
-IN_ORDER, SWAPPED = 0, 1
 ONE_WORD = "chunk of a single word"
 ALONE = "next sentence: no other document beside it"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import google_crc32c
@@ -17,7 +17,6 @@ import numpy as np
 _MASK_DELTA = 0xA282EAD8
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
-_HEADER_BYTES, _FOOTER_BYTES = 12, 4
 
 
 class Column(NamedTuple):
@@ -129,22 +128,3 @@ def _frame_header(length: int) -> bytes:
 def frame(record: bytes) -> bytes:
     """A record as it stands in a TFRecord file."""
     return b"".join((_frame_header(len(record)), record, _CHECKSUM.pack(_masked_checksum(record))))
-
-
-def frames(content: bytes) -> Sequence[bytes]:
-    """The records of a TFRecord file with their framing.
-
-    Raises:
-      ValueError: the content ends inside a record.
-    """
-    found, start = [], 0
-    while start < len(content):
-        if start + _HEADER_BYTES > len(content):
-            raise ValueError(f"record header cut off at byte {start}")
-        (length,) = struct.unpack_from("<Q", content, start)
-        end = start + _HEADER_BYTES + length + _FOOTER_BYTES
-        if end > len(content):
-            raise ValueError(f"record cut off at byte {start}")
-        found.append(content[start:end])
-        start = end
-    return found

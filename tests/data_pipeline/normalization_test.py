@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from data_pipeline.graph_tokenizers import normalize_graph
 from data_pipeline.normalization import normalize
 
-pytest.importorskip("tensorflow_text")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 

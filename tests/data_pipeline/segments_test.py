@@ -78,7 +78,7 @@ def test_sentence_order_pairs_are_neighbours_of_one_document(
     for a, b, label in pairs:
         assert len(a) and len(b) and len(a) + len(b) <= limit
         assert np.all(np.diff(a) == 1) and np.all(np.diff(b) == 1), "segments are consecutive text"
-        first, second = (b, a) if label == segments.SWAPPED else (a, b)
+        first, second = (b, a) if label else (a, b)
         assert previous < first[0] and first[-1] < second[0], "in order, each token used once"
         previous = second[-1]
     assert set(skipped) <= {segments.ONE_WORD}

@@ -16,7 +16,6 @@ from data_pipeline.graph_tokenizers import GraphSentencePieceTokenizer
 from data_pipeline.normalization import normalize
 from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer, is_word_start_piece
 
-pytest.importorskip("tensorflow_text")
 HUGGING_FACE = Path(__file__).parents[1] / "goldens" / "hf_tokenizer"
 SHARED = Path(__file__).parents[2].parent / "shared"
 PUBLISHED_MODEL = SHARED / "data" / "spm" / "30k-clean.model"

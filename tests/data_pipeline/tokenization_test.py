@@ -32,7 +32,6 @@ def test_a_hugging_face_folder_has_a_file_of_a_similar_name(tmp_path, vocab_file
 
 
 def test_the_name_tells_the_kind(tmp_path, vocab_file):
-    pytest.importorskip("tensorflow_text")
     for path, text in ((vocab_file, "in 2010, here"), (str(WORDPIECE), "我们在2010年")):
         python_face = load_tokenizer(path)
         ids = graph_tokenizer(python_face).tokenize(tf.constant([text])).to_list()

@@ -13,7 +13,6 @@ from data_pipeline.errors import UserError
 from data_pipeline.graph_tokenizers import GraphWordPieceTokenizer, split_words_graph
 from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer, split_words
 
-pytest.importorskip("tensorflow_text")
 GOLDEN = Path(__file__).parents[1] / "goldens" / "wordpiece"
 VOCABULARY = str(GOLDEN / "vocab.txt")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
