@@ -9,7 +9,8 @@ words whose best segmentation leads the second best by more than all rounding ca
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -27,8 +28,7 @@ _UNKNOWN_PENALTY = 10.0  # SentencePiece's.
 _MAX_CODES = 256  # Of characters; words with others are left to SentencePiece.
 _WORDS_AT_ONCE = 1 << 13
 _ROOT = 1
-_NO_CODE, _UNKNOWN_CODE = 0, 1
-_UNKNOWN = "\0"
+_NO_CODE, _UNKNOWN_CODE, _FIRST_CODE = 0, 1, 2
 _WORD_MARK = "\u2581"
 _KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
 
@@ -45,9 +45,19 @@ def supports(model) -> bool:
         and normalizer.remove_extra_whitespaces
         and normalizer.escape_whitespaces
         and not trainer.byte_fallback
-        and not any({_WORD_MARK, " "} & set(piece.piece[1:]) for piece in model.pieces)
-        and all(piece.score - _UNKNOWN_PENALTY > _LOWEST_SCORE for piece in model.pieces)
+        and not any(
+            " " in piece.piece or piece.piece.rfind(_WORD_MARK) > 0 for piece in model.pieces
+        )
+        and min(piece.score for piece in model.pieces) - _UNKNOWN_PENALTY > _LOWEST_SCORE
     )
+
+
+class _Pieces(NamedTuple):
+    """Pieces side by side: texts, float64 scores, int64 ids."""
+
+    texts: list[str]
+    scores: np.ndarray
+    ids: np.ndarray
 
 
 class UnigramWords:
@@ -64,53 +74,67 @@ class UnigramWords:
 
     def __init__(self, model, processor: sentencepiece.SentencePieceProcessor):
         self._normalize = processor.Normalize
-        self._keeps_ascii = model.normalizer_spec.name in _KEEP_ASCII
-        pieces = list(_scored_pieces(model))
-        characters = [piece for piece, _, _ in pieces if len(piece) == 1]
+        pieces = _scored_pieces(model)
+        characters = [text for text in pieces.texts if len(text) == 1]
         characters = sorted(characters, key=lambda character: (not character.isascii(), character))
-        in_trie = characters[: _MAX_CODES - 2]
-        codes = {character: code for code, character in enumerate(in_trie, start=_UNKNOWN_CODE + 1)}
         # By code point; characters that are no piece are unknown, whatever pieces they are in.
         self._code = np.full(sys.maxunicode + 1, _UNKNOWN_CODE, np.uint8)
-        self._code[[ord(character) for character in characters]] = _NO_CODE
-        self._code[[ord(character) for character in in_trie]] = list(codes.values())
+        points = np.array([ord(character) for character in characters], np.int64)
+        self._code[points] = _NO_CODE
+        points = points[: _MAX_CODES - _FIRST_CODE]
+        self._code[points] = _FIRST_CODE + np.arange(len(points))
         self._ascii_code = self._code[:256].copy()
-        if self._keeps_ascii:
+        if model.normalizer_spec.name in _KEEP_ASCII:
             self._ascii_code[[*range(ord(" ")), *range(0x7F, 0x100)]] = _NO_CODE
         else:
             self._ascii_code[:] = _NO_CODE
         self._mark_code = self._code[ord(_WORD_MARK)]
         self._unknown_id = model.trainer_spec.unk_id
-        lowest = min(score for _, score, _ in pieces)
-        unknown = (_UNKNOWN, lowest - _UNKNOWN_PENALTY, self._unknown_id)
-        self._build_trie([*pieces, unknown], {**codes, _UNKNOWN: _UNKNOWN_CODE})
+        self._build_trie(pieces)
 
-    def _build_trie(self, pieces: Sequence[tuple[str, float, int]], codes: dict[str, int]) -> None:
-        pieces = [entry for entry in pieces if all(c in codes for c in entry[0])]
-        width = len(codes) + 1
-        edges: dict[int, int] = {}  # width * node + code -> next node, in the order of creation
-        ends = []
-        for piece, _, _ in pieces:
-            node = _ROOT
-            for character in piece:
-                node = edges.setdefault(width * node + codes[character], len(edges) + _ROOT + 1)
-            ends.append(node)
-        keys = np.array(list(edges))
-        has_children = np.zeros(len(edges) + _ROOT + 1, bool)
-        has_children[[0, *(keys // width)]] = True
-        order = np.argsort(~has_children, kind="stable")
-        number = np.empty_like(order)  # Of each node, when those with children come first.
-        number[order] = np.arange(len(order))
-        self._width, self._num_inner = width, int(np.count_nonzero(has_children))
+    def _build_trie(self, pieces: _Pieces) -> None:
+        letters = self._letters(pieces.texts)
+        letters = np.insert(letters, 0, _NO_CODE, axis=0)
+        letters[0, 0] = _UNKNOWN_CODE
+        scores = np.insert(pieces.scores, 0, pieces.scores.min() - _UNKNOWN_PENALTY)
+        ids = np.insert(pieces.ids, 0, self._unknown_id)
+        usable = np.flatnonzero(letters[:, 0])
+        # In sorted order a piece shares the nodes of its beginning with the piece before it.
+        order = usable[np.argsort(letters[usable].view(f"S{letters.shape[1]}")[:, 0])]
+        letters, is_letter = letters[order], letters[order] > 0
+        is_same = np.zeros(is_letter.shape, bool)
+        is_same[1:] = np.logical_and.accumulate(letters[1:] == letters[:-1], axis=1)
+        is_new = is_letter & ~is_same
+        count = _ROOT + 1 + np.count_nonzero(is_new)
+        nodes = np.zeros(is_letter.shape, np.int64)
+        nodes[is_new] = np.arange(_ROOT + 1, count)
+        nodes = np.maximum.accumulate(nodes, axis=0)
+        parents = np.insert(nodes[:, :-1], 0, _ROOT, axis=1)[is_new]
+        lengths = np.count_nonzero(is_letter, axis=1)
+        ends = nodes[np.arange(len(order)), lengths - 1]
+        has_children = np.zeros(count, bool)
+        has_children[0] = True
+        has_children[parents] = True
+        number = np.empty(count, np.int64)  # Of each node, when those with children come first.
+        number[np.argsort(~has_children, kind="stable")] = np.arange(count)
+        self._width, self._num_inner = int(letters.max()) + 1, int(np.count_nonzero(has_children))
         self._root = int(number[_ROOT])
-        self._next = np.zeros(self._num_inner * width, np.int32)
-        self._next[width * number[keys // width] + keys % width] = number[list(edges.values())]
-        self._score = np.full(len(order), np.nan)
-        self._id, self._length = np.zeros(len(order), np.int32), np.zeros(len(order), np.int64)
+        self._next = np.zeros(self._num_inner * self._width, np.int32)
+        self._next[self._width * number[parents] + letters[is_new]] = number[nodes[is_new]]
+        self._score = np.full(count, np.nan)
+        self._id, self._length = np.zeros(count, np.int32), np.zeros(count, np.int64)
         ends = number[ends]
-        self._score[ends] = [score for _, score, _ in pieces]
-        self._id[ends] = [i for _, _, i in pieces]
-        self._length[ends] = [len(piece) for piece, _, _ in pieces]
+        self._score[ends], self._id[ends], self._length[ends] = scores[order], ids[order], lengths
+
+    def _letters(self, texts: Sequence[str]) -> np.ndarray:
+        """uint8 [pieces, longest]: codes, then zeros; only zeros where a character has no code."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+        letters = np.zeros((len(texts), lengths.max()), np.uint8)
+        letters[np.arange(letters.shape[1]) < lengths[:, None]] = self._code[points]
+        has_codes = np.count_nonzero(letters > _UNKNOWN_CODE, axis=1) == lengths
+        letters[~has_codes & (lengths != 0)] = _NO_CODE
+        return letters
 
     def encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
         """Ids of words, and bool [W]: whether they are sure; those that are not have none."""
@@ -233,13 +257,15 @@ class UnigramWords:
         return FlatIds(ids[is_piece], np.count_nonzero(is_piece, axis=1))
 
 
-def _scored_pieces(model) -> Iterator[tuple[str, float, int]]:
-    """Pieces that stand for text, with score and id."""
+def _scored_pieces(model) -> _Pieces:
+    """Pieces that stand for text."""
     kinds = type(model.pieces[0])
-    normal = [piece.score for piece in model.pieces if piece.type == kinds.NORMAL]
-    highest = max([0.0, *normal])
-    for i, piece in enumerate(model.pieces):
-        if piece.type == kinds.NORMAL:
-            yield piece.piece, piece.score, i
-        elif piece.type == kinds.USER_DEFINED:  # SentencePiece scores them so as to win.
-            yield piece.piece, len(piece.piece.encode("utf-8")) * highest - 0.1, i
+    columns = zip(*((piece.piece, piece.score, piece.type) for piece in model.pieces))
+    texts, scores, types = map(np.array, columns, (object, np.float64, np.int64))
+    is_normal, is_user_defined = types == kinds.NORMAL, types == kinds.USER_DEFINED
+    # SentencePiece scores pieces that users define so as to win.
+    highest = scores[is_normal].max(initial=0.0)
+    sizes = [len(text.encode("utf-8")) for text in texts[is_user_defined]]
+    scores[is_user_defined] = np.array(sizes) * highest - 0.1
+    ids = np.flatnonzero(is_normal | is_user_defined)
+    return _Pieces(texts[ids].tolist(), scores[ids], ids)
