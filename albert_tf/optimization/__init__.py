@@ -1,7 +1,17 @@
 """LAMB and AdamW as google-research/albert has them, and the learning rate schedule."""
 
 from albert_tf.optimization.adamw import AdamW
+from albert_tf.optimization.addons import addons_lamb
 from albert_tf.optimization.lamb import LAMB
-from albert_tf.optimization.schedules import WarmupPolynomialDecay
+from albert_tf.optimization.layerwise import layerwise_factors
+from albert_tf.optimization.schedules import Recipe, WarmupPolynomialDecay, scale_recipe
 
-__all__ = ["LAMB", "AdamW", "WarmupPolynomialDecay"]
+__all__ = [
+    "LAMB",
+    "AdamW",
+    "Recipe",
+    "WarmupPolynomialDecay",
+    "addons_lamb",
+    "layerwise_factors",
+    "scale_recipe",
+]

@@ -66,6 +66,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         epsilon: float = 1e-6,
         bias_correction: bool = False,
         exclude_from_weight_decay: Sequence[str] = DEFAULT_EXCLUSIONS,
+        learning_rate_factors: Sequence[tuple[str, float]] = (),
         global_clipnorm: float | None = 1.0,
         name: str = "AdamFamily",
         **kwargs: Any,
@@ -75,6 +76,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         weight_decay_rate: multiplied by the weights and added to the update.
         bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
         exclude_from_weight_decay: regular expressions searched in variable names.
+        learning_rate_factors: pairs of a regular expression and a factor for the variables in
+          whose names it is found; see layerwise.py.
         global_clipnorm: largest global norm of the gradients; None does not clip.
         """
         super().__init__(name=name, global_clipnorm=global_clipnorm, jit_compile=False, **kwargs)
@@ -85,6 +88,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
+        self.learning_rate_factors = tuple(map(tuple, learning_rate_factors))
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
         """Makes both moments of every variable."""
@@ -126,8 +130,13 @@ class AdamFamily(keras.optimizers.Optimizer):
         )
         self._m[index].assign(m)
         self._v[index].assign(v)
-        rate = tf.cast(self.learning_rate, variable.dtype)
+        rate = tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(name)
         variable.assign_sub(rate * self.scale(update, variable, name) * update)
+
+    def rate_factor(self, name: str) -> float:
+        """What the learning rate is multiplied by for the variable of that name."""
+        factors = self.learning_rate_factors
+        return next((factor for pattern, factor in factors if re.search(pattern, name)), 1.0)
 
     def scale(self, update: tf.Tensor, variable: tf.Variable, name: str) -> tf.Tensor | float:
         """The factor beside the learning rate for one variable."""
@@ -149,6 +158,7 @@ class AdamFamily(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
             bias_correction=self.bias_correction,
             exclude_from_weight_decay=list(self.exclude_from_weight_decay_patterns),
+            learning_rate_factors=[list(pair) for pair in self.learning_rate_factors],
         )
         return {
             key: value

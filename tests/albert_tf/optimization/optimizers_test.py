@@ -64,3 +64,13 @@ def test_config_round_trip(optimizer_class):
     copy = optimizer_class.from_config(optimizer.get_config())
     assert copy.get_config() == optimizer.get_config()
     assert (copy.weight_decay_rate, copy.bias_correction, copy.global_clipnorm) == (0.02, True, 3.0)
+
+
+def test_a_factor_of_the_learning_rate():
+    moves = {}
+    for name in ("encoder/embeddings/a", "encoder/b"):
+        variable = tf.Variable([1.0, 2.0], name=name)
+        optimizer = AdamW(0.1, learning_rate_factors=[("/embeddings/", 0.25)])
+        optimizer.apply_gradients([(tf.constant([0.3, -0.1]), variable)])
+        moves[name] = variable.numpy() - [1.0, 2.0]
+    np.testing.assert_allclose(moves["encoder/embeddings/a"], 0.25 * moves["encoder/b"], rtol=1e-5)

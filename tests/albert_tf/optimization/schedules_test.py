@@ -3,7 +3,7 @@
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.optimization import WarmupPolynomialDecay
+from albert_tf.optimization import Recipe, WarmupPolynomialDecay, scale_recipe
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,19 @@ def test_a_warm_up_longer_than_the_training():
         UserError, match="num_warmup_steps 11 does not lie between 0 and num_train_steps 10"
     ):
         WarmupPolynomialDecay(0.1, num_train_steps=10, num_warmup_steps=11)
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"), [(0, 0.0), (10, 0.1), (55, 0.05), (100, 0.0), (200, 0.0)]
+)
+def test_decay_after_the_warm_up_begins_at_the_peak(step, rate):
+    schedule = WarmupPolynomialDecay(0.1, 100, num_warmup_steps=10, decay_after_warmup=True)
+    assert float(schedule(step)) == pytest.approx(rate, abs=1e-7)
+    assert WarmupPolynomialDecay.from_config(schedule.get_config()).decay_after_warmup
+
+
+def test_a_recipe_for_a_smaller_batch():
+    paper = Recipe(0.00176, num_train_steps=125_000, num_warmup_steps=3125)
+    scaled = scale_recipe(paper, made_for=4096, batch_size=256)
+    assert scaled == Recipe(pytest.approx(0.00044), 2_000_000, 50_000)
+    assert scale_recipe(paper, 4096, 4096) == paper
