@@ -4,7 +4,8 @@ trained.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
 
 import tensorflow as tf
 
@@ -30,18 +31,25 @@ class Task(Protocol):
 
     Attributes:
       model: the Keras model.
-      losses: names of the ratios that are minimised; their sum is the loss.
+      losses: names of the ratios that are minimised, and of the batch's weights that are their
+        denominators; the sum of these ratios is the loss.
       metrics: names of all ratios.
     """
 
     model: keras.Model
-    losses: tuple[str, ...]
+    losses: Mapping[str, str]
     metrics: tuple[str, ...]
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Losses and metrics of one batch; denominators do not depend on the model."""
+        """Losses and metrics of one batch."""
+
+
+def loss_denominators(task: Task, batch: Batch) -> dict[str, tf.Tensor]:
+    """Denominators of the losses by name, float32 scalars, without running the model."""
+    weights = {name: tf.cast(batch[key], tf.float32) for name, key in task.losses.items()}
+    return {name: tf.reduce_sum(values) for name, values in weights.items()}
 
 
 def total_loss(
@@ -50,7 +58,7 @@ def total_loss(
     """The loss that is minimised, a scalar.
 
     Args:
-      denominators: sums over all replicas, when `ratios` are those of one replica.
+      denominators: of the whole batch, when `ratios` are those of a part of it.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in task.losses}
@@ -66,9 +74,11 @@ class PretrainingTask:
         """Args: sentence_objective: a key of SENTENCE_OBJECTIVES; "none" leaves it out."""
         self.model = model
         self._objective = SENTENCE_OBJECTIVES[sentence_objective]
-        names = ("masked_lm", self._objective) if self._objective else ("masked_lm",)
-        self.losses = tuple(f"{name}_loss" for name in names)
-        self.metrics = (*self.losses, *(f"{name}_accuracy" for name in names))
+        weights = {"masked_lm": "masked_lm_weights"}
+        if self._objective:
+            weights[self._objective] = "example_weights"
+        self.losses = {f"{name}_loss": key for name, key in weights.items()}
+        self.metrics = (*self.losses, *(f"{name}_accuracy" for name in weights))
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
@@ -92,7 +102,7 @@ class PretrainingTask:
 class ClassificationTask:
     """Cross-entropy of one label out of C, for a text or a choice of texts."""
 
-    losses = ("cross_entropy",)
+    losses: ClassVar = {"cross_entropy": "example_weights"}
     metrics = ("cross_entropy", "accuracy")
 
     def __init__(self, model: AlbertClassifier | AlbertMultipleChoice) -> None:
@@ -113,7 +123,8 @@ class ClassificationTask:
 class RegressionTask:
     """Squared error of a number, on its own scale as in the reference (STS-B)."""
 
-    losses = metrics = ("squared_error",)
+    losses: ClassVar = {"squared_error": "example_weights"}
+    metrics = ("squared_error",)
 
     def __init__(self, model: AlbertClassifier) -> None:
         self.model = model
@@ -130,7 +141,7 @@ class RegressionTask:
 class TokenClassificationTask:
     """Cross-entropy of one label out of C for each token that has one."""
 
-    losses = ("cross_entropy",)
+    losses: ClassVar = {"cross_entropy": "token_weights"}
     metrics = ("cross_entropy", "accuracy")
 
     def __init__(self, model: AlbertTokenClassifier) -> None:
@@ -151,7 +162,7 @@ class TokenClassificationTask:
 class SpanTask:
     """Mean of the cross-entropies of start and end."""
 
-    losses = ("span_loss",)
+    losses: ClassVar = {"span_loss": "example_weights"}
     metrics = ("span_loss", "start_accuracy", "end_accuracy")
 
     def __init__(self, model: AlbertSpanLabeler) -> None:
@@ -168,7 +179,7 @@ class SpanTask:
 class SpanTaskV2:
     """SpanTask given the gold start, plus half the cross-entropy of "no answer"."""
 
-    losses = ("span_loss", "answer_loss")
+    losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
 
     def __init__(self, model: AlbertSpanLabelerV2) -> None:

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple, Optional
 
 import tensorflow as tf
 
+from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.losses import EPSILON, Ratio
-from albert_tf.tasks import Batch, Task, total_loss
+from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
+
+Gradients = list[Optional[tf.Tensor]]  # None: the loss does not depend on the variable.
+
+
+class Outcome(NamedTuple):
+    """What came of some training steps.
+
+    Attributes:
+      metrics: by name, float32 scalars: the task's metrics over all these steps, `loss`, and of
+        the last step `learning_rate` and the global `gradient_norm` before clipping.
+      num_bad: how many steps had a loss or a gradient that is not finite, int32; their figures are
+        in no metric.
+      first_bad: the first of them, int64 (1-based); 0 without any.
+    """
+
+    metrics: dict[str, tf.Tensor]
+    num_bad: tf.Tensor
+    first_bad: tf.Tensor
 
 
 class Stepper:
     """Runs a task's training and evaluation steps; each kind is traced once.
 
     The gradient is that of the loss over the global batch: denominators are summed over replicas
-    before the division, gradients after it. The result does not depend on the number of replicas
-    but for rounding.
+    and micro-batches before the division, gradients after it. So the result depends neither on the
+    number of replicas nor on that of micro-batches, but for rounding and dropout.
     """
 
     def __init__(
@@ -25,56 +45,144 @@ class Stepper:
         optimizer: keras.optimizers.Optimizer | None,
         strategy: tf.distribute.Strategy,
         seed: int = 0,
+        num_micro_batches: int = 1,
+        jit_compile: bool = False,
     ) -> None:
+        """Args:
+        optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
+          finite.
+        seed: of dropout.
+        num_micro_batches: in how many parts a replica's batch is worked through, one after the
+          other, before one update: memory for time.
+        jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
+        """
         self.task = task
-        self.optimizer = optimizer
         self.strategy = strategy
+        self.optimizer = optimizer
+        self.num_micro_batches = num_micro_batches
+        self._jit_compile = jit_compile
+        self._scaler = None
+        if isinstance(optimizer, keras.mixed_precision.LossScaleOptimizer):
+            self._scaler, self.optimizer = optimizer, optimizer.inner_optimizer
         self._seed = tf.constant([seed, 0], tf.int32)
 
-    @tf.function
-    def train(self, iterator: Iterator[Batch], num_steps: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Runs `num_steps` (int32 scalar) updates.
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients that are not finite belong to the search for a scale (float16)."""
+        return self._scaler is not None and float(self._scaler.initial_scale) > 1
 
-        Returns:
-          By name, float32 scalars: the task's metrics over all these steps, and of the last step
-          the `learning_rate` and the global `gradient_norm` before clipping.
-        """
+    @tf.function
+    def train(self, iterator: Iterator[Batch], num_steps: tf.Tensor) -> Outcome:
+        """Runs `num_steps` (int32 scalar) updates."""
         names = (*self.task.metrics, "gradient_norm")
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
+        num_bad, first_bad = tf.constant(0), tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
             sums = self._sum_over_replicas(
                 self.strategy.run(self._replica_train_step, args=(next(iterator),))
             )
-            totals = tf.nest.map_structure(tf.add, totals, sums)
+            is_good = self._is_finite(sums)
+            totals = _add_if(is_good, totals, sums)
+            num_bad += tf.cast(~is_good, tf.int32)
+            if first_bad == 0 and not is_good:
+                first_bad = tf.cast(self.optimizer.iterations, tf.int64)
         metrics = _divide(totals)
         metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
-        metrics["learning_rate"] = tf.cast(self.optimizer.learning_rate, tf.float32)
-        return metrics
+        metrics["learning_rate"] = self._last_learning_rate()
+        return Outcome(metrics, num_bad, first_bad)
+
+    def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
+        names = list(self.task.losses)
+        if not self.scales_loss:
+            names.append("gradient_norm")
+        return tf.reduce_all(tf.math.is_finite([sums[name].numerator for name in names]))
+
+    def _last_learning_rate(self) -> tf.Tensor:
+        rate = self.optimizer.learning_rate
+        if callable(rate):  # A schedule.
+            rate = rate(self.optimizer.iterations - 1)
+        return tf.cast(rate, tf.float32)
 
     def _replica_train_step(self, batch: Batch) -> dict[str, Ratio]:
         context = tf.distribute.get_replica_context()
+        denominators = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, loss_denominators(self.task, batch)
+        )
+        gradients, ratios = self._summed_gradients(batch, denominators, self._dropout_seed(context))
+        # A variable without a gradient belongs to a head whose loss is left out.
+        variables = self.task.model.trainable_variables
+        pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
+        gradients, variables = map(list, zip(*pairs))
+        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        if self._scaler:
+            gradients = self._scaler.get_unscaled_gradients(gradients)
+        optimizer = self._scaler or self.optimizer
+        optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
+        norm = Ratio(tf.linalg.global_norm(gradients), tf.constant(1.0))
+        return {**ratios, "gradient_norm": norm}
+
+    def _summed_gradients(
+        self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor
+    ) -> tuple[Gradients, dict[str, Ratio]]:
+        """Sums over the micro-batches of a replica's batch."""
+        compute = self._gradients
+        if self._jit_compile:  # A new function, since each replica has variables of its own.
+            compute = tf.function(compute, jit_compile=True, autograph=False)
+        if self.num_micro_batches == 1:
+            return compute(batch, denominators, seed)
+
+        parts = tf.nest.map_structure(self._split, batch)
+        has_gradient = []
+
+        def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
+            part = tf.nest.map_structure(lambda values: values[index], parts)
+            part_seed = tf.random.experimental.stateless_fold_in(seed, index)
+            gradients, ratios = compute(part, denominators, part_seed)
+            has_gradient[:] = [gradient is not None for gradient in gradients]
+            totals = [
+                total if gradient is None else total + gradient
+                for total, gradient in zip(totals, gradients)
+            ]
+            return index + 1, totals, tf.nest.map_structure(tf.add, sums, ratios)
+
+        zero = Ratio(tf.constant(0.0), tf.constant(0.0))
+        _, totals, sums = tf.while_loop(
+            lambda index, *_: index < self.num_micro_batches,
+            add_part,
+            (
+                tf.constant(0),
+                [tf.zeros(v.shape, v.dtype) for v in self.task.model.trainable_variables],
+                dict.fromkeys(self.task.metrics, zero),
+            ),
+            parallel_iterations=1,
+        )
+        return [total if has else None for total, has in zip(totals, has_gradient)], sums
+
+    def _split(self, values: tf.Tensor) -> tf.Tensor:
+        """[B, ...] -> [micro-batches, B / micro-batches, ...]."""
+        size, static = -1, values.shape[0]
+        if static is not None:
+            size = static // self.num_micro_batches
+        shape = tf.concat([[self.num_micro_batches, size], tf.shape(values)[1:]], axis=0)
+        static_shape = [self.num_micro_batches, size if size > 0 else None, *values.shape[1:]]
+        return tf.ensure_shape(tf.reshape(values, shape), static_shape)
+
+    def _gradients(
+        self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor
+    ) -> tuple[Gradients, dict[str, Ratio]]:
+        """Gradients of a part of the global batch, and its ratios."""
         variables = self.task.model.trainable_variables
         with tf.GradientTape() as tape:
-            ratios = self.task.ratios(batch, training=True, seed=self._dropout_seed(context))
-            denominators = {name: ratios[name].denominator for name in self.task.losses}
-            loss = total_loss(
-                self.task, ratios, context.all_reduce(tf.distribute.ReduceOp.SUM, denominators)
-            )
-        # A variable without a gradient belongs to a head whose loss is left out. Dense, because
-        # the norm of a sparse gradient counts repeated rows apart.
-        gradients, variables = zip(
-            *(
-                (tf.convert_to_tensor(gradient), variable)
-                for gradient, variable in zip(tape.gradient(loss, variables), variables)
-                if gradient is not None
-            )
-        )
-        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
-        self.optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
-        return {
-            **ratios,
-            "gradient_norm": Ratio(tf.linalg.global_norm(gradients), tf.constant(1.0)),
-        }
+            ratios = self.task.ratios(batch, training=True, seed=seed)
+            loss = total_loss(self.task, ratios, denominators)
+            if self._scaler:
+                loss = self._scaler.get_scaled_loss(loss)
+        # Dense, because the norm of a sparse gradient counts repeated rows apart.
+        gradients = [
+            None if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(loss, variables)
+        ]
+        return gradients, ratios
 
     def _dropout_seed(self, context: tf.distribute.ReplicaContext) -> tf.Tensor:
         """A function of run, step and replica, so that a resumed run draws the same masks."""
@@ -111,6 +219,39 @@ class Stepper:
             tf.data.experimental.AutoShardPolicy.DATA
         )
         return self.strategy.experimental_distribute_dataset(dataset.with_options(options))
+
+
+def skip_bad_updates(
+    optimizer: keras.optimizers.Optimizer,
+) -> keras.mixed_precision.LossScaleOptimizer:
+    """The optimizer, except that it leaves out updates whose gradient is not finite.
+
+    A loss scale that stays at its smallest value, 1, does just that.
+    """
+    return keras.mixed_precision.LossScaleOptimizer(
+        optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1
+    )
+
+
+def check_batch_size(batch_size: int, num_replicas: int, num_micro_batches: int) -> None:
+    """Raises UserError for a batch that cannot be divided into equal micro-batches."""
+    if num_micro_batches < 1:
+        raise UserError(
+            f"--gradient_accumulation_steps={num_micro_batches} is not a positive number."
+        )
+    if num_micro_batches > 1 and batch_size % (num_replicas * num_micro_batches):
+        raise UserError(
+            f"--train_batch_size={batch_size} is not divisible by {num_replicas} replica(s) times "
+            f"--gradient_accumulation_steps={num_micro_batches}. Change one of them."
+        )
+
+
+def _add_if(
+    condition: tf.Tensor, totals: dict[str, Ratio], sums: dict[str, Ratio]
+) -> dict[str, Ratio]:
+    return tf.nest.map_structure(
+        lambda total, part: tf.where(condition, total + part, total), totals, sums
+    )
 
 
 def _divide(totals: dict[str, Ratio]) -> dict[str, tf.Tensor]:

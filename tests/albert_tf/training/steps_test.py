@@ -1,0 +1,136 @@
+"""One update: the same for any number of micro-batches and replicas, compiled or not; what is not
+finite is found, and left out on request.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
+from albert_tf.optimization import LAMB
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training.steps import Stepper, check_batch_size, skip_bad_updates
+
+ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
+
+
+def after(config, data, num_steps=1, strategy=ONE_DEVICE, objective="sop", **settings):
+    """Change of the weights by some updates of SGD from the same start, and the outcome."""
+    keras.utils.set_random_seed(1)
+    with strategy.scope():
+        model, optimizer = AlbertPretrainer(config), keras.optimizers.SGD(1.0)
+        optimizer.build(model.trainable_variables)
+    before = model.get_weights()
+    stepper = Stepper(PretrainingTask(model, objective), optimizer, strategy, **settings)
+    outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(num_steps))
+    change = [new - old for new, old in zip(model.get_weights(), before)]
+    return np.concatenate([values.ravel() for values in change]), outcome
+
+
+def difference(left, right):
+    """Of two changes, relative to the first."""
+    return np.linalg.norm(left - right) / np.linalg.norm(left)
+
+
+@pytest.mark.parametrize("num_micro_batches", [2, 4])
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_accumulation_is_the_large_batch(
+    tiny_config, pretraining_data, num_micro_batches, objective
+):
+    settings = {"data": pretraining_data(0), "objective": objective}
+    whole, expected = after(tiny_config, **settings)
+    parts, outcome = after(tiny_config, num_micro_batches=num_micro_batches, **settings)
+    assert difference(whole, parts) < 1e-6
+    for name, value in expected.metrics.items():
+        assert float(outcome.metrics[name]) == pytest.approx(float(value), rel=1e-5), name
+
+
+def test_accumulation_on_two_replicas(tiny_config, two_devices, pretraining_data):
+    whole, _ = after(tiny_config, pretraining_data(0))
+    parts, _ = after(tiny_config, pretraining_data(0), strategy=two_devices, num_micro_batches=4)
+    assert difference(whole, parts) < 1e-6
+
+
+def test_replicas_add_up_once_for_an_update(
+    tiny_config, two_devices, pretraining_data, monkeypatch
+):
+    original, depths = tf.distribute.ReplicaContext.all_reduce, []
+
+    def all_reduce(*args, **kwargs):
+        graph, depth = tf.compat.v1.get_default_graph(), 0
+        while (graph := getattr(graph, "outer_graph", None)) is not None:
+            depth += 1
+        depths.append(depth)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", all_reduce)
+    after(tiny_config, pretraining_data(0), strategy=two_devices)
+    without_accumulation = list(depths)
+    depths.clear()
+    after(tiny_config, pretraining_data(0), strategy=two_devices, num_micro_batches=4)
+    assert without_accumulation and depths == without_accumulation  # None in the inner loop.
+
+
+def test_compiled_by_xla(tiny_config, pretraining_data):
+    """Static shapes, as a TPU needs them."""
+    plain, _ = after(tiny_config, pretraining_data(0))
+    for settings in ({}, {"num_micro_batches": 2}):
+        compiled, outcome = after(tiny_config, pretraining_data(0), jit_compile=True, **settings)
+        assert difference(plain, compiled) < 1e-5
+        assert int(outcome.num_bad) == 0
+
+
+def test_dropout_differs_between_micro_batches(tiny_config, pretraining_data):
+    config = tiny_config.replace(hidden_dropout_prob=0.5)
+    one, _ = after(config, pretraining_data(0))
+    again, _ = after(config, pretraining_data(0))
+    parts, _ = after(config, pretraining_data(0), num_micro_batches=2)
+    assert difference(one, again) == 0.0
+    assert difference(one, parts) > 1e-4
+
+
+def poisoned(pretraining_data, bad_steps):
+    """Batches whose weights are not a number at some steps (1-based)."""
+
+    def poison(step, batch):
+        is_bad = tf.reduce_any(step + 1 == tf.constant(bad_steps, tf.int64))
+        weights = batch["masked_lm_weights"]
+        return {**batch, "masked_lm_weights": tf.where(is_bad, float("nan") * weights, weights)}
+
+    return pretraining_data(0).enumerate().map(poison)
+
+
+def test_the_first_bad_step_is_named(tiny_config, pretraining_data):
+    data = poisoned(pretraining_data, [3, 5])
+    _, outcome = after(tiny_config, data, num_steps=4)
+    assert int(outcome.first_bad) == 3
+    assert all(np.isfinite(value) for value in outcome.metrics.values())
+
+
+def test_bad_updates_are_left_out_on_request(tiny_config, pretraining_data):
+    def weights(data, num_steps):
+        keras.utils.set_random_seed(1)
+        model, optimizer = AlbertPretrainer(tiny_config), LAMB(0.02)
+        optimizer.build(model.trainable_variables)
+        stepper = Stepper(PretrainingTask(model), skip_bad_updates(optimizer), ONE_DEVICE)
+        outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(num_steps))
+        return model.get_weights(), outcome
+
+    good, _ = weights(pretraining_data(0), 2)
+    same, outcome = weights(poisoned(pretraining_data, [3, 4]), 4)
+    assert (int(outcome.num_bad), int(outcome.first_bad)) == (2, 3)
+    for left, right in zip(good, same):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_batches_that_cannot_be_divided():
+    check_batch_size(24, 3, 4)
+    check_batch_size(7, 2, 1)
+    with pytest.raises(
+        UserError, match="--train_batch_size=20 is not divisible by 2 replica.*steps=4"
+    ):
+        check_batch_size(20, 2, 4)
+    with pytest.raises(UserError, match="--gradient_accumulation_steps=0 is not a positive"):
+        check_batch_size(20, 2, 0)
