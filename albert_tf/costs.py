@@ -24,6 +24,14 @@ def masked_lm_flops_per_prediction(config: AlbertConfig) -> int:
     return 2 * config.embedding_size * (config.hidden_size + config.vocab_size)
 
 
+def pretraining_flops_per_token(
+    config: AlbertConfig, sequence_length: int, num_predictions: int
+) -> float:
+    """Operations of a training step for one token, forward and backward (twice the forward)."""
+    head = masked_lm_flops_per_prediction(config) * num_predictions / sequence_length
+    return 3 * (encoder_flops_per_token(config, sequence_length) + head)
+
+
 def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:

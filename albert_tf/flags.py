@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
 from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
+from albert_tf.optimization import (
+    LAMB,
+    AdamW,
+    Recipe,
+    WarmupPolynomialDecay,
+    addons_lamb,
+    layerwise_factors,
+    scale_recipe,
+)
 from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
-from albert_tf.training import DISTRIBUTIONS, LoopSettings
+from albert_tf.tasks import Task
+from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
+from albert_tf.training.steps import check_batch_size, skip_bad_updates
 
 FLAGS = flags.FLAGS
 
-OPTIMIZERS = {"lamb": LAMB, "adamw": AdamW}
-PRECISIONS = ("float32", "mixed_bfloat16")
+OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def define_model_flags() -> None:
@@ -49,14 +60,26 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
     flags.DEFINE_enum(
         "optimizer",
         optimizer,
-        list(OPTIMIZERS),
-        "As in google-research/albert: no bias correction.",
+        OPTIMIZERS,
+        "lamb and adamw are google-research/albert's; tfa_lamb is TensorFlow Addons'.",
+    )
+    flags.DEFINE_bool(
+        "bias_correction", False, "Correct the moments of lamb and adamw, unlike the reference."
     )
     flags.DEFINE_float(
         "learning_rate",
         learning_rate,
         "Highest rate, reached at the end of the warm-up.",
         lower_bound=0,
+    )
+    flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", lower_bound=0)
+    flags.DEFINE_bool(
+        "decay_after_warmup", False, "Decay from the end of the warm-up, not from the first step."
+    )
+    flags.DEFINE_float(
+        "layerwise_learning_rate_decay",
+        1.0,
+        "Factor of the rate for each layer further down; has no meaning where all layers share.",
     )
     flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.", lower_bound=0)
     flags.DEFINE_float(
@@ -69,6 +92,12 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         lower_bound=1,
     )
     flags.DEFINE_integer(
+        "gradient_accumulation_steps",
+        1,
+        "In how many parts the batch of a replica is worked through before one update.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer(
         "eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1
     )
     flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.")
@@ -77,6 +106,12 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "eval_steps", 0, "Updates between two evaluations; 0 evaluates at the end only."
     )
     flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.")
+    flags.DEFINE_integer(
+        "max_bad_steps", 0, "Steps without a finite loss and gradient that may be left out."
+    )
+    flags.DEFINE_integer(
+        "max_failures", 0, "How often a run that dies is started again.", lower_bound=0
+    )
 
 
 def define_device_flags() -> None:
@@ -89,6 +124,9 @@ def define_device_flags() -> None:
     )
     flags.DEFINE_enum(
         "precision", "float32", PRECISIONS, "Precision of the arithmetic; variables stay float32."
+    )
+    flags.DEFINE_bool(
+        "jit_compile", False, "Compile steps with XLA; TPUs always do. Slower on most CPUs."
     )
 
 
@@ -147,12 +185,70 @@ def vocabulary_file() -> str:
     return source.vocab_file
 
 
-def make_optimizer(num_train_steps: int, num_warmup_steps: int) -> keras.optimizers.Optimizer:
-    """The optimizer of the training flags."""
-    schedule = WarmupPolynomialDecay(FLAGS.learning_rate, num_train_steps, num_warmup_steps)
-    return OPTIMIZERS[FLAGS.optimizer](
-        schedule, weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=FLAGS.global_clipnorm
+def make_optimizer(config: AlbertConfig, recipe: Recipe) -> keras.optimizers.Optimizer:
+    """The optimizer of the training flags.
+
+    Raises:
+      UserError: flags that do not go together.
+    """
+    schedule = WarmupPolynomialDecay(
+        recipe.learning_rate,
+        recipe.num_train_steps,
+        recipe.num_warmup_steps,
+        FLAGS.learning_rate_power,
+        FLAGS.decay_after_warmup,
     )
+    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=FLAGS.global_clipnorm)
+    layer_decay, factors = FLAGS.layerwise_learning_rate_decay, []
+    if layer_decay != 1.0:
+        factors = layerwise_factors(config, layer_decay)
+    if FLAGS.optimizer == "tfa_lamb":
+        if factors:
+            raise UserError(
+                f"--layerwise_learning_rate_decay={layer_decay} does not go with "
+                "--optimizer=tfa_lamb. Use lamb or adamw."
+            )
+        optimizer = addons_lamb(schedule, **common)
+    else:
+        kind = {"lamb": LAMB, "adamw": AdamW}[FLAGS.optimizer]
+        optimizer = kind(
+            schedule,
+            bias_correction=FLAGS.bias_correction,
+            learning_rate_factors=factors,
+            **common,
+        )
+    return _guarded(optimizer)
+
+
+def _guarded(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
+    """Scales the loss where the precision needs it, and leaves out bad updates on request."""
+    is_half = FLAGS.precision == "mixed_float16"
+    if FLAGS.distribution == "tpu" and (is_half or FLAGS.max_bad_steps):
+        raise UserError(
+            f"--precision={FLAGS.precision} with --max_bad_steps={FLAGS.max_bad_steps} does not go "
+            "with --distribution=tpu. Use mixed_bfloat16 and 0."
+        )
+    if is_half:
+        return keras.mixed_precision.LossScaleOptimizer(optimizer)
+    return skip_bad_updates(optimizer) if FLAGS.max_bad_steps else optimizer
+
+
+def scaled_recipe(recipe: Recipe, made_for: int) -> Recipe:
+    """The recipe for --train_batch_size, when it was made for another size; 0: leave it alone."""
+    if not made_for or made_for == FLAGS.train_batch_size:
+        return recipe
+    scaled = scale_recipe(recipe, made_for, FLAGS.train_batch_size)
+    print(f"recipe for batches of {made_for}, scaled to {FLAGS.train_batch_size}: {scaled}")
+    return scaled
+
+
+def make_stepper(
+    task: Task, optimizer: keras.optimizers.Optimizer, strategy: tf.distribute.Strategy
+) -> Stepper:
+    """Training steps as the flags want them."""
+    replicas, micro_batches = strategy.num_replicas_in_sync, FLAGS.gradient_accumulation_steps
+    check_batch_size(FLAGS.train_batch_size, replicas, micro_batches)
+    return Stepper(task, optimizer, strategy, FLAGS.seed, micro_batches, FLAGS.jit_compile)
 
 
 def loop_settings(num_train_steps: int) -> LoopSettings:
@@ -163,6 +259,7 @@ def loop_settings(num_train_steps: int) -> LoopSettings:
         checkpoint_steps=FLAGS.checkpoint_steps,
         eval_steps=FLAGS.eval_steps,
         keep_checkpoints=FLAGS.keep_checkpoints,
+        max_bad_steps=FLAGS.max_bad_steps,
     )
 
 

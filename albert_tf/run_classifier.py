@@ -20,14 +20,19 @@ from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats, native
+from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import classification_scores
 from albert_tf.models import AlbertClassifier
+from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
 from albert_tf.tasks import ClassificationTask
-from albert_tf.training import BestModel, Stepper, make_strategy, run_folder, train
+from albert_tf.training import BestModel, Evaluator, Hooks, make_strategy, run_folder, train
 from albert_tf.training.cards import print_classification_start, print_comparison
+from albert_tf.training.machine import step_cost
+from albert_tf.training.strategy import is_chief, wait_for_all
+from albert_tf.training.supervision import run_supervised
 from data_pipeline.classification import (
     Examples,
     classification_dataset,
@@ -90,11 +95,23 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout)
         if FLAGS.init_checkpoint:
             formats.load_encoder(model, locate(FLAGS.init_checkpoint).path)
-        optimizer = shared_flags.make_optimizer(num_steps, int(num_steps * FLAGS.warmup_proportion))
-    run_folder.prepare(FLAGS.output_dir, config, shared_flags.flag_values(), FLAGS.overwrite)
-    print_classification_start(
-        model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
-    )
+        recipe = Recipe(FLAGS.learning_rate, num_steps, int(num_steps * FLAGS.warmup_proportion))
+        optimizer = shared_flags.make_optimizer(config, recipe)
+    task = ClassificationTask(model)
+    stepper = shared_flags.make_stepper(task, optimizer, strategy)
+    if is_chief(strategy):
+        fixed = {
+            "seed": FLAGS.seed,
+            "train_batch_size": FLAGS.train_batch_size,
+            "num_examples": len(training),
+            "labels": labels,
+        }
+        flag_values = shared_flags.flag_values()
+        run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
+        print_classification_start(
+            model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
+        )
+    wait_for_all(strategy)
 
     training_data = functools.partial(
         classification_dataset, arrays, FLAGS.train_batch_size, seed=FLAGS.seed
@@ -106,11 +123,15 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         "vocab_fingerprint": tokenizer.fingerprint,
     }
     text_settings = dataclasses.asdict(tokenizer.settings)
-    best = BestModel(model, model_dir(), "accuracy", metadata, vocab_file, text_settings)
-    stepper = Stepper(ClassificationTask(model), optimizer, strategy, FLAGS.seed)
-    tokens_per_step = FLAGS.train_batch_size * FLAGS.max_seq_length
+    best = BestModel(model, model_dir(), "accuracy", True, metadata, vocab_file, text_settings)
     settings = shared_flags.loop_settings(num_steps)
-    train(stepper, training_data, dev_data, settings, FLAGS.output_dir, tokens_per_step, best.offer)
+    evaluator = Evaluator([(task, dev_data)], strategy)
+    flops = 3 * encoder_flops_per_token(config, FLAGS.max_seq_length)
+    cost = step_cost(FLAGS.train_batch_size * FLAGS.max_seq_length, flops, strategy)
+    hooks = Hooks(on_evaluation=best.offer)
+    train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
+    if not is_chief(strategy):
+        return
     report(strategy, dev)
     print(f"Model: {model_dir()}\nNext: python -m export.run_export --model_dir={model_dir()} "
           "--task=classifier --output_dir=...")  # fmt: skip
@@ -163,4 +184,4 @@ def predict(strategy: tf.distribute.Strategy) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures), user_errors=[UserError])

@@ -8,39 +8,66 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import Any
 
 import tensorflow as tf
 from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats, native
+from albert_tf.config import AlbertConfig
+from albert_tf.costs import pretraining_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
+from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
+from albert_tf.run_pretraining_eval import (
+    evaluate,
+    evaluate_run,
+    folder_of,
+    make_evaluator,
+    print_results,
+)
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import Stepper, make_strategy, run_folder, train
-from albert_tf.training.cards import print_comparison, print_pretraining_start
-from data_pipeline.datasets import pretraining_dataset
+from albert_tf.training import BestModel, Hooks, make_strategy, run_folder, train
+from albert_tf.training.cards import print_pretraining_start
+from albert_tf.training.examples import masked_lm_examples
+from albert_tf.training.machine import step_cost
+from albert_tf.training.strategy import is_chief, wait_for_all
+from albert_tf.training.supervision import run_supervised
+from data_pipeline.datasets import pretraining_dataset, source_of_batch
 from data_pipeline.errors import run_binary
-from data_pipeline.record_statistics import pretraining_baselines
-from data_pipeline.records import explain_read_error, read_manifest, verify_records
+from data_pipeline.records import content_fingerprint, explain_read_error, verify_records
+from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
     """Flags of this program."""
-    shared_flags.define_run_flags(modes=("train_and_eval", "eval"))
+    shared_flags.define_run_flags(modes=("train_and_eval", "train", "eval", "continuous_eval"))
     shared_flags.define_model_flags()
     shared_flags.define_training_flags(
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
     shared_flags.define_device_flags()
     flags.DEFINE_string("train_data", None, "Folder of training records.")
-    flags.DEFINE_string("eval_data", None, "Folder of held-out records.")
+    flags.DEFINE_list(
+        "eval_data", [], "Folders of held-out records, at most one for each sentence objective."
+    )
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.", lower_bound=0)
+    flags.DEFINE_integer(
+        "recipe_batch_size",
+        0,
+        "Batch size that rate, updates and warm-up are meant for; they are scaled to "
+        "--train_batch_size by the square root rule. 0: nothing is scaled.",
+        lower_bound=0,
+    )
+    flags.DEFINE_float(
+        "eval_timeout", 3600.0, "Seconds for which --mode=continuous_eval waits for a checkpoint."
+    )
 
 
 def main() -> None:
@@ -48,6 +75,8 @@ def main() -> None:
     keras.mixed_precision.set_global_policy(FLAGS.precision)
     if FLAGS.mode == "eval":
         evaluate(strategy)
+    elif FLAGS.mode == "continuous_eval":
+        evaluate_run(strategy)
     else:
         train_and_evaluate(strategy)
 
@@ -58,88 +87,98 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     config = shared_flags.model_config(
         manifest["vocab_size"], manifest["max_seq_length"], FLAGS.train_data
     )
-    evaluation_data = held_out_data(manifest) if FLAGS.eval_data else None
-    settings = shared_flags.loop_settings(FLAGS.num_train_steps)
+    recipe = shared_flags.scaled_recipe(
+        Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps),
+        FLAGS.recipe_batch_size,
+    )
+    settings = shared_flags.loop_settings(recipe.num_train_steps)
 
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
         model = AlbertPretrainer(config)
         if FLAGS.init_checkpoint:
             formats.load_weights(model, locate(FLAGS.init_checkpoint).path)
-        optimizer = shared_flags.make_optimizer(FLAGS.num_train_steps, FLAGS.num_warmup_steps)
-    run_folder.prepare(FLAGS.output_dir, config, shared_flags.flag_values(), FLAGS.overwrite)
-    print_pretraining_start(
-        model, strategy, manifest, FLAGS.train_batch_size, FLAGS.num_train_steps
-    )
+        optimizer = shared_flags.make_optimizer(config, recipe)
+    task = PretrainingTask(model, manifest["settings"]["sentence_objective"])
+    stepper = shared_flags.make_stepper(task, optimizer, strategy)
+    evaluator = None
+    if FLAGS.mode == "train_and_eval" and FLAGS.eval_data:
+        evaluator = make_evaluator(model, strategy, manifest["vocab_fingerprint"])
+    if is_chief(strategy):
+        prepare_run_folder(config, manifest)
+        print_pretraining_start(
+            model, strategy, manifest, FLAGS.train_batch_size, recipe.num_train_steps
+        )
+    wait_for_all(strategy)
 
     training_data = functools.partial(
         pretraining_dataset, FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed
     )
-    task = PretrainingTask(model, manifest["settings"]["sentence_objective"])
-    stepper = Stepper(task, optimizer, strategy, FLAGS.seed)
-    tokens_per_step = FLAGS.train_batch_size * manifest["max_seq_length"]
+    length, predictions = manifest["max_seq_length"], manifest["max_predictions"]
+    flops = pretraining_flops_per_token(config, length, predictions)
+    cost = step_cost(FLAGS.train_batch_size * length, flops, strategy)
+    saved = saved_with_model(manifest)
+    best = BestModel(model, os.path.join(FLAGS.output_dir, "best_model"), "loss", False, *saved)
+    source = functools.partial(
+        source_of_batch, FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed
+    )
+    hooks = Hooks(best.offer, example_writer(model, manifest), source)
     try:
-        metrics = train(
-            stepper, training_data, evaluation_data, settings, FLAGS.output_dir, tokens_per_step
-        )
+        metrics = train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
     except tf.errors.DataLossError as error:
         raise explain_read_error(FLAGS.train_data, error) from None
+    if is_chief(strategy):
+        finish(model, metrics, recipe.num_train_steps, saved)
 
-    model_dir = os.path.join(FLAGS.output_dir, "model")
-    metadata = {
-        "max_seq_length": manifest["max_seq_length"],
+
+def prepare_run_folder(config: AlbertConfig, manifest: dict[str, Any]) -> None:
+    """Makes the run's folder, or makes sure that the run in it can go on."""
+    fixed = {
+        "seed": FLAGS.seed,
+        "train_batch_size": FLAGS.train_batch_size,
+        "records": content_fingerprint(manifest),
         "vocab_fingerprint": manifest["vocab_fingerprint"],
-        "num_train_steps": FLAGS.num_train_steps,
-        "metrics": metrics,
     }
+    flag_values = shared_flags.flag_values()
+    run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
+
+
+def saved_with_model(manifest: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """What a model folder holds beside the model, see native.save."""
+    metadata = {name: manifest[name] for name in ("max_seq_length", "vocab_fingerprint")}
+    return metadata, os.path.join(FLAGS.train_data, manifest["vocab_file"]), manifest["tokenizer"]
+
+
+def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]):
+    """Predictions on the first held-out texts, as a function without arguments."""
+    if not FLAGS.eval_data:
+        return None
     vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
-    native.save(model, model_dir, metadata, vocab_file, manifest["tokenizer"])
+    tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
+    data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
+
+    def pieces(ids: list[int]) -> list[str]:
+        return [tokenizer.pieces[i] for i in ids]
+
+    return lambda: masked_lm_examples(model, next(iter(data)), pieces)
+
+
+def finish(
+    model: AlbertPretrainer, metrics: dict[str, float], num_train_steps: int, saved: tuple
+) -> None:
+    """Saves the model, and says how good it is and what can be done with it."""
+    model_dir = os.path.join(FLAGS.output_dir, "model")
+    metadata, *vocabulary = saved
+    metadata = {**metadata, "num_train_steps": num_train_steps, "metrics": metrics}
+    native.save(model, model_dir, metadata, *vocabulary)
     if metrics:
-        print_results(metrics, manifest)
+        print_results(metrics)
     print(f"Model: {model_dir}\nNext: python -m albert_tf.run_classifier "
           f"--init_checkpoint={model_dir} --train_file=train.tsv --dev_file=dev.tsv "
           f"--output_dir=...\n  or: python -m export.run_export --model_dir={model_dir} "
           "--task=masked_lm --output_dir=...")  # fmt: skip
 
 
-def folder_of(flag: str) -> str:
-    """The folder of records that a flag names."""
-    if not FLAGS[flag].value:
-        raise UserError(
-            f"--{flag} is missing: a folder of records that create_pretraining_data wrote."
-        )
-    return FLAGS[flag].value
-
-
-def held_out_data(made_with: dict) -> tf.data.Dataset:
-    """Held-out records; `made_with`, a manifest or model.json, names their vocabulary."""
-    fingerprint = made_with["vocab_fingerprint"]
-    return pretraining_dataset(
-        FLAGS.eval_data, FLAGS.eval_batch_size, training=False, vocab_fingerprint=fingerprint
-    )
-
-
-def evaluate(strategy: tf.distribute.Strategy) -> None:
-    """Evaluates the model of a finished run on the objectives of the held-out records."""
-    manifest = read_manifest(folder_of("eval_data"))
-    folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, "model")
-    metadata = native.read_metadata(folder)
-    with strategy.scope():
-        model = native.load_model(folder)
-    if not isinstance(model, AlbertPretrainer):
-        raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
-    task = PretrainingTask(model, manifest["settings"]["sentence_objective"])
-    metrics = Stepper(task, None, strategy).evaluate(held_out_data(metadata))
-    print_results(metrics, read_manifest(FLAGS.train_data) if FLAGS.train_data else manifest)
-
-
-def print_results(metrics: dict[str, float], train_manifest: dict) -> None:
-    """The held-out figures beside what a guess without a model would reach."""
-    baselines = pretraining_baselines(train_manifest, read_manifest(FLAGS.eval_data))
-    rows = {name: (metrics[name], *baselines[name]) for name in baselines if name in metrics}
-    print_comparison(f"Held-out evaluation on {FLAGS.eval_data}", rows)
-
-
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures), user_errors=[UserError])

@@ -111,11 +111,17 @@ def _rename(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     }
 
 
-def _shuffled_epoch(files: list[str], window: int, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
+def _shuffled_epoch(
+    files: list[str],
+    window: int,
+    seed: int,
+    epoch: tf.Tensor,
+    read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
+) -> tf.data.Dataset:
     """Serialized records of one epoch: shards in random order, interleaved, shuffled in windows."""
     order = permutation(len(files), seed, epoch, tf.constant(-1, tf.int64))
     dataset = tf.data.Dataset.from_tensor_slices(tf.gather(files, order)).interleave(
-        tf.data.TFRecordDataset,
+        read,
         cycle_length=min(len(files), _READ_FILES),
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
@@ -125,6 +131,24 @@ def _shuffled_epoch(files: list[str], window: int, seed: int, epoch: tf.Tensor) 
         return tf.gather(batch, permutation(tf.shape(batch)[0], seed, epoch, index))
 
     return dataset.batch(window).enumerate().map(shuffle).prefetch(1).unbatch()
+
+
+def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
+    """Names of the files that `pretraining_dataset` reads the batch of a step (1-based) from."""
+    files, manifest = records.record_files(data), records.read_manifest(data)
+    num_records = manifest["num_records"]
+
+    def names(path: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
+
+    batches = batch_epochs(
+        lambda epoch: _shuffled_epoch(files, min(num_records, SHUFFLE_WINDOW), seed, epoch, names),
+        num_records,
+        global_batch_size,
+        step - 1,
+    )
+    paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
+    return ", ".join(sorted(map(os.path.basename, paths)))
 
 
 def _masker(manifest: dict[str, Any]) -> DynamicMasking:

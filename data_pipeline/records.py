@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import hashlib
+import json
 import os
 from typing import Any
 
@@ -86,6 +88,11 @@ def commit(
     ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)})
     complete_commit(output_dir)
     return ready
+
+
+def content_fingerprint(manifest: dict[str, Any]) -> str:
+    """Equal for folders with the same records in the same files."""
+    return hashlib.sha256(json.dumps(manifest["files"]).encode("utf-8")).hexdigest()
 
 
 def complete_commit(output_dir: str) -> dict[str, Any] | None:

@@ -16,38 +16,43 @@ from albert_tf.keras_compat import keras
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
+def adam_moments(
+    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, beta_1: float, beta_2: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """New first and second moments of a gradient; all tensors have one shape."""
+    return (
+        beta_1 * m + (1.0 - beta_1) * gradient,
+        beta_2 * v + (1.0 - beta_2) * tf.square(gradient),
+    )
+
+
+def bias_corrections(step: tf.Tensor, beta_1: float, beta_2: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """What Adam divides both moments by after `step` updates; the reference does not."""
+    return 1.0 - tf.pow(beta_1, step), 1.0 - tf.pow(beta_2, step)
+
+
 def adam_update(
-    gradient: tf.Tensor,
     m: tf.Tensor,
     v: tf.Tensor,
     weights: tf.Tensor,
     *,
-    beta_1: float,
-    beta_2: float,
     epsilon: float,
     weight_decay: float,
-    correction_step: tf.Tensor | None = None,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One step of Adam with decoupled decay inside the update (google-research/albert,
-    optimization.py).
+    corrections: tuple[tf.Tensor, tf.Tensor] | None = None,
+) -> tf.Tensor:
+    """Adam's update with decoupled decay inside (google-research/albert, optimization.py).
 
     Args:
-      gradient, m, v, weights: float tensors of one shape: gradient, both moments, current weights.
+      m, v, weights: float tensors of one shape: new moments, current weights.
       weight_decay: 0 for variables that are not decayed.
-      correction_step: 1-based step for bias correction; None, the reference's way, corrects
-        nothing.
+      corrections: see `bias_corrections`; None, the reference's way, corrects nothing.
 
     Returns:
-      (update, new m, new v); the caller subtracts update times a rate.
+      What the caller subtracts from the weights, times a rate.
     """
-    m = beta_1 * m + (1.0 - beta_1) * gradient
-    v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
-    m_hat, v_hat = m, v
-    if correction_step is not None:
-        m_hat = m / (1.0 - tf.pow(beta_1, correction_step))
-        v_hat = v / (1.0 - tf.pow(beta_2, correction_step))
-    update = m_hat / (tf.sqrt(v_hat) + epsilon) + weight_decay * weights
-    return update, m, v
+    if corrections is not None:
+        m, v = m / corrections[0], v / corrections[1]
+    return m / (tf.sqrt(v) + epsilon) + weight_decay * weights
 
 
 class AdamFamily(keras.optimizers.Optimizer):
@@ -114,24 +119,52 @@ class AdamFamily(keras.optimizers.Optimizer):
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Moves one variable."""
         index = self._index_dict[self._var_key(variable)]
-        name = variable.name.split(":")[0]
-        update, m, v = adam_update(
-            gradient,
-            self._m[index],
-            self._v[index],
-            variable,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            epsilon=self.epsilon,
-            weight_decay=self.weight_decay_rate if self.is_decayed(name) else 0.0,
-            correction_step=tf.cast(self.iterations + 1, variable.dtype)
-            if self.bias_correction
-            else None,
-        )
+        m, v = adam_moments(gradient, self._m[index], self._v[index], self.beta_1, self.beta_2)
         self._m[index].assign(m)
         self._v[index].assign(v)
-        rate = tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(name)
-        variable.assign_sub(rate * self.scale(update, variable, name) * update)
+        change, _ = self._change(variable, m, v, self.iterations + 1, self.learning_rate)
+        variable.assign_sub(change)
+
+    def _change(
+        self,
+        variable: tf.Variable,
+        m: tf.Tensor,
+        v: tf.Tensor,
+        step: tf.Tensor,
+        learning_rate: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor | float]:
+        """What is subtracted from a variable, and its trust ratio; step: 1-based."""
+        name = variable.name.split(":")[0]
+        corrections = None
+        if self.bias_correction:
+            corrections = bias_corrections(tf.cast(step, variable.dtype), self.beta_1, self.beta_2)
+        update = adam_update(
+            m,
+            v,
+            variable,
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay_rate if self.is_decayed(name) else 0.0,
+            corrections=corrections,
+        )
+        scale = self.scale(update, variable, name)
+        rate = tf.cast(learning_rate, variable.dtype) * self.rate_factor(name)
+        return rate * scale * update, scale
+
+    def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
+        """`update_norm` and `trust_ratio` of the last update of variables, by their names.
+
+        They are computed from the moments, and from the weights after the update instead of before.
+        """
+        figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
+        for variable in variables:
+            index = self._index_dict[self._var_key(variable)]
+            change, scale = self._change(
+                variable, self._m[index], self._v[index], self.iterations, self.learning_rate
+            )
+            name = variable.name.split(":")[0]
+            figures["update_norm"][name] = tf.norm(change)
+            figures["trust_ratio"][name] = tf.convert_to_tensor(scale, tf.float32)
+        return figures
 
     def rate_factor(self, name: str) -> float:
         """What the learning rate is multiplied by for the variable of that name."""

@@ -1,8 +1,20 @@
 """Training: where it runs, the loop, its state on disk, and what the user sees."""
 
 from albert_tf.training.best_model import BestModel
-from albert_tf.training.loop import LoopSettings, train
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.loop import Hooks, LoopSettings, train
+from albert_tf.training.reporting import StepCost
 from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import DISTRIBUTIONS, make_strategy
 
-__all__ = ["DISTRIBUTIONS", "BestModel", "LoopSettings", "Stepper", "make_strategy", "train"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "BestModel",
+    "Evaluator",
+    "Hooks",
+    "LoopSettings",
+    "StepCost",
+    "Stepper",
+    "make_strategy",
+    "train",
+]

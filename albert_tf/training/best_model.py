@@ -21,14 +21,16 @@ class BestModel:
         model: keras.Model,
         directory: str,
         metric: str,
+        higher_is_better: bool,
         metadata: dict[str, Any],
         vocab_file: str,
         tokenizer: dict[str, Any],
     ) -> None:
-        """Args: metric: name of the metric, the higher the better; others as for native.save."""
+        """Args: metric: name of the metric that decides; others as for native.save."""
         self.directory = directory
         self._model = model
         self._metric = metric
+        self._sign = 1 if higher_is_better else -1
         self._metadata = metadata
         self._vocabulary = (vocab_file, tokenizer)
 
@@ -36,7 +38,7 @@ class BestModel:
         """Saves the model of `step` if its metrics are better than those of the folder."""
         if tf.io.gfile.exists(self.directory):
             best = native.read_metadata(self.directory)["metrics"]
-            if metrics[self._metric] <= best[self._metric]:
+            if self._sign * metrics[self._metric] <= self._sign * best[self._metric]:
                 return
         metadata = {**self._metadata, "step": step, "metrics": metrics}
         native.save(self._model, self.directory, metadata, *self._vocabulary)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.costs import encoder_flops_per_token, masked_lm_flops_per_prediction, training_bytes
+from albert_tf.costs import pretraining_flops_per_token, training_bytes
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
@@ -21,8 +21,7 @@ def print_pretraining_start(
 ) -> None:
     """The card of a pre-training run; `manifest` is that of the training records."""
     config, length = model.config, manifest["max_seq_length"]
-    predictions = masked_lm_flops_per_prediction(config) * manifest["max_predictions"] / length
-    flops = 3 * (encoder_flops_per_token(config, length) + predictions)  # Forward and backward.
+    flops = pretraining_flops_per_token(config, length, manifest["max_predictions"])
     _print_card(
         "Pre-training",
         {

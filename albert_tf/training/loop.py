@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from albert_tf.errors import UserError
+from albert_tf.optimization.base import AdamFamily
 from albert_tf.training.curves import plot_curves
-from albert_tf.training.reporting import METRICS_FILE, Reporter
-from albert_tf.training.state import TrainingState
-from albert_tf.training.steps import Stepper
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.preemption import Preempted, TerminationNotice
+from albert_tf.training.reporting import METRICS_FILE, Reporter, SilentReporter, StepCost
+from albert_tf.training.state import TrainingState, checkpoints_dir
+from albert_tf.training.steps import Outcome, Stepper
+from albert_tf.training.strategy import is_chief
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +29,8 @@ class LoopSettings:
       checkpoint_steps: updates between two checkpoints.
       eval_steps: updates between two evaluations; 0 evaluates at the end only.
       keep_checkpoints: how many of the newest checkpoints are kept.
+      max_bad_steps: how many steps without a finite loss and gradient are left out before the run
+        stops; 0 stops at the first.
     """
 
     num_train_steps: int
@@ -33,15 +38,15 @@ class LoopSettings:
     checkpoint_steps: int = 1000
     eval_steps: int = 0
     keep_checkpoints: int = 3
+    max_bad_steps: int = 0
 
     def __post_init__(self) -> None:
         for name in ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name}={getattr(self, name)} is not a positive number.")
-        if self.eval_steps < 0:
-            raise UserError(
-                f"--eval_steps={self.eval_steps} is negative; 0 evaluates at the end only."
-            )
+        for name in ("eval_steps", "max_bad_steps"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name}={getattr(self, name)} is negative.")
 
     def next_stop(self, step: int) -> int:
         """The next step after `step` at which something is reported, saved or evaluated."""
@@ -57,14 +62,29 @@ class LoopSettings:
         return step == self.num_train_steps or (period > 0 and step % period == 0)
 
 
+@dataclasses.dataclass(frozen=True)
+class Hooks:
+    """What a program adds to the loop; all may be left out.
+
+    Attributes:
+      on_evaluation: called with (step, figures) after each evaluation, e.g. to keep the best model.
+      examples: returns predictions on held-out data as Markdown, for TensorBoard.
+      describe_batch: says where the batch of a step (1-based) comes from.
+    """
+
+    on_evaluation: Callable[[int, dict[str, float]], None] | None = None
+    examples: Callable[[], str] | None = None
+    describe_batch: Callable[[int], str] | None = None
+
+
 def train(
     stepper: Stepper,
     training_data: Callable[..., tf.data.Dataset],
-    evaluation_data: tf.data.Dataset | None,
+    evaluator: Evaluator | None,
     settings: LoopSettings,
     run_dir: str,
-    tokens_per_step: int,
-    on_evaluation: Callable[[int, dict[str, float]], None] | None = None,
+    cost: StepCost,
+    hooks: Hooks | None = None,
 ) -> dict[str, float]:
     """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
     one.
@@ -72,56 +92,132 @@ def train(
     Args:
       stepper: task, optimizer and strategy.
       training_data: called with `start_step=`; endless global batches from that step on.
-      evaluation_data: batches of held-out data, or None.
+      evaluator: held-out figures, or None.
       run_dir: where checkpoints, metrics.csv, TensorBoard files and curves.png go.
-      tokens_per_step: tokens of a global batch, for the progress report.
-      on_evaluation: called with (step, metrics) after each evaluation, e.g. to keep the best model.
+      cost: of a step, for the progress report.
+      hooks: what is done besides.
 
     Returns:
-      The metrics on the evaluation data at the end; empty without such data.
+      The held-out figures at the end; empty without an evaluator.
 
     Raises:
-      UserError: a checkpoint that does not fit, or a loss that is not finite.
+      UserError: a checkpoint that does not fit, or too many steps that are not finite.
+      Preempted: SIGTERM came, and everything is saved.
     """
-    checkpoints = os.path.join(run_dir, "checkpoints")
-    with stepper.strategy.scope():
-        stepper.optimizer.build(stepper.task.model.trainable_variables)
-        state = TrainingState(
-            checkpoints, stepper.task.model, stepper.optimizer, settings.keep_checkpoints
-        )
-        if state.restore():
-            print(f"resuming at step {state.step} from {state.latest}", flush=True)
-    evaluated: dict[str, float] = {}
-    reporter = Reporter(
-        run_dir, stepper.task.metrics, settings.num_train_steps, state.step, tokens_per_step
-    )
-    iterator = iter(stepper.distribute(training_data(start_step=state.step)))
-    try:
-        while state.step < settings.num_train_steps:
-            step = settings.next_stop(state.step)
-            metrics = stepper.train(iterator, tf.constant(step - state.step))
-            metrics = {name: float(value) for name, value in metrics.items()}
-            _check_finite(step, metrics, state.latest)
-            reporter.train(step, metrics)
-            if evaluation_data and settings.is_due(step, settings.eval_steps):
-                evaluated = stepper.evaluate(evaluation_data)
-                reporter.evaluation(step, evaluated)
-                if on_evaluation:
-                    on_evaluation(step, evaluated)
+    with TerminationNotice() as notice:
+        loop = _Loop(stepper, evaluator, settings, run_dir, cost, hooks or Hooks())
+        try:
+            return loop.run(training_data, notice)
+        finally:
+            loop.close()
+
+
+class _Loop:
+    """One run of `train`, with the same arguments."""
+
+    def __init__(
+        self,
+        stepper: Stepper,
+        evaluator: Evaluator | None,
+        settings: LoopSettings,
+        run_dir: str,
+        cost: StepCost,
+        hooks: Hooks,
+    ) -> None:
+        self._stepper, self._evaluator = stepper, evaluator
+        self._settings, self._run_dir, self._hooks = settings, run_dir, hooks
+        self._num_bad = 0
+        self._evaluated: dict[str, float] = {}
+        self._is_chief = is_chief(stepper.strategy)
+        with stepper.strategy.scope():
+            stepper.optimizer.build(stepper.task.model.trainable_variables)
+            self._state = TrainingState(
+                checkpoints_dir(run_dir),
+                stepper.task.model,
+                stepper.optimizer,
+                settings.keep_checkpoints,
+                stepper.loss_scaling,
+                self._is_chief,
+            )
+            resumed = self._state.restore()
+        self._reporter = SilentReporter()
+        if self._is_chief:
+            if resumed:
+                print(f"resuming at step {self._state.step}", flush=True)
+            self._reporter = Reporter(
+                run_dir,
+                stepper.task.metrics,
+                evaluator.metrics if evaluator else (),
+                settings.num_train_steps,
+                self._state.step,
+                cost,
+            )
+
+    def run(
+        self, training_data: Callable[..., tf.data.Dataset], notice: TerminationNotice
+    ) -> dict[str, float]:
+        """Returns the held-out figures at the end."""
+        step = self._state.step
+        iterator = iter(self._stepper.distribute(training_data(start_step=step)))
+        while step < self._settings.num_train_steps:
+            stop = self._settings.next_stop(step)
+            outcome = self._stepper.train(iterator, tf.constant(stop - step))
+            step = stop
+            self._report(step, outcome)
+            if self._evaluator and self._settings.is_due(step, self._settings.eval_steps):
+                self._evaluate(step)
             # After the evaluation, so that a run interrupted in between makes it again.
-            if settings.is_due(step, settings.checkpoint_steps):
-                state.save()
-    finally:
-        reporter.close()
-    plot_curves(os.path.join(run_dir, METRICS_FILE), os.path.join(run_dir, "curves.png"))
-    if evaluation_data and not evaluated:  # The run was complete before.
-        evaluated = stepper.evaluate(evaluation_data)
-    return evaluated
+            is_preempted = notice.arrived(self._stepper.strategy)
+            if is_preempted or self._settings.is_due(step, self._settings.checkpoint_steps):
+                self._state.save()
+            if is_preempted and step < self._settings.num_train_steps:
+                self._state.wait()
+                raise Preempted(step)
+            self._reporter.go_on()
+        self._state.wait()
+        if self._is_chief:
+            plot_curves(
+                os.path.join(self._run_dir, METRICS_FILE),
+                os.path.join(self._run_dir, "curves.png"),
+            )
+        if self._evaluator and not self._evaluated:  # The run was complete before.
+            self._evaluated = self._evaluator()
+        return self._evaluated
 
+    def _report(self, step: int, outcome: Outcome) -> None:
+        metrics = {name: float(value) for name, value in outcome.metrics.items()}
+        num_bad = int(outcome.num_bad)
+        if num_bad:
+            self._num_bad += num_bad
+            self._check_bad(int(outcome.first_bad), num_bad)
+        details = None
+        if self._is_chief and isinstance(self._stepper.optimizer, AdamFamily):
+            details = self._stepper.describe_updates()
+        self._reporter.train(step, metrics, details)
 
-def _check_finite(step: int, metrics: dict[str, float], latest: str | None) -> None:
-    if not math.isfinite(metrics["loss"]):
-        raise UserError(
-            f"the loss is {metrics['loss']} at step {step}; last good checkpoint: {latest}. Lower "
-            "--learning_rate or lengthen the warm-up."
-        )
+    def _check_bad(self, first: int, count: int) -> None:
+        """Says that steps were left out; raises UserError when they were too many."""
+        source = ""
+        if self._hooks.describe_batch:
+            source = f" (its batch comes from {self._hooks.describe_batch(first)})"
+        found = f"loss or gradient is not finite at step {first}{source}"
+        if self._num_bad > self._settings.max_bad_steps:
+            self._state.wait()
+            raise UserError(
+                f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, "
+                "lengthen the warm-up, or let --max_bad_steps leave out such steps."
+            )
+        self._reporter.note(f"{found}; {count} step(s) left out, {self._num_bad} so far")
+
+    def _evaluate(self, step: int) -> None:
+        self._evaluated = self._evaluator()
+        self._reporter.evaluation(step, self._evaluated)
+        if self._is_chief and self._hooks.examples:
+            self._reporter.examples(step, self._hooks.examples())
+        if self._is_chief and self._hooks.on_evaluation:
+            self._hooks.on_evaluation(step, self._evaluated)
+
+    def close(self) -> None:
+        """Flushes everything."""
+        self._reporter.close()
+        self._state.wait()

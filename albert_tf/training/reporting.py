@@ -1,17 +1,34 @@
-"""What the user sees of a run: start-up card, progress, metrics.csv, TensorBoard and curves."""
+"""What the user sees of a run while it goes on: progress, metrics.csv and TensorBoard."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 from tqdm import tqdm
 
 METRICS_FILE = "metrics.csv"
 _LINE_SECONDS = 15.0  # Without a terminal, a line of progress is printed this often.
+
+
+@dataclasses.dataclass(frozen=True)
+class StepCost:
+    """What a step takes, to tell speed from.
+
+    Attributes:
+      tokens: of a global batch, padding included.
+      flops: floating point operations of a training step; 0 if unknown.
+      machine_flops_per_second: what the devices could do at most; 0 if unknown.
+    """
+
+    tokens: int
+    flops: float = 0.0
+    machine_flops_per_second: float = 0.0
 
 
 class Reporter:
@@ -24,26 +41,25 @@ class Reporter:
     def __init__(
         self,
         run_dir: str,
-        metrics: tuple[str, ...],
+        train_metrics: Sequence[str],
+        eval_metrics: Sequence[str],
         num_train_steps: int,
         start_step: int,
-        tokens_per_step: int,
+        cost: StepCost,
     ) -> None:
-        """Args: tokens_per_step: of the global batch, padding included."""
-        self._fields = [
-            "step",
-            "split",
-            "loss",
-            *metrics,
-            "learning_rate",
-            "gradient_norm",
-            "tokens_per_second",
-        ]
+        self._fields = list(
+            dict.fromkeys(
+                [
+                    *("step", "split", "loss", *train_metrics, *eval_metrics),
+                    *("learning_rate", "gradient_norm", "tokens_per_second"),
+                ]
+            )
+        )
         self._path = os.path.join(run_dir, METRICS_FILE)
-        self._tokens_per_step = tokens_per_step
+        self._cost = cost
         self._last_step = start_step
         self._num_train_steps = num_train_steps
-        self._started = self._last_time = self._last_line = time.monotonic()
+        self._last_time = self._last_line = time.monotonic()
         self._writers = {
             split: tf.summary.create_file_writer(os.path.join(run_dir, "tensorboard", split))
             for split in ("train", "eval")
@@ -57,36 +73,70 @@ class Reporter:
             dynamic_ncols=True,
         )
 
-    def train(self, step: int, metrics: dict[str, float]) -> None:
-        """Reports the metrics of the steps since the last report."""
+    def train(
+        self,
+        step: int,
+        metrics: dict[str, float],
+        details: Mapping[str, Mapping[str, tf.Tensor]] | None = None,
+    ) -> None:
+        """Reports the steps since the last report.
+
+        Args:
+          metrics: figures by name.
+          details: for TensorBoard only: figures by kind and name of the variable.
+        """
         now = time.monotonic()
-        rate = (step - self._last_step) * self._tokens_per_step / (now - self._last_time)
-        self._bar.set_postfix(
-            loss=f"{metrics['loss']:.3f}", tokens_per_s=f"{rate:,.0f}", refresh=False
+        steps_per_second = (step - self._last_step) / (now - self._last_time)
+        rate = self._cost.tokens * steps_per_second
+        speed = f"{rate:,.0f} tokens/s"
+        share = 0.0
+        if self._cost.machine_flops_per_second:
+            share = self._cost.flops * steps_per_second / self._cost.machine_flops_per_second
+            speed += f" ({share:.0%} of matmul)"
+        figures = {"loss": f"{metrics['loss']:.4f}", "lr": f"{metrics['learning_rate']:.2e}"}
+        self._bar.set_postfix_str(
+            "  ".join([*(f"{name} {value}" for name, value in figures.items()), speed]),
+            refresh=False,
         )
         self._bar.update(step - self._last_step)
         if self._bar.disable and (
             now - self._last_line > _LINE_SECONDS or step == self._num_train_steps
         ):
             self._last_line = now
-            eta = (
-                (now - self._last_time) / (step - self._last_step) * (self._num_train_steps - step)
-            )
+            eta = (self._num_train_steps - step) / steps_per_second
             print(
-                f"step {step}/{self._num_train_steps}  loss {metrics['loss']:.4f}  "
-                f"lr {metrics['learning_rate']:.2e}  {rate:,.0f} tokens/s  ETA {eta:.0f} s",
+                f"step {step}/{self._num_train_steps}  loss {figures['loss']}  "
+                f"lr {figures['lr']}  {speed}  ETA {_duration(eta)}",
                 flush=True,
             )
         self._store("train", step, {**metrics, "tokens_per_second": rate})
-        self._last_step, self._last_time = step, now
+        with self._writers["train"].as_default(step):
+            if share:
+                tf.summary.scalar("share_of_matmul", share)
+            for kind, values in (details or {}).items():
+                for name, value in values.items():
+                    tf.summary.scalar(f"{kind}/{name}", value)
+        self._last_step, self._last_time = step, time.monotonic()
 
     def evaluation(self, step: int, metrics: dict[str, float]) -> None:
         """Reports the metrics on held-out data."""
         figures = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        self._bar.write(f"evaluation at step {step}: {figures}", file=sys.stdout)
-        sys.stdout.flush()
+        self.note(f"evaluation at step {step}: {figures}")
         self._store("eval", step, metrics)
-        self._last_time = time.monotonic()  # Time spent on evaluation is not training time.
+
+    def examples(self, step: int, markdown: str) -> None:
+        """Stores example predictions on held-out data, as text for TensorBoard."""
+        with self._writers["eval"].as_default(step):
+            tf.summary.text("predictions", markdown)
+
+    def note(self, line: str) -> None:
+        """Prints a line."""
+        self._bar.write(line, file=sys.stdout)
+        sys.stdout.flush()
+
+    def go_on(self) -> None:
+        """Time from the last report until now is not training time."""
+        self._last_time = time.monotonic()
 
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:
         with tf.io.gfile.GFile(self._path, "a") as file:
@@ -94,22 +144,35 @@ class Reporter:
             csv.DictWriter(file, self._fields, lineterminator="\n").writerow(
                 {"step": step, "split": split, **values}
             )
-        with self._writers[split].as_default():
+        with self._writers[split].as_default(step):
             for name, value in metrics.items():
-                tf.summary.scalar(name, value, step=step)
+                tf.summary.scalar(name, value)
 
     def _write_rows(self, rows) -> None:
         kept = list(rows)
         with tf.io.gfile.GFile(self._path, "w") as file:
-            writer = csv.DictWriter(file, self._fields, lineterminator="\n")
+            writer = csv.DictWriter(file, self._fields, restval="", lineterminator="\n")
             writer.writeheader()
-            writer.writerows(kept)
+            writer.writerows({name: row.get(name) for name in self._fields} for row in kept)
 
     def close(self) -> None:
         """Flushes everything."""
         self._bar.close()
         for writer in self._writers.values():
             writer.close()
+
+
+class SilentReporter:
+    """For the workers that are not the first: nothing is shown or stored."""
+
+    def __getattr__(self, name: str):
+        return lambda *unused, **also_unused: None
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"
 
 
 def read_metrics(path: str) -> list[dict[str, str]]:

@@ -67,9 +67,12 @@ class Stepper:
         self._seed = tf.constant([seed, 0], tf.int32)
 
     @property
-    def scales_loss(self) -> bool:
-        """Whether gradients that are not finite belong to the search for a scale (float16)."""
-        return self._scaler is not None and float(self._scaler.initial_scale) > 1
+    def loss_scaling(self) -> keras.mixed_precision.LossScaleOptimizer | None:
+        """The optimizer's, if its scale varies (float16): then gradients that are not finite belong
+        to the search for it.
+        """
+        varies = self._scaler is not None and self._scaler.initial_scale > 1
+        return self._scaler if varies else None
 
     @tf.function
     def train(self, iterator: Iterator[Batch], num_steps: tf.Tensor) -> Outcome:
@@ -93,7 +96,7 @@ class Stepper:
 
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
         names = list(self.task.losses)
-        if not self.scales_loss:
+        if self.loss_scaling is None:
             names.append("gradient_norm")
         return tf.reduce_all(tf.math.is_finite([sums[name].numerator for name in names]))
 
@@ -189,6 +192,13 @@ class Stepper:
         step = tf.cast(self.optimizer.iterations, tf.int32)
         step_seed = tf.random.experimental.stateless_fold_in(self._seed, step)
         return tf.random.experimental.stateless_fold_in(step_seed, context.replica_id_in_sync_group)
+
+    @tf.function
+    def describe_updates(self) -> dict[str, dict[str, tf.Tensor]]:
+        """Figures of the last update, see AdamFamily.describe_updates, and its whole norm."""
+        figures = self.optimizer.describe_updates(self.task.model.trainable_variables)
+        norms = list(figures["update_norm"].values())
+        return {**figures, "update": {"norm": tf.linalg.global_norm(norms)}}
 
     def _sum_over_replicas(self, per_replica: dict[str, Ratio]) -> dict[str, Ratio]:
         return tf.nest.map_structure(

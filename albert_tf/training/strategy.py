@@ -37,6 +37,34 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
     return tf.distribute.MirroredStrategy(devices)
 
 
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes the files of a run: of several workers, the first does."""
+    resolver = strategy.cluster_resolver
+    if (
+        not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        or not resolver.task_type
+    ):
+        return True
+    has_chief = "chief" in resolver.cluster_spec().jobs
+    return resolver.task_type == "chief" or (not has_chief and resolver.task_id == 0)
+
+
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
+    """Returns when every worker has come here."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        sum_over_workers(strategy, 0.0)
+
+
+def sum_over_workers(strategy: tf.distribute.Strategy, value: float) -> float:
+    """The sum of what each replica of each worker gives."""
+    total = strategy.run(
+        lambda: tf.distribute.get_replica_context().all_reduce(
+            tf.distribute.ReduceOp.SUM, tf.constant(value)
+        )
+    )
+    return float(strategy.experimental_local_results(total)[0])
+
+
 def _local_devices() -> list[str]:
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     return [device.name for device in tf.config.list_logical_devices(kind)]

@@ -74,3 +74,20 @@ def test_a_factor_of_the_learning_rate():
         optimizer.apply_gradients([(tf.constant([0.3, -0.1]), variable)])
         moves[name] = variable.numpy() - [1.0, 2.0]
     np.testing.assert_allclose(moves["encoder/embeddings/a"], 0.25 * moves["encoder/b"], rtol=1e-5)
+
+
+def test_updates_are_described():
+    """Norms and ratios of small updates, which hardly move the weights they are computed from."""
+    optimizer = LAMB(1e-4)
+    variables = [tf.Variable([3.0, -4.0], name="kernel"), tf.Variable([1.0], name="bias")]
+    for _ in range(3):
+        before = [variable.numpy() for variable in variables]
+        optimizer.apply_gradients(zip([tf.constant([0.2, 0.1]), tf.constant([0.1])], variables))
+    figures = optimizer.describe_updates(variables)
+    for variable, old in zip(variables, before):
+        name, norm = variable.name[:-2], np.linalg.norm(variable.numpy() - old)
+        assert float(figures["update_norm"][name]) == pytest.approx(norm, rel=1e-2)
+    # The rate is 1e-4, so the kernel of norm 5 moves by 1e-4 * 5.
+    assert float(figures["update_norm"]["kernel"]) == pytest.approx(5e-4, rel=1e-3)
+    assert 0.5 < float(figures["trust_ratio"]["kernel"]) < 1.0  # Moments are not corrected.
+    assert float(figures["trust_ratio"]["bias"]) == 1.0

@@ -7,9 +7,8 @@ from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training.loop import LoopSettings, train
+from albert_tf.training import Evaluator, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.reporting import read_metrics
-from albert_tf.training.steps import Stepper
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -26,7 +25,8 @@ def run(stepper, data, run_dir, **settings):
     settings = LoopSettings(
         **{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings}
     )
-    train(stepper, data, data(1000).take(2), settings, str(run_dir), tokens_per_step=96)
+    evaluator = Evaluator([(stepper.task, data(1000).take(2))], stepper.strategy)
+    train(stepper, data, evaluator, settings, str(run_dir), StepCost(tokens=96))
     return [row for row in read_metrics(str(run_dir / "metrics.csv")) if row["split"] == "train"]
 
 
@@ -82,7 +82,7 @@ def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data
 def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, tmp_path):
     stepper = make_stepper(tiny_config)
     stepper.task.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
-    with pytest.raises(UserError, match="loss is nan at step 1"):
+    with pytest.raises(UserError, match="not finite at step 1; last good checkpoint: None"):
         run(stepper, pretraining_data, tmp_path)
 
 
@@ -98,9 +98,8 @@ def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_pa
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     again = make_stepper(tiny_config)
     settings = LoopSettings(num_train_steps=10)
-    metrics = train(
-        again, pretraining_data, pretraining_data(1000).take(2), settings, str(tmp_path), 96
-    )
+    evaluator = Evaluator([(again.task, pretraining_data(1000).take(2))], ONE_DEVICE)
+    metrics = train(again, pretraining_data, evaluator, settings, str(tmp_path), StepCost(96))
     rows = read_metrics(str(tmp_path / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

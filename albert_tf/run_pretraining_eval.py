@@ -1,0 +1,93 @@
+"""Held-out evaluation in run_pretraining: in training, of a finished run, of a run elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+from absl import flags
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training import Evaluator, run_folder
+from albert_tf.training.cards import print_comparison
+from albert_tf.training.evaluation import evaluate_checkpoints
+from data_pipeline.datasets import pretraining_dataset
+from data_pipeline.record_statistics import pretraining_baselines
+from data_pipeline.records import read_manifest
+
+FLAGS = flags.FLAGS
+
+
+def folder_of(flag: str) -> str:
+    """The folder of records that a flag names."""
+    if not FLAGS[flag].value:
+        raise UserError(
+            f"--{flag} is missing: a folder of records that create_pretraining_data wrote."
+        )
+    return FLAGS[flag].value
+
+
+def make_evaluator(
+    model: AlbertPretrainer, strategy: tf.distribute.Strategy, vocab_fingerprint: str
+) -> Evaluator:
+    """Evaluates on all of --eval_data, each with the objective that it was made for."""
+    parts, objectives = [], []
+    for folder in folder_of("eval_data"):
+        objective = read_manifest(folder)["settings"]["sentence_objective"]
+        if objective in objectives:
+            raise UserError(
+                f"--eval_data={','.join(FLAGS.eval_data)} has two folders with the sentence "
+                f"objective {objective!r}. Name one for each objective."
+            )
+        objectives.append(objective)
+        data = pretraining_dataset(
+            folder, FLAGS.eval_batch_size, training=False, vocab_fingerprint=vocab_fingerprint
+        )
+        parts.append((PretrainingTask(model, objective), data))
+    return Evaluator(parts, strategy)
+
+
+def evaluate(strategy: tf.distribute.Strategy) -> None:
+    """Evaluates the model of a finished run, or of --init_checkpoint."""
+    folder_of("eval_data")
+    folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, "model")
+    metadata = native.read_metadata(folder)
+    with strategy.scope():
+        model = native.load_model(folder)
+    if not isinstance(model, AlbertPretrainer):
+        raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
+    print_results(make_evaluator(model, strategy, metadata["vocab_fingerprint"])())
+
+
+def evaluate_run(strategy: tf.distribute.Strategy) -> None:
+    """Evaluates the checkpoints of a run in --output_dir as they appear."""
+    folder_of("eval_data")
+    config, fixed = run_folder.read(FLAGS.output_dir)
+    with strategy.scope():
+        model = AlbertPretrainer(config)
+    evaluator = make_evaluator(model, strategy, fixed["vocab_fingerprint"])
+    metrics = evaluate_checkpoints(
+        model, evaluator, FLAGS.output_dir, FLAGS.num_train_steps, FLAGS.eval_timeout
+    )
+    if not metrics:
+        raise UserError(
+            f"no checkpoint appeared in --output_dir={FLAGS.output_dir} within "
+            f"--eval_timeout={FLAGS.eval_timeout} seconds."
+        )
+    print_results(metrics)
+
+
+def print_results(metrics: dict[str, float]) -> None:
+    """The held-out figures beside what a guess without a model would reach."""
+    for number, folder in enumerate(FLAGS.eval_data):
+        manifest = read_manifest(folder)
+        train_manifest = read_manifest(FLAGS.train_data) if FLAGS.train_data else manifest
+        baselines = pretraining_baselines(train_manifest, manifest)
+        names = PretrainingTask(None, manifest["settings"]["sentence_objective"]).metrics
+        if number:  # The figures of the words are those of the first folder.
+            names = [name for name in names if not name.startswith("masked_lm")]
+        rows = {name: (metrics[name], *baselines[name]) for name in names}
+        print_comparison(f"Held-out evaluation on {folder}", rows)

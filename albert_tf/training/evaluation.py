@@ -1,0 +1,87 @@
+"""Held-out figures of a model, on one kind of data or several, and checkpoints as they appear."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from albert_tf.keras_compat import keras
+from albert_tf.tasks import Task
+from albert_tf.training.reporting import Reporter, StepCost
+from albert_tf.training.state import checkpoints_dir
+from albert_tf.training.steps import Stepper
+
+# A figure that follows from another: name -> (the other's name, how).
+_DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
+
+
+class Evaluator:
+    """Evaluates a model on several tasks, each with data of its own.
+
+    A model trained on one sentence objective may be evaluated on another (Lan et al., section 4.6).
+    Figures of the same name are those of the first task that has them; `loss` is the first task's.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[tuple[Task, tf.data.Dataset]],
+        strategy: tf.distribute.Strategy,
+    ) -> None:
+        self._parts = [(Stepper(task, None, strategy), data) for task, data in parts]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the figures."""
+        names = dict.fromkeys(name for stepper, _ in self._parts for name in stepper.task.metrics)
+        derived = [name for name, (source, _) in _DERIVED.items() if source in names]
+        return ("loss", *names, *derived)
+
+    def __call__(self) -> dict[str, float]:
+        """Figures by name."""
+        figures: dict[str, float] = {}
+        for stepper, data in self._parts:
+            figures = {**stepper.evaluate(data), **figures}
+        for name, (source, compute) in _DERIVED.items():
+            if source in figures:
+                figures[name] = compute(figures[source])
+        return {name: figures[name] for name in self.metrics}
+
+
+def evaluate_checkpoints(
+    model: keras.Model, evaluator: Evaluator, run_dir: str, last_step: int, timeout: float
+) -> dict[str, float]:
+    """Evaluates the checkpoints of a run as they appear, of several new ones the newest.
+
+    Args:
+      model: the one that `evaluator` evaluates.
+      run_dir: of the run; figures go to its folder continuous_eval.
+      last_step: it ends with the checkpoint of this step.
+      timeout: seconds without a new checkpoint after which it ends, too.
+
+    Returns:
+      The last figures; empty when no checkpoint came.
+    """
+    folder = os.path.join(run_dir, "continuous_eval")
+    tf.io.gfile.makedirs(folder)
+    reporter = Reporter(folder, (), evaluator.metrics, last_step, last_step, StepCost(0))
+    checkpoint = tf.train.Checkpoint(model=model)
+    figures: dict[str, float] = {}
+    try:
+        for path in tf.train.checkpoints_iterator(
+            checkpoints_dir(run_dir), min_interval_secs=1, timeout=timeout
+        ):
+            step = int(path.rpartition("-")[2])
+            try:
+                checkpoint.restore(path).expect_partial().assert_existing_objects_matched()
+            except tf.errors.NotFoundError:  # Old, and removed while a newer one appeared.
+                continue
+            figures = evaluator()
+            reporter.evaluation(step, figures)
+            if step >= last_step:
+                break
+    finally:
+        reporter.close()
+    return figures

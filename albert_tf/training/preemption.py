@@ -1,0 +1,47 @@
+"""What happens when the machine is wanted back: the run is saved, and says so by its exit code."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+import tensorflow as tf
+
+from albert_tf.training.strategy import sum_over_workers
+
+EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: run the same command again.
+
+
+class Preempted(Exception):
+    """Training was stopped by SIGTERM; everything up to `step` is saved."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped by SIGTERM at step {step}; run the same command to go on")
+        self.step = step
+
+
+class TerminationNotice:
+    """Remembers a SIGTERM while it is entered as a context, in the main thread of a program."""
+
+    def __init__(self) -> None:
+        self._arrived = False
+        self._previous = None
+
+    def __enter__(self) -> TerminationNotice:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGTERM, self._remember)
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGTERM, self._previous)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self._arrived = True
+
+    def arrived(self, strategy: tf.distribute.Strategy) -> bool:
+        """Whether SIGTERM came to this process, or to any worker, who then stop at one step."""
+        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            return self._arrived
+        return sum_over_workers(strategy, float(self._arrived)) > 0
