@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Callable
 
+import absl.logging
 from absl import app, flags
 
 EXIT_CODE = 2
@@ -90,6 +91,8 @@ def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> No
             whole = isinstance(error, (UserError, *user_errors))
             _fail(str(error) if whole else describe(error))
 
-    # TensorFlow's own notes (which devices it found) would hide what the program has to say.
+    # TensorFlow's own notes (which devices it found, each save of a checkpoint) would hide what the
+    # program has to say.
     logging.getLogger("tensorflow").setLevel(logging.WARNING)
+    flags.FLAGS.set_default("verbosity", absl.logging.WARNING)
     app.run(wrapped, flags_parser=_parse_flags)

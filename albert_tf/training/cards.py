@@ -71,11 +71,18 @@ def _model_rows(
     by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
     return {
         "parameters": f"{sum(parts.values()):,} ({by_part})",
-        "devices": f"{type(strategy).__name__}, replicas: {replicas}",
+        "devices": f"{_name_of(strategy)}, replicas: {replicas}",
         "precision": keras.mixed_precision.global_policy().name,
         "memory of a replica": f"about {memory / 2**30:.1f} GiB",
         "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",
     }
+
+
+def _name_of(strategy: tf.distribute.Strategy) -> str:
+    """The public name; TensorFlow's class for several workers has another."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return "MultiWorkerMirroredStrategy"
+    return type(strategy).__name__
 
 
 def _parameters_by_part(model: keras.Model) -> dict[str, int]:

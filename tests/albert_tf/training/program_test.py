@@ -1,0 +1,122 @@
+"""run_pretraining as a process: stopped and gone on with, with several workers, in every mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.training.preemption import EXIT_CODE
+from albert_tf.training.reporting import read_metrics
+
+
+def output_of(process) -> str:
+    output = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, output[-4000:]
+    return output
+
+
+def weights(folder) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(folder / "model" / native.WEIGHTS_PREFIX))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def wait_for(path, process) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[0][-4000:]
+        time.sleep(0.02)
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(pretraining_command, start_program, tmp_path):
+    """With dynamic masks and dropout; the end has the same bits as without an interruption."""
+    long = {"num_train_steps": 60, "checkpoint_steps": 50}
+    whole = start_program(pretraining_command(**long, output_dir=tmp_path / "whole"))
+    stopped = start_program(pretraining_command(**long))
+    wait_for(tmp_path / "run" / "metrics.csv", stopped)
+    stopped.send_signal(signal.SIGTERM)
+    output = stopped.communicate(timeout=300)[0]
+    assert stopped.returncode == EXIT_CODE == 75, output[-4000:]
+    assert "stopped by SIGTERM at step" in output
+    step = int(output.rpartition("at step ")[2].split(";")[0])
+    assert 0 < step < 50 and (tmp_path / "run" / "checkpoints" / f"step-{step}.index").exists()
+
+    assert f"resuming at step {step}" in output_of(start_program(pretraining_command(**long)))
+    output_of(whole)
+    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "run")
+    assert sorted(expected) == sorted(found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    rows = [read_metrics(str(tmp_path / name / "metrics.csv")) for name in ("whole", "run")]
+    losses = [{row["step"]: row["loss"] for row in found} for found in rows]
+    assert losses[0] == losses[1] and len(losses[0]) == 30
+
+
+def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_path, work):
+    """Two processes that talk over loopback; only the first writes."""
+    ports = []
+    for _ in range(2):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            ports.append(server.getsockname()[1])
+    config = work / "no_dropout.json"
+    values = json.loads((work / "config.json").read_text())
+    values.update(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    config.write_text(json.dumps(values))
+    flags = {"config_file": config, "eval_data": work / "sop", "eval_steps": 6}
+    alone = start_program(pretraining_command(**flags, output_dir=tmp_path / "alone"))
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    workers = [
+        start_program(
+            pretraining_command(**flags, distribution="multi_worker_mirrored"),
+            TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
+        )
+        for index in range(2)
+    ]
+    outputs = [output_of(process) for process in (alone, *workers)]
+    assert "Held-out evaluation" in outputs[1] and "Held-out evaluation" not in outputs[2]
+    assert "MultiWorkerMirroredStrategy, replicas: 2" in outputs[1]
+    expected, found = weights(tmp_path / "alone"), weights(tmp_path / "run")
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
+    rows = [read_metrics(str(tmp_path / name / "metrics.csv")) for name in ("alone", "run")]
+    for left, right in zip(*rows):
+        assert float(left["loss"]) == pytest.approx(float(right["loss"]), abs=1e-5)
+    assert len(rows[0]) == len(rows[1]) == 8
+
+
+def test_a_run_that_dies_is_started_again(pretraining_command, start_program, tmp_path):
+    process = start_program(
+        pretraining_command(max_failures=2, num_train_steps=40, overwrite=True, checkpoint_steps=2)
+    )
+    wait_for(tmp_path / "run" / "checkpoints" / "checkpoint", process)
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    with open(children) as file:
+        child = int(file.read().split()[0])
+    os.kill(child, signal.SIGKILL)
+    output = output_of(process)
+    assert "training died (exit code -9); failure 1 of 2 that are allowed" in output
+    assert "resuming at step" in output
+    assert len(read_metrics(str(tmp_path / "run" / "metrics.csv"))) == 20
+
+
+def test_evaluation_beside_the_training(pretraining_command, start_program, tmp_path, work):
+    """Trained on one sentence objective, evaluated on both, by a process of its own."""
+    trainer = start_program(pretraining_command(mode="train", eval_data=work / "sop"))
+    wait_for(tmp_path / "run" / "run.json", trainer)
+    both = f"{work / 'sop'},{work / 'nsp'}"
+    follower = start_program(pretraining_command(mode="continuous_eval", eval_data=both))
+    assert "Held-out evaluation" not in output_of(trainer)
+    output = output_of(follower)
+    for name in ("masked_lm_perplexity", "sentence_order_accuracy", "next_sentence_accuracy"):
+        assert name in output
+    rows = read_metrics(str(tmp_path / "run" / "continuous_eval" / "metrics.csv"))
+    assert rows[-1]["step"] == "12" and rows[-1]["split"] == "eval"
+    output = output_of(start_program(pretraining_command(mode="eval", eval_data=both)))
+    assert f"{float(rows[-1]['next_sentence_loss']):.4f}" in output
