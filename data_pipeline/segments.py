@@ -51,13 +51,18 @@ def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
 
 
 def truncated_lengths(
-    length_a: np.ndarray, length_b: np.ndarray, limit: int
+    length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths after ids are taken one by one from the longer (B, if equal) down to `limit`."""
+    """Lengths after ids are taken one by one from the longer segment down to `limit`.
+
+    Of segments that became equal, ids are taken in turn, the odd last one from A where
+    `last_from_a` (bool). A fixed choice (the reference's is B) would tell the order of segments
+    that are swapped later: (63, 62) ids or (62, 63).
+    """
     excess = np.maximum(0, length_a + length_b - limit)
     from_longer = np.minimum(excess, abs(length_a - length_b))
     rest = excess - from_longer
-    cut_a = np.where(length_a > length_b, from_longer, 0) + rest // 2
+    cut_a = np.where(length_a > length_b, from_longer, 0) + (rest + last_from_a) // 2
     return length_a - cut_a, length_b - (excess - cut_a)
 
 
@@ -224,7 +229,9 @@ class PairMaker:
 
     def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
         """Both segments cut to the limit together, each id off the front or the back."""
-        length_a, length_b = truncated_lengths(pairs.length_a, pairs.length_b, self._limit)
+        length_a, length_b = truncated_lengths(
+            pairs.length_a, pairs.length_b, self._limit, rng.random(len(pairs)) < 0.5
+        )
         front_a = rng.binomial(pairs.length_a - length_a, 0.5)
         front_b = rng.binomial(pairs.length_b - length_b, 0.5)
         return Pairs(

@@ -52,7 +52,7 @@ every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_import_direction(path):
     package = path.relative_to(ROOT).parts[0]
     allowed = set(MAY_IMPORT[package])
-    if package == "albert_tf" and path.name.startswith("run_"):
+    if package == "albert_tf" and (is_binary(path) or path.name.startswith("run_")):
         allowed.add("data_pipeline")
     used = {name.split(".")[0] for name in imports_of(path)}
     assert used & {*PACKAGES, "tests"} <= allowed

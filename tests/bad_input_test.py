@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import runpy
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoints import bundle, native
 from albert_tf.config import AlbertConfig
@@ -269,17 +264,6 @@ CASES = [
 ]
 
 
-@contextlib.contextmanager
-def flags_of_this_program_only() -> Iterator[None]:
-    """Programs define flags of the same names; each leaves the process as it found it."""
-    before = set(flags.FLAGS)
-    try:
-        yield
-    finally:
-        for name in set(flags.FLAGS) - before:
-            delattr(flags.FLAGS, name)
-
-
 def tree(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
@@ -293,7 +277,7 @@ def case_id(value: object) -> str | None:
 
 
 @pytest.mark.parametrize(("program", "changes", "message"), CASES, ids=case_id)
-def test_bad_input(program, changes, message, good, tmp_path, monkeypatch, capfd):
+def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd):
     spoil(good, tmp_path)
     folders = {"good": good, "bad": tmp_path}
     arguments = {**program.arguments, **changes}
@@ -302,10 +286,9 @@ def test_bad_input(program, changes, message, good, tmp_path, monkeypatch, capfd
         for name, value in arguments.items()
         if value is not None
     ]
-    monkeypatch.setattr(sys, "argv", [program.module, *argv])
     before = tree(good) | tree(tmp_path)
-    with flags_of_this_program_only(), pytest.raises(SystemExit) as exit_info:
-        runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+    with pytest.raises(SystemExit) as exit_info:
+        run_program(program.module, *argv)
     shown = capfd.readouterr().err
     assert exit_info.value.code == 2, shown
     assert "error: " in shown and "Traceback" not in shown

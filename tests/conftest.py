@@ -5,16 +5,21 @@ configuration and batches.
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before TensorFlow is imported.
 
+import absl.logging
 import pytest
 import tensorflow as tf
+from absl import flags
 
 from albert_tf.config import AlbertConfig
 
+absl.logging.set_verbosity(absl.logging.WARNING)  # Not every save of a checkpoint.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
@@ -47,6 +52,22 @@ def two_devices() -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(
         [device.name for device in tf.config.list_logical_devices("CPU")]
     )
+
+
+@pytest.fixture
+def run_program(monkeypatch):
+    """(module, *argv) -> runs a binary in this process; it ends with SystemExit."""
+
+    def run(module: str, *argv: str) -> None:
+        monkeypatch.setattr(sys, "argv", [module, *argv])
+        before = set(flags.FLAGS)  # Programs define flags of the same names.
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        finally:
+            for name in set(flags.FLAGS) - before:
+                delattr(flags.FLAGS, name)
+
+    return run
 
 
 def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, tf.Tensor]:

@@ -33,9 +33,7 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
         float(multiply(matrix))
         seconds.append(time.perf_counter() - started)
     on_cpu = not tf.config.list_logical_devices("GPU")
-    return (
-        2 * _SIZE**3 / min(seconds) * (1 if on_cpu else strategy.num_replicas_in_sync)
-    )
+    return 2 * _SIZE**3 / min(seconds) * (1 if on_cpu else strategy.num_replicas_in_sync)
 
 
 def step_cost(tokens: int, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:

@@ -171,16 +171,30 @@ def test_short_targets_are_drawn_once_per_document():
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))
-def test_truncation_takes_from_the_longer(length_a, length_b, limit):
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60), st.booleans())
+def test_truncation_takes_from_the_longer(length_a, length_b, limit, from_a):
     expected_a, expected_b = length_a, length_b
     while expected_a + expected_b > limit:
-        if expected_a > expected_b:
+        if expected_a > expected_b or (expected_a == expected_b and from_a):
             expected_a -= 1
         else:
             expected_b -= 1
-    found = segments.truncated_lengths(np.array([length_a]), np.array([length_b]), limit)
+    found = segments.truncated_lengths(
+        np.array([length_a]), np.array([length_b]), limit, np.array([from_a])
+    )
     assert np.array_equal(found, [[expected_a], [expected_b]])
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_truncation_does_not_tell_the_order(swap):
+    """Of two segments cut to 25 tokens together, either has 13, whatever their order is."""
+    document = as_tokenized([numbered([20] * 800)], np.ones(16_000, bool))
+    pairs, _ = segments.PairMaker(document, "sop", 25, 0.0, swap).make(np.random.default_rng(0))
+    assert len(pairs) == 400 and set(pairs.label) == ({0, 1} if swap else {0})
+    for label in set(pairs.label):
+        a, b = pairs.length_a[pairs.label == label], pairs.length_b[pairs.label == label]
+        assert set(a) == set(b) == {12, 13}
+        assert abs(np.mean(a > b) - 0.5) < 4 * 0.5 / np.sqrt(len(a))
 
 
 def test_truncation_takes_at_front_and_back_alike():
