@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import datasets, records
+from data_pipeline import datasets, features, records
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import create_pretraining_data
@@ -182,3 +182,20 @@ def test_replicas_share_each_global_batch(records_dir, two_devices):
     rows = [dict(zip(batch, replica)) for replica in zip(*parts)]
     assert len(rows) == 2 and all(len(row_keys(row)) == BATCH // 2 for row in rows)
     assert keys(training(records_dir), 1) == [key for row in rows for key in row_keys(row)]
+
+
+@pytest.mark.parametrize("step", [1, 4, 90])
+def test_the_files_of_a_batch(records_dir, step):
+    manifest = records.read_manifest(records_dir)
+    schema = features.readable_schema("static", 64, manifest["max_predictions"])
+    files_of = {}
+    for path in records.record_files(records_dir):
+        for batch in tf.data.TFRecordDataset(path).batch(BATCH):
+            columns = features.parse(schema, batch)
+            columns["input_word_ids"] = columns["input_ids"]
+            columns["example_weights"] = tf.ones([len(batch)])
+            files_of.update(dict.fromkeys(row_keys(columns), path.rpartition("/")[2]))
+    wanted = keys(training(records_dir, seed=3, start_step=step - 1), 1)
+    named = datasets.source_of_batch(records_dir, BATCH, step, seed=3).split(", ")
+    assert len(set(files_of.values())) > 1
+    assert named == sorted({files_of[key] for key in wanted})

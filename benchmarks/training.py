@@ -1,0 +1,89 @@
+"""Training of ALBERT base: the bare gradient, with LAMB, the whole loop; recomputed activations.
+
+    python benchmarks/training.py --text=corpus.txt --vocab_file=spiece.model
+
+Every kind is a process of its own, and they take turns, so that what else the machine does falls on
+all alike; medians are compared. The records are made of the text. For other libraries beside the
+bare gradient, see encoder.py --passes=training.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+from pathlib import Path
+
+from absl import app, flags
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
+from benchmarks.tables import print_rows, write_csv  # noqa: E402
+from data_pipeline.documents import Corpus  # noqa: E402
+from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
+from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
+from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+
+FLAGS = flags.FLAGS
+CASES = ((8, 128), (4, 512))  # Batch, length.
+KINDS = {
+    "gradient": "gradient alone",
+    "recompute": "gradient, recompute=True",
+    "update": "gradient and LAMB",
+    "loop": "whole loop",
+}
+WORKERS = [Worker(name, ("ours_training.py", kind), "", "ours") for kind, name in KINDS.items()]
+
+
+def rows_of(case: str, precision: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
+    """A row for each kind, beside the gradient alone and the update."""
+    gradient, update = measured[KINDS["gradient"]], measured[KINDS["update"]]
+    return [
+        {
+            "case": case,
+            "precision": precision,
+            "what": name,
+            "ms per step": round(1e3 * found.seconds),
+            "of gradient alone": round(found.seconds / gradient.seconds, 3),
+            "of gradient and LAMB": round(found.seconds / update.seconds, 3),
+            "peak MiB": found.peak_bytes >> 20,
+            "peak of gradient alone": round(found.peak_bytes / gradient.peak_bytes, 2),
+        }
+        for name, found in measured.items()
+    ]
+
+
+def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
+    return case
+
+
+def main(_) -> None:
+    output = Path(FLAGS.output)
+    output.mkdir(parents=True, exist_ok=True)
+    tokenizer = load_tokenizer(FLAGS.vocab_file)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for batch_size, length in CASES:
+            data = str(Path(folder) / str(length))
+            settings = PretrainingSettings(
+                max_seq_length=length, dupe_factor=1, masking="dynamic", short_seq_prob=0.0
+            )
+            create_pretraining_data(Corpus(FLAGS.text), data, tokenizer, settings)
+            for precision in FLAGS.precisions:
+                case = {"data": data, "batch_size": batch_size, "precision": precision}
+                measured = take_turns(
+                    WORKERS, functools.partial(_same, case), peers="", log=output / "workers.log"
+                )
+                rows += rows_of(f"{batch_size}x{length}", precision, measured)
+                print_rows(rows[-len(measured) :])
+    write_csv(output / "training.csv", rows)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    app.run(main)

@@ -1,0 +1,120 @@
+"""This project's training, from the bare gradient to the whole loop.
+
+Argument: gradient, recompute (gradient with recomputed activations), update (gradient and LAMB) or
+loop (input pipeline, updates, reports). A turn of the last two is several steps.
+"""
+
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import protocol
+import tensorflow as tf
+
+from albert_tf import AlbertPretrainer, get_preset
+from albert_tf.costs import pretraining_flops_per_token
+from albert_tf.keras_compat import keras
+from albert_tf.optimization import LAMB, WarmupPolynomialDecay
+from albert_tf.tasks import PretrainingTask, total_loss
+from albert_tf.training import LoopSettings, Stepper, train
+from albert_tf.training.machine import step_cost
+from data_pipeline.datasets import pretraining_dataset
+from data_pipeline.records import read_manifest
+
+KIND = sys.argv[1]
+STEPS = 5
+
+
+def build(case):
+    keras.backend.clear_session()
+    mixed = case["precision"] == "bfloat16"
+    keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")
+    config = get_preset("albert-base-v2").replace(recompute=KIND == "recompute")
+    task = PretrainingTask(AlbertPretrainer(config))
+    data = pretraining_dataset(case["data"], case["batch_size"])
+    if KIND in ("gradient", "recompute"):
+        return _gradient(task, data)
+    optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
+    stepper = Stepper(task, optimizer, tf.distribute.OneDeviceStrategy("CPU:0"))
+    if KIND == "update":
+        return _updates(stepper, data)
+    return _loop(stepper, case)
+
+
+def _gradient(task, data):
+    batches = data.take(STEPS).cache().repeat()
+
+    @tf.function
+    def gradients(batch):
+        with tf.GradientTape() as tape:
+            loss = total_loss(task, task.ratios(batch, training=True))
+        found = tape.gradient(loss, task.model.trainable_variables)
+        return loss, [tf.convert_to_tensor(gradient) for gradient in found]
+
+    iterator = iter(batches)
+
+    def run():
+        for _ in range(STEPS):
+            gradients(next(iterator))[0].numpy()
+
+    run.steps = STEPS
+    return run
+
+
+def _updates(stepper, data):
+    stepper.optimizer.build(stepper.task.model.trainable_variables)
+    iterator = iter(stepper.distribute(data.take(STEPS).cache().repeat()))
+
+    def run():
+        float(stepper.train(iterator, tf.constant(STEPS)).metrics["loss"])
+
+    run.steps = STEPS
+    return run
+
+
+class _Gated:
+    """A stepper whose training waits at each stop of the loop until a turn begins."""
+
+    def __init__(self, stepper):
+        self._stepper = stepper
+        self.go, self.stopped = threading.Semaphore(0), threading.Semaphore(0)
+
+    def __getattr__(self, name):
+        return getattr(self._stepper, name)
+
+    def train(self, iterator, num_steps):
+        self.stopped.release()
+        self.go.acquire()
+        return self._stepper.train(iterator, num_steps)
+
+
+def _loop(stepper, case):
+    """The loop as run_pretraining has it, in a thread of its own, STEPS steps a turn."""
+    manifest = read_manifest(case["data"])
+    length = manifest["max_seq_length"]
+    flops = pretraining_flops_per_token(
+        stepper.task.model.config, length, manifest["max_predictions"]
+    )
+    cost = step_cost(case["batch_size"] * length, flops, stepper.strategy)
+    gated = _Gated(stepper)
+
+    def data(start_step):
+        return pretraining_dataset(case["data"], case["batch_size"], start_step=start_step)
+
+    settings = LoopSettings(1 << 20, steps_per_loop=STEPS, checkpoint_steps=1 << 19)
+    arguments = (gated, data, None, settings, tempfile.mkdtemp(), cost)
+    threading.Thread(target=train, args=arguments, daemon=True).start()
+    gated.stopped.acquire()
+
+    def run():
+        gated.go.release()
+        gated.stopped.acquire()
+
+    run.steps = STEPS
+    return run
+
+
+protocol.serve(build)

@@ -1,0 +1,62 @@
+"""Held-out figures of several tasks, best models, and predictions that can be read."""
+
+import math
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.models import AlbertPretrainer
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training import BestModel, Evaluator
+from albert_tf.training.examples import masked_lm_examples
+
+ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
+
+
+def test_both_sentence_objectives(tiny_config, pretraining_data):
+    """Each on its own data; the figures of the words are the first's."""
+    model = AlbertPretrainer(tiny_config)
+    tasks = [PretrainingTask(model, objective) for objective in ("sop", "nsp")]
+    datasets = [pretraining_data(0).take(2), pretraining_data(100).take(2)]
+    first, second = (Evaluator([part], ONE_DEVICE)() for part in zip(tasks, datasets))
+    both = Evaluator(list(zip(tasks, datasets)), ONE_DEVICE)
+    figures = both()
+    assert tuple(figures) == both.metrics
+    for name, value in first.items():
+        assert figures[name] == pytest.approx(value), name
+    assert figures["next_sentence_loss"] == pytest.approx(second["next_sentence_loss"])
+    assert first["masked_lm_loss"] != pytest.approx(second["masked_lm_loss"])
+    assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(figures["masked_lm_loss"]))
+
+
+@pytest.mark.parametrize(("higher_is_better", "kept"), [(True, [1, 3]), (False, [1, 2])])
+def test_the_best_model_is_kept(tiny_config, tmp_path, higher_is_better, kept):
+    folder = str(tmp_path / "best")
+    best = BestModel(AlbertPretrainer(tiny_config), folder, "x", higher_is_better, {}, None, {})
+    steps = []
+    for step, value in enumerate([0.5, 0.4, 0.6, 0.45], start=1):
+        best.offer(step, {"x": value})
+        steps.append(native.read_metadata(folder)["step"])
+    assert list(dict.fromkeys(steps)) == kept
+
+
+def test_predictions_as_text(tiny_config):
+    model = AlbertPretrainer(tiny_config)
+    words = ["[CLS]", "[SEP]", "[MASK]", "\u2581a", "\u2581b", "c"]
+    batch = {
+        "input_word_ids": tf.constant([[0, 3, 2, 5, 1, 0]]),
+        "input_mask": tf.constant([[1, 1, 1, 1, 1, 0]]),
+        "input_type_ids": tf.zeros([1, 6], tf.int32),
+        "masked_lm_positions": tf.constant([[2, 0]]),
+        "masked_lm_ids": tf.constant([[4, 0]]),
+        "masked_lm_weights": tf.constant([[1.0, 0.0]]),
+    }
+
+    def said(guess):
+        bias = tf.one_hot(guess, tiny_config.vocab_size, on_value=100.0)
+        model.masked_lm.output_bias.assign(bias)
+        return masked_lm_examples(model, batch, lambda ids: [words[i] for i in ids])
+
+    assert said(4) == "[CLS] a ** b**c[SEP]"
+    assert said(3) == "[CLS] a ~~ a~~  bc[SEP]"

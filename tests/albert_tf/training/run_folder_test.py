@@ -1,0 +1,41 @@
+"""Which runs may go on in a folder."""
+
+import json
+
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.training import run_folder
+
+FIXED = {"seed": 1, "train_batch_size": 8}
+
+
+def prepare(config, folder, overwrite=False, **changes):
+    run_folder.prepare(str(folder), config, {"flag": "value"}, {**FIXED, **changes}, overwrite)
+
+
+def test_what_was_run_is_recorded(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path / "run")
+    config, fixed = run_folder.read(str(tmp_path / "run"))
+    assert config == tiny_config and fixed == FIXED
+    assert json.loads((tmp_path / "run" / "flags.json").read_text()) == {"flag": "value"}
+    environment = json.loads((tmp_path / "run" / "environment.json").read_text())
+    assert {"python", "tensorflow", "platform"} <= set(environment)
+    if "git_revision" in environment:  # Not in an installation without git.
+        assert len(environment["git_revision"].removesuffix("-dirty")) == 40
+
+
+def test_only_the_same_run_goes_on(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path)
+    prepare(tiny_config, tmp_path)
+    with pytest.raises(UserError, match="train_batch_size was 8 and is 16.*--init_checkpoint"):
+        prepare(tiny_config, tmp_path, train_batch_size=16)
+    with pytest.raises(UserError, match="another configuration"):
+        prepare(tiny_config.replace(vocab_size=60), tmp_path)
+    prepare(tiny_config, tmp_path, overwrite=True, train_batch_size=16)
+    assert run_folder.read(str(tmp_path))[1]["train_batch_size"] == 16
+
+
+def test_a_folder_without_a_run(tmp_path):
+    with pytest.raises(UserError, match="holds no run"):
+        run_folder.read(str(tmp_path))
