@@ -95,7 +95,7 @@ class TrainingState:
                     f"checkpoint {path} does not fit this model: {_first_line(error)} Use another "
                     "--output_dir, or --overwrite to start over."
                 ) from None
-            except tf.errors.OpError as error:
+            except (tf.errors.OpError, IndexError) as error:  # IndexError: a file is too short.
                 problems.append(f"checkpoint {path} is damaged: {_first_line(error)}")
                 continue
             self._saved_step = self.step

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from albert_tf import presets
 from albert_tf.keras_compat import keras
@@ -51,17 +52,20 @@ def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
         "train_data": work / "sop",
         "output_dir": tmp_path / "run",
         "train_batch_size": 4,
+        "distribution": "one_device",
         "num_train_steps": 1,
         "num_warmup_steps": 0,
         **({"config_file": work / "config.json"} if "preset" not in flags_of(name) else {}),
     }
     arguments = [f"--{key}={value}" for key, value in flags.items()]
     policy = keras.mixed_precision.global_policy()
+    tf.config.run_functions_eagerly(True)  # One update: tracing would take longer.
     try:
         run_program("albert_tf.run_pretraining", f"--flagfile={CONFIGS / name}.flags", *arguments)
     except SystemExit as end:
         assert not end.code, capfd.readouterr().err
     finally:
+        tf.config.run_functions_eagerly(False)
         keras.mixed_precision.set_global_policy(policy)
     written = json.loads((tmp_path / "run" / "albert_config.json").read_text())
     if "preset" in flags_of(name):
