@@ -25,7 +25,7 @@ from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.records import read_manifest
 
 KIND = sys.argv[1]
-STEPS = 5
+STEPS = 3
 
 
 def build(case):
@@ -33,12 +33,15 @@ def build(case):
     mixed = case["precision"] == "bfloat16"
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")
     config = get_preset("albert-base-v2").replace(recompute=KIND == "recompute")
-    task = PretrainingTask(AlbertPretrainer(config))
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with strategy.scope():
+        task = PretrainingTask(AlbertPretrainer(config))
+        optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
+        optimizer.build(task.model.trainable_variables)
     data = pretraining_dataset(case["data"], case["batch_size"])
     if KIND in ("gradient", "recompute"):
         return _gradient(task, data)
-    optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
-    stepper = Stepper(task, optimizer, tf.distribute.OneDeviceStrategy("CPU:0"))
+    stepper = Stepper(task, optimizer, strategy)
     if KIND == "update":
         return _updates(stepper, data)
     return _loop(stepper, case)
@@ -65,7 +68,6 @@ def _gradient(task, data):
 
 
 def _updates(stepper, data):
-    stepper.optimizer.build(stepper.task.model.trainable_variables)
     iterator = iter(stepper.distribute(data.take(STEPS).cache().repeat()))
 
     def run():
