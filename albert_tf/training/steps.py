@@ -95,10 +95,11 @@ class Stepper:
         return Outcome(metrics, num_bad, first_bad)
 
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
-        names = list(self.task.losses)
+        losses = [sums[name].numerator for name in self.task.losses]
+        is_finite = tf.reduce_all(tf.math.is_finite(losses))
         if self.loss_scaling is None:
-            names.append("gradient_norm")
-        return tf.reduce_all(tf.math.is_finite([sums[name].numerator for name in names]))
+            is_finite &= sums["gradient_norm"].denominator > 0
+        return is_finite
 
     def _last_learning_rate(self) -> tf.Tensor:
         rate = self.optimizer.learning_rate
@@ -121,8 +122,9 @@ class Stepper:
             gradients = self._scaler.get_unscaled_gradients(gradients)
         optimizer = self._scaler or self.optimizer
         optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
-        norm = Ratio(tf.linalg.global_norm(gradients), tf.constant(1.0))
-        return {**ratios, "gradient_norm": norm}
+        norm = tf.linalg.global_norm(gradients)
+        weight = tf.cast(tf.math.is_finite(norm), tf.float32)  # Others do not count in the mean.
+        return {**ratios, "gradient_norm": Ratio(tf.math.multiply_no_nan(norm, weight), weight)}
 
     def _summed_gradients(
         self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor

@@ -125,6 +125,28 @@ def test_bad_updates_are_left_out_on_request(tiny_config, pretraining_data):
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.parametrize("on_two_devices", [False, True])
+def test_float16_scales_the_loss(tiny_config, pretraining_data, two_devices, on_two_devices):
+    """From a scale that overflows at first: such updates are left out, and it is halved."""
+    strategy = two_devices if on_two_devices else ONE_DEVICE
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        with strategy.scope():
+            model, optimizer = AlbertPretrainer(tiny_config), LAMB(0.02)
+            optimizer.build(model.trainable_variables)
+            scaled = keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=2.0**24)
+        before = model.get_weights()
+        stepper = Stepper(PretrainingTask(model), scaled, strategy)
+        outcome = stepper.train(iter(stepper.distribute(pretraining_data(0))), tf.constant(16))
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    assert stepper.loss_scaling is scaled and 1 < float(scaled.loss_scale) < 2.0**24
+    assert int(outcome.num_bad) == 0
+    assert all(np.isfinite(value) for value in outcome.metrics.values())
+    for new, old in zip(model.get_weights(), before):
+        assert np.isfinite(new).all() and (new != old).any()
+
+
 def test_batches_that_cannot_be_divided():
     check_batch_size(24, 3, 4)
     check_batch_size(7, 2, 1)
