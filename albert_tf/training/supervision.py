@@ -50,18 +50,19 @@ def supervise(command: Sequence[str], max_failures: int) -> int:
       Its last exit code.
     """
     attempt = [*command, "--max_failures=0"]
-    for failures in range(max_failures + 1):
+    failures = 0
+    while True:
         code = _run(attempt)
         if code in _FINAL or failures == max_failures:
             return code if code >= 0 else 128 - code
+        failures += 1
         print(
-            f"training died (exit code {code}); failure {failures + 1} of {max_failures} that are "
+            f"training died (exit code {code}); failure {failures} of {max_failures} that are "
             "allowed: going on at the last checkpoint",
             file=sys.stderr,
             flush=True,
         )
         attempt = [*command, "--max_failures=0", "--overwrite=false"]
-    raise AssertionError("unreachable")
 
 
 def _run(command: Sequence[str]) -> int:

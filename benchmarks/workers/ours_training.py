@@ -4,6 +4,7 @@ Argument: gradient, recompute (gradient with recomputed activations), update (gr
 loop (input pipeline, updates, reports). A turn of the last two is several steps.
 """
 
+import os
 import sys
 import tempfile
 import threading
@@ -107,8 +108,14 @@ def _loop(stepper, case):
         return pretraining_dataset(case["data"], case["batch_size"], start_step=start_step)
 
     settings = LoopSettings(1 << 20, steps_per_loop=STEPS, checkpoint_steps=1 << 19)
-    arguments = (gated, data, None, settings, tempfile.mkdtemp(), cost)
-    threading.Thread(target=train, args=arguments, daemon=True).start()
+
+    def train_or_end():
+        try:
+            train(gated, data, None, settings, tempfile.mkdtemp(), cost)
+        finally:
+            os._exit(1)  # It has no end: something went wrong, and a turn would wait forever.
+
+    threading.Thread(target=train_or_end, daemon=True).start()
     gated.stopped.acquire()
 
     def run():
