@@ -115,7 +115,8 @@ class PairMaker:
         if self._objective == "nsp":
             chunks = list(self._next_sentence_chunks(rng, skipped))
         else:
-            chunks = list(self._chunks(self._targets(rng)))
+            backwards = rng.random(len(self._documents)) < 0.5
+            chunks = list(self._chunks(self._targets(rng), backwards & (self._objective == "sop")))
         rows = np.array(chunks, np.int64).reshape(-1, 5)
         document, first, last, random_start, random_end = rows.T
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
@@ -142,13 +143,36 @@ class PairMaker:
             end = max(end, bisect.bisect_left(self._words_list, enough, first + 1, last + 1))
         return min(end, last)
 
-    def _chunks(self, targets: list[int]) -> Iterator[tuple[int, int, int, int, int]]:
-        """(document, first sentence, end sentence, no random segment) of each chunk."""
+    def _chunk_start(self, first: int, last: int, target: int) -> int:
+        """Start of the chunk of sentences up to `last` with `target` ids and enough words."""
+        reach = self._ends[last - 1] - target
+        start = bisect.bisect_right(self._starts, reach, first, last) - 1
+        if self._min_words > 1:
+            enough = self._words_list[last] - self._min_words
+            start = min(start, bisect.bisect_right(self._words_list, enough, first, last) - 1)
+        return max(start, first)
+
+    def _chunks(
+        self, targets: list[int], backwards: np.ndarray
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        """(document, first sentence, end sentence, no random segment) of each chunk.
+
+        A chunk is closed by the sentence that reaches the target, and that one is longer than most.
+        If it were always the last, B would tend to be longer than A, and lengths tell the order of
+        54.7 % of the pairs. So some documents are divided from their end.
+        """
         for document, ((first, last), target) in enumerate(zip(self._documents, targets)):
-            while first < last:
-                end = self._chunk_end(first, last, target)
-                yield document, first, end, 0, 0
-                first = end
+            if backwards[document]:
+                borders = [last]
+                while borders[-1] > first:
+                    borders.append(self._chunk_start(first, borders[-1], target))
+                borders.reverse()
+            else:
+                borders = [first]
+                while borders[-1] < last:
+                    borders.append(self._chunk_end(borders[-1], last, target))
+            for start, end in zip(borders, borders[1:]):
+                yield document, start, end, 0, 0
 
     def _next_sentence_chunks(
         self, rng: np.random.Generator, skipped: collections.Counter
