@@ -7,8 +7,9 @@ from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import Evaluator, LoopSettings, StepCost, Stepper, train
+from albert_tf.training import Evaluator, Hooks, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.reporting import read_metrics
+from albert_tf.training.steps import skip_bad_updates
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -42,11 +43,8 @@ def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_dat
     assert len(alone) == 10 and losses(alone)[0] != losses(alone)[-1]
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_an_interrupted_run_repeats_the_same_losses(
-    tiny_config, pretraining_data, tmp_path, dropout
-):
-    config = tiny_config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path):
+    config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")
 
     def failing_data(start_step):
@@ -84,6 +82,28 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, 
     stepper.task.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
     with pytest.raises(UserError, match="not finite at step 1; last good checkpoint: None"):
         run(stepper, pretraining_data, tmp_path)
+
+
+def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_path, capsys):
+    """Steps 3 and 6 are bad; one of them may be left out."""
+
+    def data(start_step):
+        def poison(step, batch):
+            is_bad = (step == 2) | (step == 5)
+            weights = batch["masked_lm_weights"]
+            return {**batch, "masked_lm_weights": tf.where(is_bad, float("inf"), weights)}
+
+        return pretraining_data(start_step).enumerate(start_step).map(poison)
+
+    stepper = make_stepper(tiny_config)
+    guarded = skip_bad_updates(stepper.optimizer)
+    stepper = Stepper(stepper.task, guarded, ONE_DEVICE, seed=5)
+    hooks = Hooks(describe_batch=lambda step: f"file {step}")
+    settings = LoopSettings(10, steps_per_loop=4, checkpoint_steps=4, max_bad_steps=1)
+    with pytest.raises(UserError, match=r"step 6 \(its batch comes from file 6\).*step-4"):
+        train(stepper, data, None, settings, str(tmp_path), StepCost(96), hooks)
+    shown = capsys.readouterr().out
+    assert "not finite at step 3 (its batch comes from file 3); 1 step(s) left out" in shown
 
 
 @pytest.mark.parametrize(
