@@ -12,7 +12,6 @@ from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attenti
 from albert_tf.layers.basic import fold_in
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
-from albert_tf.layers.recomputation import recomputed_layers
 
 
 class SharedTransformer(keras.layers.Layer):
@@ -73,9 +72,9 @@ class SharedTransformer(keras.layers.Layer):
         recompute = training and self._config.recompute
         if recompute and seed is None:  # Both computations have to draw the same dropout masks.
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        schedule = self._schedule()
-        layers = [
-            functools.partial(
+        outputs, schedule = [], self._schedule()
+        for step, (attention_at, ffn_at) in enumerate(schedule):
+            layer = functools.partial(
                 _apply_layer,
                 self.attention_blocks[attention_at],
                 self.ffn_blocks[ffn_at],
@@ -85,14 +84,9 @@ class SharedTransformer(keras.layers.Layer):
                 training=training,
                 seed=fold_in(seed, step),
             )
-            for step, (attention_at, ffn_at) in enumerate(schedule)
-        ]
-        weights = [(attention_weights[i], ffn_weights[j]) for i, j in schedule]
-        if recompute:
-            return recomputed_layers(layers, rows, weights)
-        outputs = []
-        for layer, of_layer in zip(layers, weights):
-            rows = layer(rows, of_layer)
+            if recompute:
+                layer = tf.recompute_grad(layer)
+            rows = layer(rows, attention_weights[attention_at], ffn_weights[ffn_at])
             outputs.append(rows)
         return outputs
 
@@ -117,7 +111,8 @@ def _apply_layer(
     attention: AttentionBlock,
     ffn: FeedForwardBlock,
     rows: tf.Tensor,
-    weights: tuple[AttentionWeights, FeedForwardWeights],
+    attention_weights: AttentionWeights,
+    ffn_weights: FeedForwardWeights,
     *,
     bias: tf.Tensor,
     layout: PaddedLayout | PackedLayout,
@@ -126,7 +121,6 @@ def _apply_layer(
     seed: tf.Tensor | None,
 ) -> tf.Tensor:
     """Attention and feed-forward network; the seed differs from layer to layer, shared or not."""
-    attention_weights, ffn_weights = weights
     rows = attention(
         rows, attention_weights, bias, layout, positions, training=training, seed=fold_in(seed, 0)
     )
