@@ -19,19 +19,12 @@ from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.tokenization import load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
-TEXT = """the cat sat on a mat while every dog ran off quickly to see what was in there because
-nobody knew how many old grey birds would fly over that quiet house before winter came"""
-WORDS = TEXT.split()
-ROWS = ["text\tlabel", *(f"{' '.join(WORDS[i:])}\t{'ab'[i % 2]}" for i in range(8)), ""]
-
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory) -> Path:
+def good(tmp_path_factory, few_words, small_corpus) -> Path:
     """A folder with one good artefact of each kind."""
     folder = tmp_path_factory.mktemp("good")
-    sentences = [" ".join(WORDS[i % 19 :][:: 1 + i % 3]) + "." for i in range(60)]
-    documents = ["\n".join(sentences[i : i + 6]) for i in range(0, 60, 6)]
-    (folder / "corpus.txt").write_text("\n\n".join(documents), encoding="utf-8")
+    (folder / "corpus.txt").write_text(small_corpus(60), encoding="utf-8")
     for name, size in (("vocabulary", 48), ("other_vocabulary", 50)):
         train_vocabulary(str(folder / "corpus.txt"), str(folder / name), size)
         tokenizer = load_tokenizer(str(folder / name / "spiece.model"))
@@ -39,7 +32,8 @@ def good(tmp_path_factory) -> Path:
         settings = PretrainingSettings(max_seq_length=32, dupe_factor=1)
         corpus = Corpus(str(folder / "corpus.txt"))
         create_pretraining_data(corpus, records, tokenizer, settings)
-    (folder / "train.tsv").write_text("\n".join(ROWS), encoding="utf-8")
+    rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(8)]
+    (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
     config = AlbertConfig(
         vocab_size=48,
         embedding_size=8,

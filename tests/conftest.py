@@ -54,6 +54,28 @@ def two_devices() -> tf.distribute.Strategy:
     )
 
 
+@pytest.fixture(scope="session")
+def few_words() -> list[str]:
+    """Thirty-five English words that make sense one after the other."""
+    text = """the cat sat on a mat while every dog ran off quickly to see what was in there because
+    nobody knew how many old grey birds would fly over that quiet house before winter came"""
+    return text.split()
+
+
+@pytest.fixture(scope="session")
+def small_corpus(few_words):
+    """Number of sentences -> documents of six short sentences each, enough for 48 pieces."""
+
+    def corpus(num_sentences: int) -> str:
+        sentences = [
+            " ".join(few_words[i % 19 :][:: 1 + i % 3]) + "." for i in range(num_sentences)
+        ]
+        documents = ["\n".join(sentences[i : i + 6]) for i in range(0, num_sentences, 6)]
+        return "\n\n".join(documents)
+
+    return corpus
+
+
 @pytest.fixture
 def run_program(monkeypatch):
     """(module, *argv) -> runs a binary in this process; it ends with SystemExit."""

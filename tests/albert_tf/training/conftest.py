@@ -17,18 +17,14 @@ from data_pipeline.tokenization import load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 
 ROOT = Path(__file__).parents[3]
-TEXT = """the cat sat on a mat while every dog ran off quickly to see what was in there because
-nobody knew how many old grey birds would fly over that quiet house before winter came"""
 
 
 @pytest.fixture(scope="session")
-def work(tmp_path_factory) -> Path:
+def work(tmp_path_factory, small_corpus) -> Path:
     """A folder with `sop` and `nsp` (dynamic records) and config.json (with dropout)."""
-    folder, words = tmp_path_factory.mktemp("training"), TEXT.split()
-    sentences = [" ".join(words[i % 19 :][:: 1 + i % 3]) + "." for i in range(120)]
-    documents = ["\n".join(sentences[i : i + 6]) for i in range(0, 120, 6)]
+    folder = tmp_path_factory.mktemp("training")
     corpus = folder / "corpus.txt"
-    corpus.write_text("\n\n".join(documents), encoding="utf-8")
+    corpus.write_text(small_corpus(120), encoding="utf-8")
     train_vocabulary(str(corpus), str(folder / "vocabulary"), 48)
     tokenizer = load_tokenizer(str(folder / "vocabulary" / "spiece.model"))
     for objective in ("sop", "nsp"):
