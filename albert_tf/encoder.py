@@ -22,7 +22,7 @@ class AlbertEncoder(keras.Model):
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H].
-    Sequence and encoder outputs are unspecified at padding: zero in packed execution.
+    Sequence and encoder outputs are unspecified at padding.
     Variables exist as soon as the object does.
     """
 
@@ -95,7 +95,7 @@ class AlbertEncoder(keras.Model):
         seed: tf.Tensor | None,
     ) -> tuple[PaddedLayout | PackedLayout, list[tf.Tensor]]:
         mask = inputs["input_mask"]
-        layout = make_layout(mask, self.packed)
+        layout = make_layout(mask, self.packed, training)
         rows = self.embeddings(
             inputs["input_word_ids"],
             inputs["input_type_ids"],

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
+from albert_tf.layers import kernels
 from albert_tf.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
 from albert_tf.models import (
     AlbertClassifier,
@@ -87,8 +88,10 @@ class PretrainingTask:
         outputs = self.model(batch, training=training, seed=seed)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
         weights = batch["masked_lm_weights"]
+        # Compiled: with a whole vocabulary of classes it is large.
+        word_losses = (kernels.cross_entropy if training else cross_entropy)(words, ids)
         ratios = {
-            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_loss": weighted_mean(word_losses, weights),
             "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
         }
         if self._objective:

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
+from albert_tf.layers import kernels
 from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
 from data_pipeline.graph_tokenizers import graph_tokenizer
@@ -137,7 +138,7 @@ def export_model(
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, kernels.uncompiled():
         source = open_source(model_dir, metadata, max_seq_length, folder)
         module, asked = TASKS[task].build(source)
         provenance = {

@@ -9,7 +9,15 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import Affine, LayerNorm, SeededDropout, build_children, dense, fold_in
+from albert_tf.layers import kernels
+from albert_tf.layers.basic import (
+    Affine,
+    LayerNorm,
+    SeededDropout,
+    build_children,
+    dense,
+    fold_in,
+)
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 # Added to the logits of masked keys, as in the reference; small enough for float16.
@@ -31,11 +39,7 @@ def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Ten
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """`attention_probs` times value, [B, N, S, D]; returns [B, N, Q, D].
-
-    The gradient of the softmax needs sum(probs * d_probs) over keys. That is sum(context *
-    d_context) over D, a much smaller sum (FlashAttention, Dao et al. 2022, appendix B.2).
-    """
+    """`attention_probs` times value, [B, N, S, D]; returns [B, N, Q, D]."""
 
     @tf.custom_gradient
     def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
@@ -43,9 +47,8 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
         context = tf.matmul(probs, value)
 
         def gradient(upstream: tf.Tensor):
-            product = tf.cast(upstream, tf.float32) * tf.cast(context, tf.float32)
-            mean = tf.cast(tf.reduce_sum(product, axis=-1, keepdims=True), probs.dtype)
-            d_logits = probs * (tf.matmul(upstream, value, transpose_b=True) - mean)
+            d_probs = tf.matmul(upstream, value, transpose_b=True)
+            d_logits = kernels.softmax_gradient(probs, d_probs, context, upstream)
             return (
                 tf.matmul(d_logits, key),
                 tf.matmul(d_logits, query, transpose_a=True),
@@ -60,7 +63,6 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
 class AttentionWeights(NamedTuple):
     """The weights of an AttentionBlock as tensors; queries come out scaled by 1 / sqrt(D)."""
 
-    query: Affine
     query_key_value: Affine
     output: Affine
 
@@ -98,7 +100,7 @@ class AttentionBlock(keras.layers.Layer):
         parts = (query, Affine.of(self.key), Affine.of(self.value))
         kernel = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3H]
         bias = tf.concat([part.bias for part in parts], axis=0)  # [3H]
-        return AttentionWeights(query, Affine(kernel, bias), Affine.of(self.output_dense))
+        return AttentionWeights(Affine(kernel, bias), Affine.of(self.output_dense))
 
     def call(
         self,
@@ -122,10 +124,14 @@ class AttentionBlock(keras.layers.Layer):
         Returns:
           float [T, H], or [B * P, H] for positions.
         """
-        query, key, value = self._split_heads(layout.to_padded(weights.query_key_value(rows)), 3)
-        if positions is not None:
+        if positions is None:
+            projected = layout.to_padded(weights.query_key_value(rows))
+            query, key, value = self._split_heads(projected, 3)
+        else:
+            for_query, for_key_value = weights.query_key_value.split(self._config.hidden_size)
+            key, value = self._split_heads(layout.to_padded(for_key_value(rows)), 2)
             rows = layout.rows_at(rows, positions)  # [B * P, H]
-            chosen = tf.reshape(weights.query(rows), [*_shape(positions), self._config.hidden_size])
+            chosen = tf.reshape(for_query(rows), [*_shape(positions), self._config.hidden_size])
             (query,) = self._split_heads(chosen, 1)  # [B, N, P, D]
         if training and self.probs_dropout.rate:
             probs = attention_probs(query, key, bias)  # [B, N, S or P, S]
@@ -143,7 +149,7 @@ class AttentionBlock(keras.layers.Layer):
         output = self.output_dropout(
             weights.output(context), training=training, seed=fold_in(seed, 1)
         )
-        return self.layer_norm(rows + output)
+        return self.layer_norm(rows, output, training=training)
 
     def _split_heads(self, projected: tf.Tensor, parts: int) -> list[tf.Tensor]:
         """[B, S, parts * H] -> parts tensors [B, N, S, D]."""

@@ -6,7 +6,6 @@ F feed-forward.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
+from albert_tf.layers import kernels
 
 
 def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
@@ -26,23 +26,6 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     version.
     """
     return tf.nn.gelu(x, approximate=True)
-
-
-# The same as x sigmoid(x (A x^2 + B)).
-_GELU_B = 2.0 * math.sqrt(2.0 / math.pi)
-_GELU_A = 0.044715 * _GELU_B
-
-
-@tf.custom_gradient
-def gelu_with_slope(x: tf.Tensor):
-    """The same, keeping nothing but its slope for the gradient."""
-    x32 = tf.cast(x, tf.float32)
-    factor = x32 * x32 * _GELU_A + _GELU_B
-    gate = tf.sigmoid(x32 * factor)
-    # SigmoidGrad: gate (1 - gate) dy in one pass.
-    bend = tf.raw_ops.SigmoidGrad(y=gate, dy=x32 * (3.0 * factor - 2.0 * _GELU_B))
-    slope = tf.cast(gate + bend, x.dtype)
-    return tf.cast(x32 * gate, x.dtype), lambda upstream: upstream * slope
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
@@ -65,7 +48,7 @@ def activation(name: str, training: bool = False) -> Callable[[tf.Tensor], tf.Te
     Args:
       training: prefer the form whose gradient is cheap to the one that is fused into a matmul.
     """
-    return gelu_with_slope if training and name == "gelu" else _ACTIVATIONS[name]
+    return kernels.gelu if training and name == "gelu" else _ACTIVATIONS[name]
 
 
 def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
@@ -123,37 +106,23 @@ class LayerNorm(keras.layers.Layer):
         self.beta = self.add_weight("beta", [width], initializer="zeros")
         super().build(input_shape)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
-        return layer_norm(x, self.gamma, self.beta, self._epsilon)
+    def call(
+        self, x: tf.Tensor, branch: tf.Tensor | None = None, training: bool = False
+    ) -> tf.Tensor:
+        """The norm of x, or of x + branch; float [..., width]."""
+        if training and branch is not None:
+            return kernels.add_and_norm(x, branch, self.gamma, self.beta, self._epsilon)
+        total = x if branch is None else x + branch
+        return layer_norm(total, self.gamma, self.beta, self._epsilon)
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     """x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision."""
-
-    @tf.custom_gradient
-    def normalise(x, gamma, beta):
-        x32 = tf.cast(x, tf.float32)
-        centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        inverse = tf.math.rsqrt(variance + epsilon)
-        normal = centred * inverse
-
-        def gradient(upstream):
-            upstream = tf.cast(upstream, tf.float32)
-            product = upstream * normal
-            along = tf.range(tf.rank(upstream) - 1)
-            mean = tf.reduce_mean(upstream * gamma, axis=-1, keepdims=True)
-            slope = tf.reduce_mean(product * gamma, axis=-1, keepdims=True)
-            d_x = (upstream * gamma - (mean + normal * slope)) * inverse
-            return (
-                tf.cast(d_x, x.dtype),
-                tf.reduce_sum(product, axis=along),
-                tf.reduce_sum(upstream, axis=along),
-            )
-
-        return tf.cast(normal * gamma + beta, x.dtype), gradient
-
-    return normalise(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+    x32 = tf.cast(x, tf.float32)
+    centred = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+    normal = centred * tf.math.rsqrt(variance + epsilon)
+    return tf.cast(normal * gamma + beta, x.dtype)
 
 
 class Affine(NamedTuple):
@@ -167,6 +136,12 @@ class Affine(NamedTuple):
         """The current weights of a layer, in the precision of the computation."""
         return cls(tf.convert_to_tensor(layer.kernel), tf.convert_to_tensor(layer.bias))
 
+    def split(self, at: int) -> tuple[Affine, Affine]:
+        """One for the first `at` outputs, and one for the others."""
+        sizes = [at, self.bias.shape[0] - at]
+        kernels, biases = tf.split(self.kernel, sizes, axis=1), tf.split(self.bias, sizes)
+        return Affine(kernels[0], biases[0]), Affine(kernels[1], biases[1])
+
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """float [T, in] -> float [T, out]."""
         return _affine(rows, self.kernel, self.bias)
@@ -175,11 +150,10 @@ class Affine(NamedTuple):
 @tf.custom_gradient
 def _affine(rows: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
     def gradient(upstream):
-        ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)
         return (
             tf.matmul(upstream[None], kernel[None], transpose_b=True)[0],
             tf.matmul(rows, upstream, transpose_a=True),
-            tf.matmul(ones, upstream)[0],
+            kernels.sum_rows(upstream),
         )
 
     return tf.nn.bias_add(tf.matmul(rows, kernel), bias), gradient

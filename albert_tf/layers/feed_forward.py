@@ -58,4 +58,4 @@ class FeedForwardBlock(keras.layers.Layer):
         activate = activation(self._config.hidden_act, training)
         output = weights.output(activate(weights.intermediate(rows)))
         output = self.output_dropout(output, training=training, seed=seed)
-        return self.layer_norm(rows + output)
+        return self.layer_norm(rows, output, training=training)

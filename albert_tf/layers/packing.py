@@ -46,13 +46,20 @@ class PackedLayout:
     is not moved at all.
     """
 
-    def __init__(self, input_mask: tf.Tensor) -> None:
-        """Args: input_mask: int32 [B, S], 1 for real tokens."""
+    def __init__(self, input_mask: tf.Tensor, multiple: int = 1) -> None:
+        """Args:
+        input_mask: int32 [B, S], 1 for real tokens.
+        multiple: the first few paddings become rows too, so that T is a multiple of this or
+          B * S.
+        """
         shape = tf.shape(input_mask)
         self.batch, self.sequence = shape[0], shape[1]
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         flat = tf.reshape(real | first, [-1])  # [B * S]
+        if multiple > 1:
+            missing = -tf.reduce_sum(tf.cast(flat, tf.int32)) % multiple
+            flat |= tf.cumsum(tf.cast(~flat, tf.int32)) <= missing
         self._places = tf.where(flat)  # [T, 1] int64: row -> position among B * S.
         # Position among B * S -> row; padding points behind the last row.
         counts = tf.cumsum(tf.cast(flat, tf.int32)) - 1
@@ -116,7 +123,13 @@ def _scatter(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
 
 
-def make_layout(input_mask: tf.Tensor, packed: bool | None = None) -> PaddedLayout | PackedLayout:
+# In training T is a multiple of this, so that kernels are made for a few numbers of rows only.
+_TRAINING_ROWS = 64
+
+
+def make_layout(
+    input_mask: tf.Tensor, packed: bool | None = None, training: bool = False
+) -> PaddedLayout | PackedLayout:
     """The layout for a batch.
 
     Args:
@@ -125,7 +138,9 @@ def make_layout(input_mask: tf.Tensor, packed: bool | None = None) -> PaddedLayo
     """
     if packed is None:
         packed = not _shapes_must_be_static()
-    return PackedLayout(input_mask) if packed else PaddedLayout(input_mask)
+    if not packed:
+        return PaddedLayout(input_mask)
+    return PackedLayout(input_mask, _TRAINING_ROWS if training else 1)
 
 
 def _shapes_must_be_static() -> bool:

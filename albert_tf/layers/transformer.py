@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
+from albert_tf.layers import kernels
 from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attention_bias
 from albert_tf.layers.basic import fold_in
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
@@ -65,14 +66,14 @@ class SharedTransformer(keras.layers.Layer):
           L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
         bias = attention_bias(input_mask)
-        attention_weights, ffn_weights = (
-            [block.weights_once() for block in blocks]
-            for blocks in (self.attention_blocks, self.ffn_blocks)
-        )
+        schedule = self._schedule()
+        attention_uses, ffn_uses = zip(*schedule, strict=True)
+        attention_weights = _weights_by_step(self.attention_blocks, attention_uses, training)
+        ffn_weights = _weights_by_step(self.ffn_blocks, ffn_uses, training)
         recompute = training and self._config.recompute
         if recompute and seed is None:  # Both computations have to draw the same dropout masks.
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        outputs, schedule = [], self._schedule()
+        outputs = []
         for step, (attention_at, ffn_at) in enumerate(schedule):
             layer = functools.partial(
                 _apply_layer,
@@ -86,7 +87,7 @@ class SharedTransformer(keras.layers.Layer):
             )
             if recompute:
                 layer = tf.recompute_grad(layer)
-            rows = layer(rows, attention_weights[attention_at], ffn_weights[ffn_at])
+            rows = layer(rows, attention_weights[step], ffn_weights[step])
             outputs.append(rows)
         return outputs
 
@@ -105,6 +106,17 @@ class SharedTransformer(keras.layers.Layer):
             for layer in range(config.num_hidden_layers)
             for inner in range(size)
         ]
+
+
+def _weights_by_step(
+    blocks: list[AttentionBlock] | list[FeedForwardBlock], uses: tuple[int, ...], training: bool
+) -> list[AttentionWeights] | list[FeedForwardWeights]:
+    """The weights for each step, whose block is `blocks[uses[step]]`; made once for each block."""
+    weights = [block.weights_once() for block in blocks]
+    if not training:
+        return [weights[at] for at in uses]
+    copies = [iter(kernels.share(each, uses.count(at))) for at, each in enumerate(weights)]
+    return [next(copies[at]) for at in uses]
 
 
 def _apply_layer(

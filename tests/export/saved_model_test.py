@@ -28,16 +28,17 @@ TEXT_OPS = {
     "WordpieceTokenizeWithOffsets",
 }
 CORE_OPS = """
-AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2 Const
-Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod GatherNd
-GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd LogicalNot
-LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean MergeV2Checkpoints Minimum
-Mul NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather
-RaggedRange RaggedTensorToTensor RandomUniform Range ReadVariableOp Reshape ResourceGather RestoreV2
-Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid SigmoidGrad Size Softmax Square
-Squeeze StatefulPartitionedCall StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice
-StringJoin StringLength StringLower StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose
-UnicodeTranscode Unpack VarHandleOp VarIsInitializedOp Where ZerosLike
+AddN AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2
+Const Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod
+GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd
+LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean
+MergeV2Checkpoints Minimum Mul Neg NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall
+Placeholder Pow Prod RaggedGather RaggedRange RaggedTensorToTensor RandomUniform Range
+ReadVariableOp Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape
+ShardedFilename Sigmoid SigmoidGrad Size Softmax SplitV Square Squeeze StatefulPartitionedCall
+StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength StringLower
+StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+VarIsInitializedOp Where ZerosLike
 """
 
 

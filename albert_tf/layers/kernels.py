@@ -1,0 +1,171 @@
+"""What training does in one pass over memory, forward and backward, instead of one an operation.
+
+A dense layer runs at the speed of the processor; what stands between dense layers runs at the speed
+of memory, and in TensorFlow every addition is a pass over it. Here such chains are compiled by XLA,
+and gradients keep no more than they need. Formulas equal those of `basic`, up to rounding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+
+def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function of tensors with XLA.
+
+    It is compiled again for every new shape, a tenth of a second each time: for training only,
+    where `packing.make_layout` keeps the shapes few.
+    """
+    compiled = tf.function(function, jit_compile=True, autograph=False)
+
+    @functools.wraps(function)
+    def kernel(*arguments: Any) -> Any:
+        return compiled(*arguments) if _COMPILED.get() else function(*arguments)
+
+    return kernel
+
+
+_COMPILED = contextvars.ContextVar("compiled", default=True)
+
+
+@contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """Graphs that are made inside consist of plain operations: for servers without XLA."""
+    token = _COMPILED.set(False)
+    try:
+        yield
+    finally:
+        _COMPILED.reset(token)
+
+
+@tf.custom_gradient
+def gelu(x: tf.Tensor):
+    """`basic.gelu`, keeping nothing but its slope for the gradient."""
+    y, slope = _gelu_and_slope(x)
+    return y, lambda upstream: upstream * slope
+
+
+# GELU is x sigmoid(x (A x^2 + B)).
+_GELU_B = 2.0 * math.sqrt(2.0 / math.pi)
+_GELU_A = 0.044715 * _GELU_B
+
+
+@one_kernel
+def _gelu_and_slope(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    x32 = tf.cast(x, tf.float32)
+    factor = x32 * x32 * _GELU_A + _GELU_B
+    gate = tf.sigmoid(x32 * factor)
+    slope = gate + gate * (1.0 - gate) * x32 * (3.0 * factor - 2.0 * _GELU_B)
+    return tf.cast(x32 * gate, x.dtype), tf.cast(slope, x.dtype)
+
+
+def add_and_norm(
+    x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
+    """`basic.layer_norm(x + branch)`, keeping the sum and two figures a row for the gradient."""
+
+    @tf.custom_gradient
+    def normalise(x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
+        y, total, mean, inverse = _add_and_norm(x, branch, gamma, beta, epsilon)
+
+        def gradient(upstream: tf.Tensor):
+            d_total, product = _norm_gradient(upstream, total, mean, inverse, gamma)
+            sums = [tf.cast(sum_rows(each), tf.float32) for each in (product, upstream)]
+            return d_total, d_total, *sums
+
+        return y, gradient
+
+    return normalise(x, branch, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+
+
+@one_kernel
+def _add_and_norm(
+    x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    x += branch
+    x32 = tf.cast(x, tf.float32)
+    mean = tf.reduce_mean(x32, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(x32 - mean), axis=-1, keepdims=True)
+    inverse = tf.math.rsqrt(variance + epsilon)
+    return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), x, mean, inverse
+
+
+@one_kernel
+def _norm_gradient(
+    upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    normal = (tf.cast(x, tf.float32) - mean) * inverse
+    upstream = tf.cast(upstream, tf.float32)
+    d_normal = upstream * gamma
+    d_mean = tf.reduce_mean(d_normal, axis=-1, keepdims=True)
+    d_scale = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
+    d_x = (d_normal - (d_mean + normal * d_scale)) * inverse
+    return tf.cast(d_x, x.dtype), tf.cast(upstream * normal, x.dtype)
+
+
+@one_kernel
+def softmax_gradient(
+    probs: tf.Tensor, d_probs: tf.Tensor, context: tf.Tensor, d_context: tf.Tensor
+) -> tf.Tensor:
+    """Gradient of attention logits; all but context [B, N, Q, D] and its gradient: [B, N, Q, S].
+
+    It needs sum(probs * d_probs) over keys. That is sum(context * d_context) over D, a much smaller
+    sum (FlashAttention, Dao et al. 2022, appendix B.2).
+    """
+    product = tf.cast(d_context, tf.float32) * tf.cast(context, tf.float32)
+    mean = tf.reduce_sum(product, axis=-1, keepdims=True)
+    d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - mean)
+    return tf.cast(d_logits, probs.dtype)
+
+
+@tf.custom_gradient
+def cross_entropy(logits: tf.Tensor, labels: tf.Tensor):
+    """`losses.cross_entropy`, for float32 logits [..., C]; labels are not checked."""
+    loss, log_sum = _cross_entropy(logits, labels)
+    return loss, lambda upstream: (_d_cross_entropy(logits, labels, log_sum, upstream), None)
+
+
+@one_kernel
+def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    log_sum = tf.reduce_logsumexp(logits, axis=-1)
+    at_label = tf.gather(logits, labels, batch_dims=labels.shape.rank)
+    return log_sum - at_label, log_sum
+
+
+@one_kernel
+def _d_cross_entropy(
+    logits: tf.Tensor, labels: tf.Tensor, log_sum: tf.Tensor, upstream: tf.Tensor
+) -> tf.Tensor:
+    one_hot = tf.one_hot(labels, logits.shape[-1])
+    return (tf.exp(logits - log_sum[..., None]) - one_hot) * upstream[..., None]
+
+
+def share(tensors: Any, uses: int) -> list[Any]:
+    """Copies of a structure of tensors for several uses, whose gradients are added in float32."""
+    if uses == 1:
+        return [tensors]
+
+    @tf.custom_gradient
+    def copies(tensor: tf.Tensor):
+        return [tf.identity(tensor) for _ in range(uses)], lambda *gradients: _sum(*gradients)
+
+    flat = [copies(tensor) for tensor in tf.nest.flatten(tensors)]
+    return [tf.nest.pack_sequence_as(tensors, use) for use in zip(*flat, strict=True)]
+
+
+@one_kernel
+def _sum(*tensors: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.add_n([tf.cast(each, tf.float32) for each in tensors]), tensors[0].dtype)
+
+
+def sum_rows(x: tf.Tensor) -> tf.Tensor:
+    """[..., width] -> [width]: a product with ones, whose sums are float32 in any precision."""
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    return tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows)[0]

@@ -1,0 +1,127 @@
+"""Compiled chains equal the plain formulas, in values and gradients, and are compiled rarely."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import losses
+from albert_tf.layers import basic, kernels
+from albert_tf.layers.attention import attend, attention_probs
+from albert_tf.layers.packing import make_layout
+
+WIDTH = 24
+TOLERANCE = {tf.float32: 2e-6, tf.bfloat16: 0.04}
+both_precisions = pytest.mark.parametrize("dtype", TOLERANCE, ids=lambda dtype: dtype.name)
+
+
+def normal(*shape, seed=0):
+    return tf.random.stateless_normal(shape, seed=[seed, 1])
+
+
+def values_and_gradients(function, *inputs):
+    """The result, and its gradients for a fixed upstream, in float32."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        result = function(*inputs)
+    upstream = tf.cast(normal(*result.shape, seed=99), result.dtype)
+    gradients = tape.gradient(result, inputs, upstream)
+    return [tf.cast(each, tf.float32).numpy() for each in (result, *gradients)]
+
+
+def assert_same(ours, plain, dtype):
+    """Ours in `dtype` against the plain formula in float32, relative to the largest element."""
+    for one, other in zip(ours, plain, strict=True):
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
+
+
+def cast(tensors, dtype):
+    return [tf.cast(each, dtype) for each in tensors]
+
+
+@both_precisions
+def test_gelu(dtype):
+    x = cast([normal(40, WIDTH) * 3], dtype)
+    assert_same(
+        values_and_gradients(kernels.gelu, *x),
+        values_and_gradients(basic.gelu, *cast(x, tf.float32)),
+        dtype,
+    )
+
+
+@both_precisions
+@pytest.mark.parametrize("shape", [(7, WIDTH), (2, 3, WIDTH)])
+def test_add_and_norm(dtype, shape):
+    x = cast([normal(*shape), normal(*shape, seed=1)], dtype)
+    weights = [1.0 + normal(WIDTH, seed=2), normal(WIDTH, seed=3)]
+    assert_same(
+        values_and_gradients(lambda *a: kernels.add_and_norm(*a, 1e-12), *x, *weights),
+        values_and_gradients(
+            lambda x, branch, *w: basic.layer_norm(x + branch, *w, 1e-12),
+            *cast(x, tf.float32),
+            *weights,
+        ),
+        dtype,
+    )
+
+
+@both_precisions
+@pytest.mark.parametrize("queries", [5, 2])
+def test_attention(dtype, queries):
+    query = normal(2, 3, queries, 4)
+    x = cast([query, normal(2, 3, 5, 4, seed=1), normal(2, 3, 5, 4, seed=2)], dtype)
+    bias = tf.constant([[[[0.0, 0, 0, 0, -10000]]], [[[0, 0, -10000, 0, 0]]]])
+    assert_same(
+        values_and_gradients(lambda q, k, v: attend(q, k, v, bias), *x),
+        values_and_gradients(
+            lambda q, k, v: tf.matmul(attention_probs(q, k, bias), v), *cast(x, tf.float32)
+        ),
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_cross_entropy(shape):
+    logits = normal(*shape, 50) * 20
+    labels = tf.random.stateless_uniform(shape, [1, 2], maxval=50, dtype=tf.int32)
+    assert_same(
+        values_and_gradients(lambda x: kernels.cross_entropy(x, labels), logits),
+        values_and_gradients(lambda x: losses.cross_entropy(x, labels), logits),
+        tf.float32,
+    )
+
+
+def test_gradients_of_shared_weights_are_added_in_float32():
+    # In bfloat16, 256 + 1 is 256.
+    weight = tf.ones([3], tf.bfloat16)
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        uses = kernels.share({"kernel": weight}, 9)
+        factors = [256.0] + [1.0] * 8
+        result = sum(use["kernel"] * tf.cast(f, tf.bfloat16) for use, f in zip(uses, factors))
+    assert tape.gradient(result, weight).numpy().astype(float).tolist() == [264.0] * 3
+
+
+def test_rows_in_training_come_in_few_numbers():
+    mask = np.zeros([6, 40], np.int32)
+    rows = set()
+    for real in range(1, 240):
+        mask.flat[:real] = 1
+        layout = make_layout(tf.constant(mask), packed=True, training=True)
+        places = layout.to_rows(tf.range(240)).numpy()
+        assert set(range(real)) <= set(places)
+        rows.add(len(places))
+    assert rows == {64, 128, 192, 240}
+
+
+def test_nothing_is_compiled_where_servers_may_lack_xla():
+    function = tf.function(kernels.gelu).get_concrete_function
+    spec = tf.TensorSpec([None, 3])
+
+    def compiled(graph):
+        library = graph.graph.as_graph_def().library.function
+        return [each.signature.name for each in library if each.attr["_XlaMustCompile"].b]
+
+    assert compiled(function(spec))
+    with kernels.uncompiled():
+        assert not compiled(tf.function(lambda x: kernels.gelu(x)).get_concrete_function(spec))
