@@ -39,11 +39,11 @@ def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Ten
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """`attention_probs` times value, [B, N, S, D]; returns [B, N, Q, D]."""
+    """`attention_probs` times value, [B, N, S, D], for training; returns [B, N, Q, D]."""
 
     @tf.custom_gradient
     def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
-        probs = attention_probs(query, key, bias)
+        probs = kernels.masked_softmax(tf.matmul(query, key, transpose_b=True), bias)
         context = tf.matmul(probs, value)
 
         def gradient(upstream: tf.Tensor):
@@ -133,12 +133,12 @@ class AttentionBlock(keras.layers.Layer):
             rows = layout.rows_at(rows, positions)  # [B * P, H]
             chosen = tf.reshape(for_query(rows), [*_shape(positions), self._config.hidden_size])
             (query,) = self._split_heads(chosen, 1)  # [B, N, P, D]
-        if training and self.probs_dropout.rate:
-            probs = attention_probs(query, key, bias)  # [B, N, S or P, S]
-            probs = self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
-            context = tf.matmul(probs, value)
-        else:
+        if training and not self.probs_dropout.rate:
             context = attend(query, key, value, bias)  # [B, N, S or P, D]
+        else:
+            probs = attention_probs(query, key, bias)  # [B, N, S or P, S]
+            probs = self.probs_dropout(probs, training=training, seed=fold_in(seed, 0))
+            context = tf.matmul(probs, value)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
         context = tf.reshape(context, [*_shape(context)[:2], self._config.hidden_size])
         context = (

@@ -91,8 +91,8 @@ def _add_and_norm(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     x += branch
     x32 = tf.cast(x, tf.float32)
-    mean = tf.reduce_mean(x32, axis=-1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(x32 - mean), axis=-1, keepdims=True)
+    mean = _row_mean(x32)
+    variance = _row_mean(tf.square(x32 - mean))
     inverse = tf.math.rsqrt(variance + epsilon)
     return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), x, mean, inverse
 
@@ -104,10 +104,22 @@ def _norm_gradient(
     normal = (tf.cast(x, tf.float32) - mean) * inverse
     upstream = tf.cast(upstream, tf.float32)
     d_normal = upstream * gamma
-    d_mean = tf.reduce_mean(d_normal, axis=-1, keepdims=True)
-    d_scale = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
-    d_x = (d_normal - (d_mean + normal * d_scale)) * inverse
+    d_x = (d_normal - (_row_mean(d_normal) + normal * _row_mean(d_normal * normal))) * inverse
     return tf.cast(d_x, x.dtype), tf.cast(upstream * normal, x.dtype)
+
+
+def masked_softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], in float32."""
+    if _folds(logits):
+        return _masked_softmax(logits, bias)
+    return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), logits.dtype)
+
+
+@one_kernel
+def _masked_softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    x = tf.cast(logits, tf.float32) + bias
+    exponentials = tf.exp(x - _row_max(x))
+    return tf.cast(exponentials / _row_sum(exponentials), logits.dtype)
 
 
 @one_kernel
@@ -120,8 +132,7 @@ def softmax_gradient(
     sum (FlashAttention, Dao et al. 2022, appendix B.2).
     """
     product = tf.cast(d_context, tf.float32) * tf.cast(context, tf.float32)
-    mean = tf.reduce_sum(product, axis=-1, keepdims=True)
-    d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - mean)
+    d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - _row_sum(product))
     return tf.cast(d_logits, probs.dtype)
 
 
@@ -134,7 +145,8 @@ def cross_entropy(logits: tf.Tensor, labels: tf.Tensor):
 
 @one_kernel
 def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    log_sum = tf.reduce_logsumexp(logits, axis=-1)
+    largest = _row_max(logits)
+    log_sum = (tf.math.log(_row_sum(tf.exp(logits - largest))) + largest)[..., 0]
     at_label = tf.gather(logits, labels, batch_dims=labels.shape.rank)
     return log_sum - at_label, log_sum
 
@@ -169,3 +181,28 @@ def sum_rows(x: tf.Tensor) -> tf.Tensor:
     """[..., width] -> [width]: a product with ones, whose sums are float32 in any precision."""
     rows = tf.reshape(x, [-1, x.shape[-1]])
     return tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows)[0]
+
+
+def _row_sum(x: tf.Tensor) -> tf.Tensor:
+    """[..., width] -> [..., 1]; in a kernel."""
+    return tf.reduce_sum(_folded(x, tf.add), axis=-1, keepdims=True)
+
+
+def _row_mean(x: tf.Tensor) -> tf.Tensor:
+    return _row_sum(x) / tf.cast(tf.shape(x)[-1], x.dtype)
+
+
+def _row_max(x: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_max(_folded(x, tf.maximum), axis=-1, keepdims=True)
+
+
+def _folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
+    """An eighth of the columns, with the others folded onto them if their number allows it.
+
+    XLA reduces a row on a CPU element by element, but adds pieces of rows with vector instructions.
+    """
+    return functools.reduce(operation, tf.split(x, 8, axis=-1)) if _folds(x) else x
+
+
+def _folds(x: tf.Tensor) -> bool:
+    return x.shape[-1] is not None and x.shape[-1] % 8 == 0

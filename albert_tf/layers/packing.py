@@ -53,7 +53,7 @@ class PackedLayout:
           B * S.
         """
         shape = tf.shape(input_mask)
-        self.batch, self.sequence = shape[0], shape[1]
+        self.batch, self.sequence = shape[0], input_mask.shape[1] or shape[1]
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         flat = tf.reshape(real | first, [-1])  # [B * S]
