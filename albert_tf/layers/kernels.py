@@ -161,7 +161,7 @@ def _d_cross_entropy(
 
 def share(tensors: Any, uses: int) -> list[Any]:
     """Copies of a structure of tensors for several uses, whose gradients are added in float32."""
-    if uses == 1:
+    if uses < 2:
         return [tensors]
 
     @tf.custom_gradient
