@@ -268,7 +268,7 @@ def test_recomputation_changes_nothing(model_class):
     )
     for one, other in zip(left, right):
         if one is not None:
-            np.testing.assert_allclose(one, other, atol=1e-6)
+            np.testing.assert_allclose(one, other, atol=1e-5)  # Sums in another order.
     gradients(model_class, frugal, batch, training=True)  # Draws its own seed.
 
 

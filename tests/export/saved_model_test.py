@@ -34,8 +34,8 @@ GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less Le
 LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean
 MergeV2Checkpoints Minimum Mul Neg NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall
 Placeholder Pow Prod RaggedGather RaggedRange RaggedTensorToTensor RandomUniform Range
-ReadVariableOp Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape
-ShardedFilename Sigmoid SigmoidGrad Size Softmax SplitV Square Squeeze StatefulPartitionedCall
+ReadVariableOp RealDiv Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape
+ShardedFilename Sigmoid SigmoidGrad Size Softmax Split SplitV Square Squeeze StatefulPartitionedCall
 StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength StringLower
 StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
 VarIsInitializedOp Where ZerosLike
