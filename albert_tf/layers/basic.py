@@ -109,7 +109,11 @@ class LayerNorm(keras.layers.Layer):
     def call(
         self, x: tf.Tensor, branch: tf.Tensor | None = None, training: bool = False
     ) -> tf.Tensor:
-        """The norm of x, or of x + branch; float [..., width]."""
+        """The norm of x, or of x + branch; all float [..., width].
+
+        Args:
+          training: prefer the form whose gradient is cheap, for x + branch.
+        """
         if training and branch is not None:
             return kernels.add_and_norm(x, branch, self.gamma, self.beta, self._epsilon)
         total = x if branch is None else x + branch
@@ -139,8 +143,9 @@ class Affine(NamedTuple):
     def split(self, at: int) -> tuple[Affine, Affine]:
         """One for the first `at` outputs, and one for the others."""
         sizes = [at, self.bias.shape[0] - at]
-        kernels, biases = tf.split(self.kernel, sizes, axis=1), tf.split(self.bias, sizes)
-        return Affine(kernels[0], biases[0]), Affine(kernels[1], biases[1])
+        first_kernel, other_kernel = tf.split(self.kernel, sizes, axis=1)
+        first_bias, other_bias = tf.split(self.bias, sizes)
+        return Affine(first_kernel, first_bias), Affine(other_kernel, other_bias)
 
     def __call__(self, rows: tf.Tensor) -> tf.Tensor:
         """float [T, in] -> float [T, out]."""

@@ -47,10 +47,12 @@ class PackedLayout:
     """
 
     def __init__(self, input_mask: tf.Tensor, multiple: int = 1) -> None:
-        """Args:
-        input_mask: int32 [B, S], 1 for real tokens.
-        multiple: the first few paddings become rows too, so that T is a multiple of this or
-          B * S.
+        """Rows for the real tokens of a batch.
+
+        Args:
+          input_mask: int32 [B, S], 1 for real tokens.
+          multiple: the first few paddings become rows too, so that T is a multiple of this or
+            B * S.
         """
         shape = tf.shape(input_mask)
         self.batch, self.sequence = shape[0], input_mask.shape[1] or shape[1]
@@ -123,7 +125,7 @@ def _scatter(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
 
 
-# In training T is a multiple of this, so that kernels are made for a few numbers of rows only.
+# In training T is a multiple of this.
 _TRAINING_ROWS = 64
 
 
@@ -135,6 +137,7 @@ def make_layout(
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
       packed: None packs wherever shapes may depend on values: not under XLA or TPUStrategy.
+      training: round the number of packed rows up, so that few kernels are compiled.
     """
     if packed is None:
         packed = not _shapes_must_be_static()
