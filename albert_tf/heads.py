@@ -34,22 +34,25 @@ class MaskedLMHead(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def call(self, hidden: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
+    def call(
+        self, hidden: tf.Tensor, word_embeddings: tf.Tensor, add_bias: bool = True
+    ) -> tf.Tensor:
         """Logits at the masked positions.
 
         Args:
           hidden: float [B, P, H], the sequence output there.
           word_embeddings: float [V, E].
+          add_bias: False leaves the bias to the caller.
 
         Returns:
-          float32 [B, P, V].
+          float32 [B, P, V]; without the bias in the precision of the computation.
         """
         shape = tf.shape(hidden)
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
         logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)
-        logits = tf.cast(logits, tf.float32) + self.output_bias  # [B * P, V]
-        return tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
+        logits = tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
+        return tf.cast(logits, tf.float32) + self.output_bias if add_bias else logits
 
 
 class OutputHead(keras.layers.Layer):

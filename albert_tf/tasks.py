@@ -85,14 +85,20 @@ class PretrainingTask:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Batch: see data_pipeline.datasets.pretraining_dataset."""
-        outputs = self.model(batch, training=training, seed=seed)
+        # With a whole vocabulary of classes, logits are large: in training they stay as the matmul
+        # made them.
+        outputs = self.model(batch, training=training, seed=seed, add_word_bias=not training)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        if training:
+            bias = self.model.masked_lm.output_bias
+            word_losses = kernels.cross_entropy(words, bias, ids)
+            words_correct = kernels.correct(words, bias, ids)
+        else:
+            word_losses, words_correct = cross_entropy(words, ids), correct(words, ids)
         weights = batch["masked_lm_weights"]
-        # Compiled: with a whole vocabulary of classes it is large.
-        word_losses = (kernels.cross_entropy if training else cross_entropy)(words, ids)
         ratios = {
             "masked_lm_loss": weighted_mean(word_losses, weights),
-            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(words_correct, weights),
         }
         if self._objective:
             pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]

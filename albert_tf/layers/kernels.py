@@ -140,38 +140,84 @@ def softmax_gradient(
 
 
 @tf.custom_gradient
-def cross_entropy(logits: tf.Tensor, labels: tf.Tensor):
-    """`losses.cross_entropy`, for float32 logits [..., C]; labels are not checked."""
-    loss, log_sum = _cross_entropy(logits, labels)
-    return loss, lambda upstream: (_d_cross_entropy(logits, labels, log_sum, upstream), None)
+def cross_entropy(products: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor):
+    """`losses.cross_entropy` of the logits products + bias, which never are in memory as float32.
+
+    products: float [..., C]; bias: float32 [C]; labels: int32 [...], not checked; returns
+    float32 [...].
+    """
+    loss, log_sum = _cross_entropy(products, bias, labels)
+
+    def gradient(upstream: tf.Tensor):
+        d_logits = _d_cross_entropy(products, bias, labels, log_sum, upstream)
+        return d_logits, tf.cast(sum_rows(d_logits), tf.float32), None
+
+    return loss, gradient
 
 
 @one_kernel
-def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _cross_entropy(
+    products: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    logits = tf.cast(products, tf.float32) + bias
     largest = _row_max(logits)
     log_sum = (tf.math.log(_row_sum(tf.exp(logits - largest))) + largest)[..., 0]
-    at_label = tf.gather(logits, labels, batch_dims=labels.shape.rank)
-    return log_sum - at_label, log_sum
+    return log_sum - _at_labels(logits, labels)[..., 0], log_sum
 
 
 @one_kernel
 def _d_cross_entropy(
-    logits: tf.Tensor, labels: tf.Tensor, log_sum: tf.Tensor, upstream: tf.Tensor
+    products: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor, log_sum: tf.Tensor, upstream: tf.Tensor
 ) -> tf.Tensor:
+    logits = tf.cast(products, tf.float32) + bias
     one_hot = tf.one_hot(labels, logits.shape[-1])
-    return (tf.exp(logits - log_sum[..., None]) - one_hot) * upstream[..., None]
+    d_logits = (tf.exp(logits - log_sum[..., None]) - one_hot) * upstream[..., None]
+    return tf.cast(d_logits, products.dtype)
 
 
-def share(tensors: Any, uses: int) -> list[Any]:
-    """Copies of a structure of tensors for several uses, whose gradients are added in float32."""
-    if uses < 2:
-        return [tensors]
+@one_kernel
+def correct(products: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """`losses.correct` of the logits products + bias, as `cross_entropy` takes them: bool [...].
 
-    @tf.custom_gradient
-    def copies(tensor: tf.Tensor):
-        return [tf.identity(tensor) for _ in range(uses)], lambda *gradients: _sum(*gradients)
+    XLA finds a row's largest element faster than its place: no element may beat the label's, nor
+    equal it before it.
+    """
+    logits = tf.cast(products, tf.float32) + bias
+    at_label = _at_labels(logits, labels)
+    before = tf.range(logits.shape[-1]) < labels[..., None]
+    ahead = (logits > at_label) | ((logits == at_label) & before)
+    return _row_max(tf.cast(ahead, tf.float32))[..., 0] == 0
 
-    flat = [copies(tensor) for tensor in tf.nest.flatten(tensors)]
+
+def _at_labels(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """[..., C], [...] -> [..., 1]."""
+    return tf.gather(logits, labels[..., None], batch_dims=labels.shape.rank)
+
+
+def share(tensors: Any, uses: int, at_once: int | None = None) -> list[Any]:
+    """Copies of a structure of tensors for several uses, whose gradients are added in float32.
+
+    Args:
+      uses: how many copies.
+      at_once: so many gradients are added at a time, those of the last copies first, that few have
+        to be kept; None: all.
+    """
+
+    def copies(tensor: tf.Tensor, number: int) -> list[tf.Tensor]:
+        @tf.custom_gradient
+        def copy(tensor: tf.Tensor):
+            return [tf.identity(tensor) for _ in range(number)], lambda *gradients: _sum(*gradients)
+
+        return copy(tensor) if number > 1 else [tensor]
+
+    def shared(tensor: tf.Tensor) -> list[tf.Tensor]:
+        ready = []
+        while at_once and uses - len(ready) > at_once:
+            *some, tensor = copies(tensor, at_once + 1)
+            ready += some
+        return ready + copies(tensor, uses - len(ready))
+
+    flat = [shared(tensor) for tensor in tf.nest.flatten(tensors)]
     return [tf.nest.pack_sequence_as(tensors, use) for use in zip(*flat, strict=True)]
 
 

@@ -68,9 +68,10 @@ class SharedTransformer(keras.layers.Layer):
         bias = attention_bias(input_mask)
         schedule = self._schedule()
         attention_uses, ffn_uses = zip(*schedule, strict=True)
-        attention_weights = _weights_by_step(self.attention_blocks, attention_uses, training)
-        ffn_weights = _weights_by_step(self.ffn_blocks, ffn_uses, training)
         recompute = training and self._config.recompute
+        weights_by_step = functools.partial(_weights_by_step, training=training, frugal=recompute)
+        attention_weights = weights_by_step(self.attention_blocks, attention_uses)
+        ffn_weights = weights_by_step(self.ffn_blocks, ffn_uses)
         if recompute and seed is None:  # Both computations have to draw the same dropout masks.
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         outputs = []
@@ -109,13 +110,21 @@ class SharedTransformer(keras.layers.Layer):
 
 
 def _weights_by_step(
-    blocks: list[AttentionBlock] | list[FeedForwardBlock], uses: tuple[int, ...], training: bool
+    blocks: list[AttentionBlock] | list[FeedForwardBlock],
+    uses: tuple[int, ...],
+    training: bool,
+    frugal: bool,
 ) -> list[AttentionWeights] | list[FeedForwardWeights]:
-    """The weights for each step, whose block is `blocks[uses[step]]`; made once for each block."""
+    """The weights for each step, whose block is `blocks[uses[step]]`; made once for each block.
+
+    Args:
+      frugal: add up the gradients of shared weights on the way, instead of keeping them all.
+    """
     weights = [block.weights_once() for block in blocks]
     if not training:
         return [weights[at] for at in uses]
-    copies = [iter(kernels.share(each, uses.count(at))) for at, each in enumerate(weights)]
+    at_once = 2 if frugal else None
+    copies = [iter(kernels.share(each, uses.count(at), at_once)) for at, each in enumerate(weights)]
     return [next(copies[at]) for at in uses]
 
 

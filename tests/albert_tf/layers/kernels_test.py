@@ -81,15 +81,45 @@ def test_attention(dtype, queries, keys):
     )
 
 
+@both_precisions
 @pytest.mark.parametrize("shape", [(6,), (2, 3)])
-def test_cross_entropy(shape):
-    logits = normal(*shape, 48) * 20
-    labels = tf.random.stateless_uniform(shape, [1, 2], maxval=48, dtype=tf.int32)
+@pytest.mark.parametrize("classes", [48, 5])
+def test_cross_entropy(dtype, shape, classes):
+    products = cast([normal(*shape, classes) * 20], dtype)
+    bias = normal(classes, seed=1)
+    labels = tf.random.stateless_uniform(shape, [1, 2], maxval=classes, dtype=tf.int32)
     assert_same(
-        values_and_gradients(lambda x: kernels.cross_entropy(x, labels), logits),
-        values_and_gradients(lambda x: losses.cross_entropy(x, labels), logits),
-        tf.float32,
+        values_and_gradients(
+            lambda x, bias: kernels.cross_entropy(x, bias, labels), *products, bias
+        ),
+        values_and_gradients(
+            lambda x, bias: losses.cross_entropy(x + bias, labels),
+            *cast(products, tf.float32),
+            bias,
+        ),
+        dtype,
     )
+
+
+def test_correct():
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.integers(0, 3, [50, 4, 16]), tf.bfloat16)  # Many are equal.
+    bias = tf.constant(rng.integers(0, 2, [16]), tf.float32)
+    labels = tf.constant(rng.integers(0, 16, [50, 4]), tf.int32)
+    expected = losses.correct(tf.cast(logits, tf.float32) + bias, labels).numpy()
+    assert 0 < expected.sum() < expected.size
+    np.testing.assert_array_equal(kernels.correct(logits, bias, labels), expected)
+
+
+@pytest.mark.parametrize("at_once", [None, 1, 2, 4, 9])
+def test_gradients_of_shared_weights(at_once):
+    weight = tf.ones([3])
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        uses = kernels.share([weight, {"other": 2 * weight}], 9, at_once)
+        assert len(uses) == 9
+        result = sum(4.0**i * (use[0] + use[1]["other"]) for i, use in enumerate(uses))
+    assert tape.gradient(result, weight).numpy().tolist() == [3 * sum(4**i for i in range(9))] * 3
 
 
 def test_gradients_of_shared_weights_are_added_in_float32():
