@@ -5,8 +5,9 @@ interleaved run.
 
 Each library runs in its own environment (make_peer_environments.sh); a peer that is not installed
 is left out. For each case every library starts a process, and then they take turns, so that what
-else the machine does falls on all of them alike; medians are compared. Weights are random. All are
-in memory at once: where that is too much for the machine, choose some by --libraries.
+else the machine does falls on all of them alike; medians are compared. Two processes of one program
+can differ by several percent: --starts=5 begins a case five times. Weights are random. All are in
+memory at once: where that is too much for the machine, choose some by --libraries.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def main(_) -> None:
         writer.writeheader()
         for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
             ask = functools.partial(case.request, which=which, precision=precision)
-            measured = take_turns(workers, ask, peers=FLAGS.peers, log=log)
+            measured = take_turns(workers, ask, peers=FLAGS.peers, log=log, starts=FLAGS.starts)
             rows = rows_of(case, which, precision, measured)
             print_rows(rows)
             writer.writerows(rows)
@@ -161,5 +162,6 @@ if __name__ == "__main__":
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1)
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
     app.run(main)

@@ -99,6 +99,7 @@ def take_turns(
     *,
     peers: str,
     log: Path,
+    starts: int = 1,
 ) -> dict[str, Measurement]:
     """Measures a case by all workers in turn, each in a fresh process.
 
@@ -106,11 +107,28 @@ def take_turns(
       case_for: what each worker is asked to run.
       peers: folder of the environments.
       log: file for what the workers write to standard error.
+      starts: how often to begin again with new processes: two of the same program differ, by where
+        their memory lies.
 
     Returns:
       By worker; without those that lack the case, and those that died, which is printed.
     """
-    turns: dict[str, list[dict[str, Any]]] = {}
+    turns: dict[Worker, list[dict[str, Any]]] = {worker: [] for worker in workers}
+    for _ in range(starts):
+        found = _turns_of_one_start(list(turns), case_for, peers, log)
+        turns = {worker: turns[worker] + taken for worker, taken in found.items()}
+    return {
+        worker.name: Measurement(
+            statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]
+        )
+        for worker, taken in turns.items()
+    }
+
+
+def _turns_of_one_start(
+    workers: list[Worker], case_for: Callable[[Worker], dict[str, Any]], peers: str, log: Path
+) -> dict[Worker, list[dict[str, Any]]]:
+    turns: dict[Process, list[dict[str, Any]]] = {}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
         for process in processes:
@@ -121,17 +139,10 @@ def take_turns(
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)
+            ready = list(answers)[::-1]  # Nobody comes after the same neighbour every time.
             for process, turn in answers.items():
-                turns.setdefault(process.worker.name, []).append(turn)
-        finished = {process.worker.name for process in ready}
-    return {
-        name: Measurement(
-            statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]
-        )
-        for name, taken in turns.items()
-        if name in finished
-    }
+                turns.setdefault(process, []).append(turn)
+    return {process.worker: turns[process] for process in processes if process in ready}
 
 
 def _answering(processes: Iterable[Process], ask: Callable[[Process], Any]) -> dict[Process, Any]:

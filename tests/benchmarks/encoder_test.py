@@ -78,3 +78,20 @@ def test_a_worker_that_lacks_a_case_or_dies_is_left_out(tmp_path, capfd):
     assert "dies ended without an answer" in capfd.readouterr().out
     assert "no memory" in (tmp_path / "log").read_text()
     assert workers[0].python("").samefile(sys.executable)
+
+
+def test_every_start_counts(tmp_path):
+    script, begun = tmp_path / "worker.py", tmp_path / "begun"
+    script.write_text(
+        "import json, pathlib, sys\n"
+        f"begun = pathlib.Path({str(begun)!r})\n"
+        "begun.write_text(begun.read_text() + 'x' if begun.exists() else 'x')\n"
+        "for line in sys.stdin:\n"
+        "    answer = {'ready': True, 'seconds': len(begun.read_text()), 'peak_bytes': 0}\n"
+        "    print(json.dumps(answer), flush=True)\n"
+    )
+    workers = [Worker("counts", (str(script),), "", "ours")]
+    log = tmp_path / "log"
+    measured = take_turns(workers, lambda worker: {}, peers="", log=log, starts=3)
+    assert begun.read_text() == "xxx"
+    assert measured["counts"].seconds == 2
