@@ -128,6 +128,7 @@ def take_turns(
 def _turns_of_one_start(
     workers: list[Worker], case_for: Callable[[Worker], dict[str, Any]], peers: str, log: Path
 ) -> dict[Worker, list[dict[str, Any]]]:
+    """The answers of the workers that stayed to the end, one for each turn."""
     turns: dict[Process, list[dict[str, Any]]] = {}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]

@@ -69,7 +69,8 @@ class SharedTransformer(keras.layers.Layer):
         schedule = self._schedule()
         attention_uses, ffn_uses = zip(*schedule, strict=True)
         recompute = training and self._config.recompute
-        weights_by_step = functools.partial(_weights_by_step, training=training, frugal=recompute)
+        at_once = 2 if recompute else None
+        weights_by_step = functools.partial(_weights_by_step, training=training, at_once=at_once)
         attention_weights = weights_by_step(self.attention_blocks, attention_uses)
         ffn_weights = weights_by_step(self.ffn_blocks, ffn_uses)
         if recompute and seed is None:  # Both computations have to draw the same dropout masks.
@@ -113,17 +114,16 @@ def _weights_by_step(
     blocks: list[AttentionBlock] | list[FeedForwardBlock],
     uses: tuple[int, ...],
     training: bool,
-    frugal: bool,
+    at_once: int | None,
 ) -> list[AttentionWeights] | list[FeedForwardWeights]:
     """The weights for each step, whose block is `blocks[uses[step]]`; made once for each block.
 
     Args:
-      frugal: add up the gradients of shared weights on the way, instead of keeping them all.
+      at_once: how many gradients of shared weights are added at a time, see `kernels.share`.
     """
     weights = [block.weights_once() for block in blocks]
     if not training:
         return [weights[at] for at in uses]
-    at_once = 2 if frugal else None
     copies = [iter(kernels.share(each, uses.count(at), at_once)) for at, each in enumerate(weights)]
     return [next(copies[at]) for at in uses]
 
