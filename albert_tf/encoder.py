@@ -10,7 +10,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers import AlbertEmbedding, SharedTransformer
 from albert_tf.layers.basic import build_children, dense, fold_in
-from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
+from albert_tf.layers.packing import make_layout
+from albert_tf.layers.streams import Stream, stream_sizes
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -55,8 +56,12 @@ class AlbertEncoder(keras.Model):
         seed: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Args: seed: int32 [2], from which all dropout masks follow; None draws fresh ones."""
-        layout, layers = self._layers(inputs, None, training, seed)
-        outputs = [layout.to_padded(rows) for rows in layers]
+        streams = self._streams(inputs, None, training, seed)
+        layers = self.transformer(streams, training=training)
+        outputs = [
+            _joined([stream.layout.to_padded(rows) for stream, rows in zip(streams, of_layer)])
+            for of_layer in zip(*layers, strict=True)
+        ]
         return {
             "sequence_output": outputs[-1],
             "pooled_output": self.pool(outputs[-1][:, 0]),
@@ -79,34 +84,45 @@ class AlbertEncoder(keras.Model):
         Returns:
           float [B, P, H].
         """
-        _, layers = self._layers(inputs, positions, training, seed)
+        streams = self._streams(inputs, positions, training, seed)
+        layers = self.transformer(streams, training=training)
         shape = tf.shape(positions)
-        return tf.reshape(layers[-1], [shape[0], shape[1], self.config.hidden_size])
+        hidden = _joined([of_stream[-1] for of_stream in layers])
+        return tf.reshape(hidden, [shape[0], shape[1], self.config.hidden_size])
 
     def pool(self, first: tf.Tensor) -> tf.Tensor:
         """The pooled output, float [B, H], from the sequence output at position 0 [B, H]."""
         return tf.tanh(self.pooler(first))
 
-    def _layers(
+    def _streams(
         self,
         inputs: dict[str, tf.Tensor],
         positions: tf.Tensor | None,
         training: bool,
         seed: tf.Tensor | None,
-    ) -> tuple[PaddedLayout | PackedLayout, list[tf.Tensor]]:
-        mask = inputs["input_mask"]
+    ) -> list[Stream]:
+        """The embedded batch, in the parts that go through the layers side by side."""
+        keys = ("input_word_ids", "input_type_ids", "input_mask")
+        batch = (*(inputs[key] for key in keys), positions)
+        sizes = stream_sizes(inputs["input_mask"], training)
+        parts = [batch] if sizes is None else _split(batch, sizes)
+        return [
+            self._stream(*part, training=training, seed=fold_in(seed, index))
+            for index, part in enumerate(parts)
+        ]
+
+    def _stream(
+        self,
+        word_ids: tf.Tensor,
+        type_ids: tf.Tensor,
+        mask: tf.Tensor,
+        positions: tf.Tensor | None,
+        training: bool,
+        seed: tf.Tensor | None,
+    ) -> Stream:
         layout = make_layout(mask, self.packed, training)
-        rows = self.embeddings(
-            inputs["input_word_ids"],
-            inputs["input_type_ids"],
-            layout,
-            training=training,
-            seed=fold_in(seed, 0),
-        )
-        layers = self.transformer(
-            rows, mask, layout, positions, training=training, seed=fold_in(seed, 1)
-        )
-        return layout, layers
+        rows = self.embeddings(word_ids, type_ids, layout, training=training, seed=fold_in(seed, 0))
+        return Stream(rows, mask, layout, positions, fold_in(seed, 1))
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "packed": self.packed, "name": self.name}
@@ -114,3 +130,15 @@ class AlbertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertEncoder:
         return cls(AlbertConfig.from_dict(config["config"]), config["packed"], config["name"])
+
+
+def _split(
+    batch: tuple[tf.Tensor | None, ...], sizes: list[int]
+) -> list[tuple[tf.Tensor | None, ...]]:
+    """Tensors [B, ...] in parts of given sizes; None stays None."""
+    parts = [[None] * len(sizes) if tensor is None else tf.split(tensor, sizes) for tensor in batch]
+    return list(zip(*parts, strict=True))
+
+
+def _joined(parts: list[tf.Tensor]) -> tf.Tensor:
+    return parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)

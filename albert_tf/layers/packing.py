@@ -140,13 +140,14 @@ def make_layout(
       training: round the number of packed rows up, so that few kernels are compiled.
     """
     if packed is None:
-        packed = not _shapes_must_be_static()
+        packed = not shapes_must_be_static()
     if not packed:
         return PaddedLayout(input_mask)
     return PackedLayout(input_mask, _TRAINING_ROWS if training else 1)
 
 
-def _shapes_must_be_static() -> bool:
+def shapes_must_be_static() -> bool:
+    """Whether the graph that is being made is for XLA or a TPU."""
     if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
         return True
     graph = tf.compat.v1.get_default_graph()

@@ -13,6 +13,7 @@ from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attenti
 from albert_tf.layers.basic import fold_in
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
+from albert_tf.layers.streams import Stream
 
 
 class SharedTransformer(keras.layers.Layer):
@@ -45,53 +46,42 @@ class SharedTransformer(keras.layers.Layer):
                 block.build()
         super().build(input_shape)
 
-    def call(
-        self,
-        rows: tf.Tensor,
-        input_mask: tf.Tensor,
-        layout: PaddedLayout | PackedLayout,
-        positions: tf.Tensor | None = None,
-        training: bool = False,
-        seed: tf.Tensor | None = None,
-    ) -> list[tf.Tensor]:
+    def call(self, streams: list[Stream], training: bool = False) -> list[list[tf.Tensor]]:
         """All layers.
 
-        Args:
-          rows: float [T, H] in `layout`.
-          input_mask: int32 [B, S], 1 for real tokens.
-          positions: int32 [B, P]: the last layer is computed at these positions only.
-          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
-
         Returns:
-          L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
+          For each stream L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
-        bias = attention_bias(input_mask)
         schedule = self._schedule()
-        attention_uses, ffn_uses = zip(*schedule, strict=True)
         recompute = training and self._config.recompute
-        at_once = 2 if recompute else None
-        weights_by_step = functools.partial(_weights_by_step, training=training, at_once=at_once)
-        attention_weights = weights_by_step(self.attention_blocks, attention_uses)
-        ffn_weights = weights_by_step(self.ffn_blocks, ffn_uses)
-        if recompute and seed is None:  # Both computations have to draw the same dropout masks.
-            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        outputs = []
+        uses = [blocks for blocks in schedule for _ in streams]
+        attention_uses, ffn_uses = zip(*uses, strict=True)
+        weights_by_use = functools.partial(
+            _weights_by_use, training=training, at_once=2 if recompute else len(schedule)
+        )
+        attention_weights = iter(weights_by_use(self.attention_blocks, attention_uses))
+        ffn_weights = iter(weights_by_use(self.ffn_blocks, ffn_uses))
+        biases = [attention_bias(stream.input_mask) for stream in streams]
+        seeds = [stream.seed for stream in streams]
+        if recompute:  # Both computations have to draw the same dropout masks.
+            seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
+        outputs = [[stream.rows] for stream in streams]
         for step, (attention_at, ffn_at) in enumerate(schedule):
-            layer = functools.partial(
-                _apply_layer,
-                self.attention_blocks[attention_at],
-                self.ffn_blocks[ffn_at],
-                bias=bias,
-                layout=layout,
-                positions=positions if step == len(schedule) - 1 else None,
-                training=training,
-                seed=fold_in(seed, step),
-            )
-            if recompute:
-                layer = tf.recompute_grad(layer)
-            rows = layer(rows, attention_weights[step], ffn_weights[step])
-            outputs.append(rows)
-        return outputs
+            for stream, bias, seed, rows in zip(streams, biases, seeds, outputs, strict=True):
+                layer = functools.partial(
+                    _apply_layer,
+                    self.attention_blocks[attention_at],
+                    self.ffn_blocks[ffn_at],
+                    bias=bias,
+                    layout=stream.layout,
+                    positions=stream.positions if step == len(schedule) - 1 else None,
+                    training=training,
+                    seed=fold_in(seed, step),
+                )
+                if recompute:
+                    layer = tf.recompute_grad(layer)
+                rows.append(layer(rows[-1], next(attention_weights), next(ffn_weights)))
+        return [rows[1:] for rows in outputs]
 
     def _schedule(self) -> list[tuple[int, int]]:
         """Which attention and which FFN block are applied, one pair after the other."""
@@ -110,13 +100,13 @@ class SharedTransformer(keras.layers.Layer):
         ]
 
 
-def _weights_by_step(
+def _weights_by_use(
     blocks: list[AttentionBlock] | list[FeedForwardBlock],
     uses: tuple[int, ...],
     training: bool,
-    at_once: int | None,
+    at_once: int,
 ) -> list[AttentionWeights] | list[FeedForwardWeights]:
-    """The weights for each step, whose block is `blocks[uses[step]]`; made once for each block.
+    """The weights for each use, whose block is `blocks[uses[i]]`; made once for each block.
 
     Args:
       at_once: how many gradients of shared weights are added at a time, see `kernels.share`.
@@ -126,6 +116,10 @@ def _weights_by_step(
         return [weights[at] for at in uses]
     copies = [iter(kernels.share(each, uses.count(at), at_once)) for at, each in enumerate(weights)]
     return [next(copies[at]) for at in uses]
+
+
+def _fresh_seed() -> tf.Tensor:
+    return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
 
 
 def _apply_layer(

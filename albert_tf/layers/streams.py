@@ -1,0 +1,56 @@
+"""Parts of a batch that go through the layers side by side.
+
+Between two matrix products a layer has operations that are too short for all cores, or bound by
+memory. In one stream of work the other cores wait for them; of several independent streams another
+one multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.layers.packing import PackedLayout, PaddedLayout, shapes_must_be_static
+
+# Matrix products of fewer rows are slower; of more streams than this, sums of gradients are many.
+_TOKENS_PER_STREAM = 512
+_MAX_STREAMS = 2
+
+
+class Stream(NamedTuple):
+    """Sequences of a batch on their way through the layers.
+
+    Attributes:
+      rows: float [T, H] in `layout`.
+      input_mask: int32 [B, S], 1 for real tokens.
+      layout: of the rows.
+      positions: int32 [B, P]: the last layer is computed at these positions only; None: at all.
+      seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
+    """
+
+    rows: tf.Tensor
+    input_mask: tf.Tensor
+    layout: PaddedLayout | PackedLayout
+    positions: tf.Tensor | None = None
+    seed: tf.Tensor | None = None
+
+
+def stream_sizes(input_mask: tf.Tensor, training: bool) -> list[int] | None:
+    """How many sequences each stream of a batch gets; None: the batch is one stream.
+
+    A batch is divided in training on a CPU, if its size is static. Accelerators overlap operations
+    by themselves.
+
+    Args:
+      input_mask: int32 [B, S], 1 for real tokens.
+    """
+    batch, sequence = input_mask.shape
+    if not training or batch is None or sequence is None or shapes_must_be_static():
+        return None
+    if tf.config.list_logical_devices("GPU"):
+        return None
+    streams = min(batch, batch * sequence // _TOKENS_PER_STREAM, _MAX_STREAMS)
+    if streams < 2:
+        return None
+    return [batch // streams + (index < batch % streams) for index in range(streams)]
