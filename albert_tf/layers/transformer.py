@@ -57,7 +57,7 @@ class SharedTransformer(keras.layers.Layer):
         uses = [blocks for blocks in schedule for _ in streams]
         attention_uses, ffn_uses = zip(*uses, strict=True)
         weights_by_use = functools.partial(
-            _weights_by_use, training=training, at_once=2 if recompute else len(schedule)
+            _weights_by_use, training=training, at_once=2 if recompute else 6
         )
         attention_weights = iter(weights_by_use(self.attention_blocks, attention_uses))
         ffn_weights = iter(weights_by_use(self.ffn_blocks, ffn_uses))
