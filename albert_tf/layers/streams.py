@@ -1,8 +1,8 @@
 """Parts of a batch that go through the layers side by side.
 
-Between two matrix products a layer has operations that are too short for all cores, or bound by
-memory. In one stream of work the other cores wait for them; of several independent streams another
-one multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
+Between matrix products a layer has operations that are too short for all cores, or bound by memory.
+In one stream of work the other cores wait for them; of two independent streams the other one
+multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, shapes_must_be_static
 
-# Matrix products of fewer rows are slower; of more streams than this, sums of gradients are many.
+# Products of fewer rows are slower, and more streams gain nothing (docs/benchmarks.md).
 _TOKENS_PER_STREAM = 512
 _MAX_STREAMS = 2
 
