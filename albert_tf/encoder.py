@@ -104,7 +104,9 @@ class AlbertEncoder(keras.Model):
         """The embedded batch, in the parts that go through the layers side by side."""
         keys = ("input_word_ids", "input_type_ids", "input_mask")
         batch = (*(inputs[key] for key in keys), positions)
-        sizes = stream_sizes(inputs["input_mask"], training)
+        # Whoever recomputes activations prefers less memory to less time.
+        divide = training and not self.config.recompute
+        sizes = stream_sizes(inputs["input_mask"]) if divide else None
         parts = [batch] if sizes is None else _split(batch, sizes)
         return [
             self._stream(*part, training=training, seed=fold_in(seed, index))

@@ -36,17 +36,16 @@ class Stream(NamedTuple):
     seed: tf.Tensor | None = None
 
 
-def stream_sizes(input_mask: tf.Tensor, training: bool) -> list[int] | None:
-    """How many sequences each stream of a batch gets; None: the batch is one stream.
+def stream_sizes(input_mask: tf.Tensor) -> list[int] | None:
+    """How many sequences each stream of a training batch gets; None: the batch is one stream.
 
-    A batch is divided in training on a CPU, if its size is static. Accelerators overlap operations
-    by themselves.
+    Only on a CPU, since accelerators overlap operations by themselves, and if its size is static.
 
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
     """
     batch, sequence = input_mask.shape
-    if not training or batch is None or sequence is None or shapes_must_be_static():
+    if batch is None or sequence is None or shapes_must_be_static():
         return None
     if tf.config.list_logical_devices("GPU"):
         return None

@@ -54,9 +54,9 @@ def mask(*shape: int | None) -> tf.TensorSpec:
 
 
 def test_only_large_batches_of_known_size_are_divided():
-    def sizes(*shape, training=True, **options):
+    def sizes(*shape, **options):
         found = []
-        function = tf.function(lambda mask: found.append(stream_sizes(mask, training)), **options)
+        function = tf.function(lambda mask: found.append(stream_sizes(mask)), **options)
         function.get_concrete_function(mask(*shape))
         return found[0]
 
@@ -68,15 +68,13 @@ def test_only_large_batches_of_known_size_are_divided():
     assert sizes(1, 2048) is None
     assert sizes(None, 128) is None
     assert sizes(8, None) is None
-    assert sizes(8, 128, training=False) is None
     assert sizes(8, 128, jit_compile=True) is None
 
 
-@pytest.mark.parametrize("recompute", [False, True], ids=["kept", "recomputed"])
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
-def test_losses_and_gradients_equal_those_of_one_stream(packed, groups, recompute):
-    config = CONFIG.replace(num_hidden_groups=groups, recompute=recompute)
+def test_losses_and_gradients_equal_those_of_one_stream(packed, groups):
+    config = CONFIG.replace(num_hidden_groups=groups)
     tf.keras.utils.set_random_seed(1)
     model = AlbertPretrainer(config, packed=packed)
     task = PretrainingTask(model)
@@ -92,6 +90,21 @@ def test_losses_and_gradients_equal_those_of_one_stream(packed, groups, recomput
     np.testing.assert_allclose(two[0], one[0], atol=1e-6)
     for variable, of_two, of_one in zip(model.trainable_variables, two[1], one[1], strict=True):
         np.testing.assert_allclose(of_two, of_one, atol=1e-6, err_msg=variable.name)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("recompute", [True, False])
+def test_only_training_that_keeps_its_activations_is_divided(training, recompute):
+    encoder = AlbertEncoder(CONFIG.replace(recompute=recompute))
+    seen = []
+
+    def transformer(streams, training):
+        seen.append(len(streams))
+        return [[stream.rows] for stream in streams]
+
+    encoder.transformer.call = transformer
+    encoder(make_batch(), training=training)
+    assert seen == [2 if training and not recompute else 1]
 
 
 def test_every_output_is_in_the_order_of_the_batch():
