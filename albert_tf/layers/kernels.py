@@ -194,13 +194,13 @@ def _at_labels(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.gather(logits, labels[..., None], batch_dims=labels.shape.rank)
 
 
-def share(tensors: Any, uses: int, at_once: int | None = None) -> list[Any]:
+def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
     """Copies of a structure of tensors for several uses, whose gradients are added in float32.
 
     Args:
       uses: how many copies.
       at_once: so many gradients are added at a time, those of the last copies first, that few have
-        to be kept; None: all.
+        to be kept.
     """
 
     def copies(tensor: tf.Tensor, number: int) -> list[tf.Tensor]:
@@ -212,7 +212,7 @@ def share(tensors: Any, uses: int, at_once: int | None = None) -> list[Any]:
 
     def shared(tensor: tf.Tensor) -> list[tf.Tensor]:
         ready = []
-        while at_once and uses - len(ready) > at_once:
+        while uses - len(ready) > at_once:
             *some, tensor = copies(tensor, at_once + 1)
             ready += some
         return ready + copies(tensor, uses - len(ready))

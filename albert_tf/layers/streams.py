@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, shapes_must_be_static
 
-# Products of fewer rows are slower, and more streams gain nothing (docs/benchmarks.md).
+# Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
 _TOKENS_PER_STREAM = 512
 _MAX_STREAMS = 2
 
