@@ -124,6 +124,20 @@ class AttentionBlock(keras.layers.Layer):
         Returns:
           float [T, H], or [B * P, H] for positions.
         """
+        rows, output = self.branch(rows, weights, bias, layout, positions, training, seed)
+        return self.layer_norm(rows, output, training=training)
+
+    def branch(
+        self,
+        rows: tf.Tensor,
+        weights: AttentionWeights,
+        bias: tf.Tensor,
+        layout: PaddedLayout | PackedLayout,
+        positions: tf.Tensor | None = None,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """What `call` adds up and normalizes: x and its attention, both [T, H] or [B * P, H]."""
         if positions is None:
             projected = layout.to_padded(weights.query_key_value(rows))
             query, key, value = self._split_heads(projected, 3)
@@ -146,10 +160,8 @@ class AttentionBlock(keras.layers.Layer):
             if positions is None
             else tf.reshape(context, [-1, self._config.hidden_size])
         )
-        output = self.output_dropout(
-            weights.output(context), training=training, seed=fold_in(seed, 1)
-        )
-        return self.layer_norm(rows, output, training=training)
+        output = weights.output(context)
+        return rows, self.output_dropout(output, training=training, seed=fold_in(seed, 1))
 
     def _split_heads(self, projected: tf.Tensor, parts: int) -> list[tf.Tensor]:
         """[B, S, parts * H] -> parts tensors [B, N, S, D]."""

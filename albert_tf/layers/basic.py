@@ -112,10 +112,10 @@ class LayerNorm(keras.layers.Layer):
         """The norm of x, or of x + branch; all float [..., width].
 
         Args:
-          training: prefer the form whose gradient is cheap, for x + branch.
+          training: prefer the form whose gradient is cheap.
         """
-        if training and branch is not None:
-            return kernels.add_and_norm(x, branch, self.gamma, self.beta, self._epsilon)
+        if training:
+            return kernels.norm(x, branch, self.gamma, self.beta, self._epsilon)
         total = x if branch is None else x + branch
         return layer_norm(total, self.gamma, self.beta, self._epsilon)
 

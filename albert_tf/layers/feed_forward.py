@@ -55,7 +55,17 @@ class FeedForwardBlock(keras.layers.Layer):
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """rows: float [T, H]; weights: what `weights_once` returned; returns float [T, H]."""
+        rows, output = self.branch(rows, weights, training, seed)
+        return self.layer_norm(rows, output, training=training)
+
+    def branch(
+        self,
+        rows: tf.Tensor,
+        weights: FeedForwardWeights,
+        training: bool = False,
+        seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """What `call` adds up and normalizes: x and the network's output, both [T, H]."""
         activate = activation(self._config.hidden_act, training)
         output = weights.output(activate(weights.intermediate(rows)))
-        output = self.output_dropout(output, training=training, seed=seed)
-        return self.layer_norm(rows, output, training=training)
+        return rows, self.output_dropout(output, training=training, seed=seed)

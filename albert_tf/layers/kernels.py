@@ -66,35 +66,47 @@ def _gelu_and_slope(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.cast(x32 * gate, x.dtype), tf.cast(slope, x.dtype)
 
 
-def add_and_norm(
-    x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+def norm(
+    x: tf.Tensor, branch: tf.Tensor | None, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
 ) -> tf.Tensor:
-    """`basic.layer_norm(x + branch)`, keeping the sum and two figures a row for the gradient."""
+    """`basic.layer_norm` of x, or of x + branch, keeping the sum and two figures a row for the
+    gradient.
+    """
 
     @tf.custom_gradient
-    def normalise(x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
-        y, total, mean, inverse = _add_and_norm(x, branch, gamma, beta, epsilon)
+    def normalise(gamma: tf.Tensor, beta: tf.Tensor, *parts: tf.Tensor):
+        y, mean, inverse, total = _norm(gamma, beta, epsilon, *parts)
+        total = parts[0] if total is None else total
 
         def gradient(upstream: tf.Tensor):
             d_total, product = _norm_gradient(upstream, total, mean, inverse, gamma)
             sums = [tf.cast(sum_rows(each), tf.float32) for each in (product, upstream)]
-            return d_total, d_total, *sums
+            return *sums, *(d_total for _ in parts)
 
         return y, gradient
 
-    return normalise(x, branch, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+    parts = [x] if branch is None else [x, branch]
+    return normalise(tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta), *parts)
 
 
 @one_kernel
-def _add_and_norm(
-    x: tf.Tensor, branch: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    x += branch
+def _norm(
+    gamma: tf.Tensor, beta: tf.Tensor, epsilon: float, *parts: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor | None]:
+    """The norm, mean and inverse deviation; the sum if there are several parts."""
+    x = functools.reduce(tf.add, parts)
     x32 = tf.cast(x, tf.float32)
     mean = _row_mean(x32)
     variance = _row_mean(tf.square(x32 - mean))
     inverse = tf.math.rsqrt(variance + epsilon)
-    return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), x, mean, inverse
+    y = tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype)
+    return y, mean, inverse, x if len(parts) > 1 else None
+
+
+@tf.custom_gradient
+def add(x: tf.Tensor, y: tf.Tensor):
+    """x + y of equal shapes, whose gradient does not ask for the shapes."""
+    return x + y, lambda upstream: (upstream, upstream)
 
 
 @one_kernel

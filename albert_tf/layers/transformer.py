@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,6 +15,7 @@ from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attenti
 from albert_tf.layers.basic import fold_in
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
+from albert_tf.layers.recompute import Recomputation
 from albert_tf.layers.streams import Stream
 
 
@@ -65,11 +68,15 @@ class SharedTransformer(keras.layers.Layer):
         seeds = [stream.seed for stream in streams]
         if recompute:  # Both computations have to draw the same dropout masks.
             seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
+        applied = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
         outputs = [[stream.rows] for stream in streams]
         for step, (attention_at, ffn_at) in enumerate(schedule):
-            for stream, bias, seed, rows in zip(streams, biases, seeds, outputs, strict=True):
+            for stream, bias, seed, apply, rows in zip(
+                streams, biases, seeds, applied, outputs, strict=True
+            ):
                 layer = functools.partial(
                     _apply_layer,
+                    apply,
                     self.attention_blocks[attention_at],
                     self.ffn_blocks[ffn_at],
                     bias=bias,
@@ -78,8 +85,6 @@ class SharedTransformer(keras.layers.Layer):
                     training=training,
                     seed=fold_in(seed, step),
                 )
-                if recompute:
-                    layer = tf.recompute_grad(layer)
                 rows.append(layer(rows[-1], next(attention_weights), next(ffn_weights)))
         return [rows[1:] for rows in outputs]
 
@@ -122,7 +127,12 @@ def _fresh_seed() -> tf.Tensor:
     return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
 
 
+def _apply(block: AttentionBlock | FeedForwardBlock, *arguments: Any, **keywords: Any) -> tf.Tensor:
+    return block(*arguments, **keywords)
+
+
 def _apply_layer(
+    apply: Callable[..., tf.Tensor],
     attention: AttentionBlock,
     ffn: FeedForwardBlock,
     rows: tf.Tensor,
@@ -136,7 +146,15 @@ def _apply_layer(
     seed: tf.Tensor | None,
 ) -> tf.Tensor:
     """Attention and feed-forward network; the seed differs from layer to layer, shared or not."""
-    rows = attention(
-        rows, attention_weights, bias, layout, positions, training=training, seed=fold_in(seed, 0)
+    for_attention, for_ffn = fold_in(seed, 0), fold_in(seed, 1)
+    rows = apply(
+        attention,
+        rows,
+        attention_weights,
+        bias,
+        layout,
+        positions,
+        training=training,
+        seed=for_attention,
     )
-    return ffn(rows, ffn_weights, training=training, seed=fold_in(seed, 1))
+    return apply(ffn, rows, ffn_weights, training=training, seed=for_ffn)

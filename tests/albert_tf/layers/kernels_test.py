@@ -55,7 +55,7 @@ def test_add_and_norm(dtype, shape):
     x = cast([normal(*shape), normal(*shape, seed=1)], dtype)
     weights = [1.0 + normal(shape[-1], seed=2), normal(shape[-1], seed=3)]
     assert_same(
-        values_and_gradients(lambda *a: kernels.add_and_norm(*a, 1e-12), *x, *weights),
+        values_and_gradients(lambda *a: kernels.norm(*a, 1e-12), *x, *weights),
         values_and_gradients(
             lambda x, branch, *w: basic.layer_norm(x + branch, *w, 1e-12),
             *cast(x, tf.float32),
