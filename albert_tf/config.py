@@ -56,8 +56,8 @@ class AlbertConfig:
       type_vocab_size: number of segment types.
       initializer_range: standard deviation of the truncated normal initialiser.
       layer_norm_eps: added to the variance in layer normalization.
-      recompute: in training, keep each layer's input only and compute the layer again for its
-        gradient: less memory, more time, the same result.
+      recompute: in training, keep two tensors [T, H] for each layer and compute the others again
+        for the gradient: less memory, more time, the same result.
     """
 
     vocab_size: int

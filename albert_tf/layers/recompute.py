@@ -18,7 +18,8 @@ class Recomputation:
 
     That is not a block's output but the sum of which the output is the normalization. Output and
     gradient of the normalization follow from it, and so the last matrix product of the block, a
-    third of a layer's, is not computed again.
+    third of a layer's, is not computed again (but where dropout has to ask it for its shape, which
+    packed rows do not have statically).
 
     Args:
       rows: float [T, H], the input of the first block.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +13,6 @@ from albert_tf.layers import kernels
 from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attention_bias
 from albert_tf.layers.basic import fold_in
 from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
-from albert_tf.layers.packing import PackedLayout, PaddedLayout
 from albert_tf.layers.recompute import Recomputation
 from albert_tf.layers.streams import Stream
 
@@ -71,21 +69,30 @@ class SharedTransformer(keras.layers.Layer):
         applied = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
         outputs = [[stream.rows] for stream in streams]
         for step, (attention_at, ffn_at) in enumerate(schedule):
+            attention, ffn = self.attention_blocks[attention_at], self.ffn_blocks[ffn_at]
             for stream, bias, seed, apply, rows in zip(
                 streams, biases, seeds, applied, outputs, strict=True
             ):
-                layer = functools.partial(
-                    _apply_layer,
-                    apply,
-                    self.attention_blocks[attention_at],
-                    self.ffn_blocks[ffn_at],
-                    bias=bias,
-                    layout=stream.layout,
-                    positions=stream.positions if step == len(schedule) - 1 else None,
+                seed = fold_in(seed, step)  # Differs from layer to layer, shared or not.
+                attended = apply(
+                    attention,
+                    rows[-1],
+                    next(attention_weights),
+                    bias,
+                    stream.layout,
+                    stream.positions if step == len(schedule) - 1 else None,
                     training=training,
-                    seed=fold_in(seed, step),
+                    seed=fold_in(seed, 0),
                 )
-                rows.append(layer(rows[-1], next(attention_weights), next(ffn_weights)))
+                rows.append(
+                    apply(
+                        ffn,
+                        attended,
+                        next(ffn_weights),
+                        training=training,
+                        seed=fold_in(seed, 1),
+                    )
+                )
         return [rows[1:] for rows in outputs]
 
     def _schedule(self) -> list[tuple[int, int]]:
@@ -129,32 +136,3 @@ def _fresh_seed() -> tf.Tensor:
 
 def _apply(block: AttentionBlock | FeedForwardBlock, *arguments: Any, **keywords: Any) -> tf.Tensor:
     return block(*arguments, **keywords)
-
-
-def _apply_layer(
-    apply: Callable[..., tf.Tensor],
-    attention: AttentionBlock,
-    ffn: FeedForwardBlock,
-    rows: tf.Tensor,
-    attention_weights: AttentionWeights,
-    ffn_weights: FeedForwardWeights,
-    *,
-    bias: tf.Tensor,
-    layout: PaddedLayout | PackedLayout,
-    positions: tf.Tensor | None,
-    training: bool,
-    seed: tf.Tensor | None,
-) -> tf.Tensor:
-    """Attention and feed-forward network; the seed differs from layer to layer, shared or not."""
-    for_attention, for_ffn = fold_in(seed, 0), fold_in(seed, 1)
-    rows = apply(
-        attention,
-        rows,
-        attention_weights,
-        bias,
-        layout,
-        positions,
-        training=training,
-        seed=for_attention,
-    )
-    return apply(ffn, rows, ffn_weights, training=training, seed=for_ffn)

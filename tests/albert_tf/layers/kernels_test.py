@@ -51,16 +51,20 @@ def test_gelu(dtype):
 
 @both_precisions
 @pytest.mark.parametrize("shape", [(7, WIDTH), (2, 3, WIDTH), (7, 5)])
-def test_add_and_norm(dtype, shape):
-    x = cast([normal(*shape), normal(*shape, seed=1)], dtype)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_norm_of_one_tensor_and_of_a_sum(dtype, shape, parts):
+    x = cast([normal(*shape, seed=part) for part in range(parts)], dtype)
     weights = [1.0 + normal(shape[-1], seed=2), normal(shape[-1], seed=3)]
+
+    def ours(gamma, beta, x, branch=None):
+        return kernels.norm(x, branch, gamma, beta, 1e-12)
+
+    def plain(gamma, beta, *x):
+        return basic.layer_norm(sum(x), gamma, beta, 1e-12)
+
     assert_same(
-        values_and_gradients(lambda *a: kernels.norm(*a, 1e-12), *x, *weights),
-        values_and_gradients(
-            lambda x, branch, *w: basic.layer_norm(x + branch, *w, 1e-12),
-            *cast(x, tf.float32),
-            *weights,
-        ),
+        values_and_gradients(ours, *weights, *x),
+        values_and_gradients(plain, *weights, *cast(x, tf.float32)),
         dtype,
     )
 
