@@ -39,12 +39,9 @@ def training_bytes(
     activations.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
-    attention_probs = 3 * config.num_attention_heads * sequence_length
-    per_token = (
-        config.num_hidden_layers
-        * config.inner_group_num
-        * (12 * hidden + 6 * inner + attention_probs)
-    )
+    layer = 9 * hidden + 2 * inner + config.num_attention_heads * sequence_length
+    num_layers = config.num_hidden_layers * config.inner_group_num
+    per_token = num_layers * 2 * hidden + layer if config.recompute else num_layers * layer
     return (
         _BYTES_PER_PARAMETER_IN_TRAINING * num_parameters
         + 4 * per_token * batch_size * sequence_length

@@ -97,6 +97,12 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "In how many parts the batch of a replica is worked through before one update.",
         lower_bound=1,
     )
+    flags.DEFINE_bool(
+        "recompute",
+        False,
+        "Compute activations again for the gradient instead of keeping them: less memory, more "
+        "time.",
+    )
     flags.DEFINE_integer(
         "eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1
     )
@@ -156,7 +162,7 @@ def model_config(vocab_size: int, max_seq_length: int, data: str) -> AlbertConfi
             f"max_seq_length {max_seq_length} is longer than the model's "
             f"{config.max_position_embeddings} positions. Use at most that many ({data})."
         )
-    return config
+    return config.replace(recompute=config.recompute or FLAGS.recompute)
 
 
 def _named_config() -> AlbertConfig:

@@ -3,8 +3,9 @@
     python benchmarks/training.py --text=corpus.txt --vocab_file=spiece.model
 
 Every kind is a process of its own, and they take turns, so that what else the machine does falls on
-all alike; medians are compared. The records are made of the text. For other libraries beside the
-bare gradient, see encoder.py --passes=training.
+all alike; medians are compared. Two processes of one program can differ by more than what LAMB or
+the loop take: --starts=3 begins every case three times. The records are made of the text. For other
+libraries beside the bare gradient, see encoder.py --passes=training.
 """
 
 from __future__ import annotations
@@ -74,7 +75,11 @@ def main(_) -> None:
             for precision in FLAGS.precisions:
                 case = {"data": data, "batch_size": batch_size, "precision": precision}
                 measured = take_turns(
-                    WORKERS, functools.partial(_same, case), peers="", log=output / "workers.log"
+                    WORKERS,
+                    functools.partial(_same, case),
+                    peers="",
+                    log=output / "workers.log",
+                    starts=FLAGS.starts,
                 )
                 rows += rows_of(f"{batch_size}x{length}", precision, measured)
                 print_rows(rows[-len(measured) :])
@@ -86,4 +91,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
     flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1)
     app.run(main)

@@ -50,7 +50,7 @@ def prepare(
     if tf.io.gfile.exists(config_path):
         if overwrite:
             tf.io.gfile.rmtree(run_dir)
-        elif AlbertConfig.from_json_file(config_path) != config:
+        elif not _is_same_model(AlbertConfig.from_json_file(config_path), config):
             raise UserError(
                 f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
                 "another folder, or pass --overwrite to delete that run and start over."
@@ -64,6 +64,11 @@ def prepare(
     _write_json(os.path.join(run_dir, RUN_FILE), fixed)
     _write_json(os.path.join(run_dir, "flags.json"), settings)
     _write_json(os.path.join(run_dir, "environment.json"), environment())
+
+
+def _is_same_model(one: AlbertConfig, other: AlbertConfig) -> bool:
+    """Whether to recompute activations may change from start to start."""
+    return one.replace(recompute=other.recompute) == other
 
 
 def _check_fixed(run_dir: str, fixed: dict[str, Any]) -> None:

@@ -54,7 +54,7 @@ def test_the_program():
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
     shown = run("--preset=albert-base-v2", "--batch_size=8", "--max_seq_length=128").stdout
-    assert "11,683,584" in shown and "174.8 MFLOP" in shown and "GiB" in shown
+    assert "11,683,584" in shown and "174.8 MFLOP" in shown and "0.67 GiB" in shown
     assert "222,595,584" in run("--paper_table=1").stdout
     wrong = run("--preset=albert-base-v2", "--max_seq_length=513")
     assert wrong.returncode == 2 and "longer than the model's 512 positions" in wrong.stderr

@@ -40,7 +40,9 @@ def test_values_of_the_paper(name):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("pretrain_*.flags")))
 def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
-    """With its preset made small, and one update of a small batch in place of its own."""
+    """With its preset made small, and one update of a small batch in place of its own; activations
+    are computed again.
+    """
     small = {
         preset: config.replace(
             hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
@@ -55,6 +57,7 @@ def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
         "distribution": "one_device",
         "num_train_steps": 1,
         "num_warmup_steps": 0,
+        "recompute": True,
         **({"config_file": work / "config.json"} if "preset" not in flags_of(name) else {}),
     }
     arguments = [f"--{key}={value}" for key, value in flags.items()]
@@ -71,4 +74,5 @@ def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
     if "preset" in flags_of(name):
         preset = small[flags_of(name)["preset"]]
         assert written["hidden_dropout_prob"] == preset.hidden_dropout_prob
+    assert written["recompute"]
     assert (tmp_path / "run" / "model" / "model.json").exists()

@@ -28,6 +28,8 @@ def test_what_was_run_is_recorded(tiny_config, tmp_path):
 def test_only_the_same_run_goes_on(tiny_config, tmp_path):
     prepare(tiny_config, tmp_path)
     prepare(tiny_config, tmp_path)
+    prepare(tiny_config.replace(recompute=True), tmp_path)  # The same results, with less memory.
+    assert run_folder.read(str(tmp_path))[0].recompute
     with pytest.raises(UserError, match="train_batch_size was 8 and is 16.*--init_checkpoint"):
         prepare(tiny_config, tmp_path, train_batch_size=16)
     with pytest.raises(UserError, match="another configuration"):
