@@ -235,6 +235,9 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
 
 @one_kernel
 def _sum(*tensors: tf.Tensor) -> tf.Tensor:
+    """In a kernel, because TensorFlow would merge a chain of sums into one of all layers, for which
+    it keeps them all.
+    """
     return tf.cast(tf.add_n([tf.cast(each, tf.float32) for each in tensors]), tensors[0].dtype)
 
 
