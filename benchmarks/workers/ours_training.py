@@ -1,7 +1,8 @@
 """This project's training, from the bare gradient to the whole loop.
 
 Argument: gradient, recompute (gradient with recomputed activations), update (gradient and LAMB) or
-loop (input pipeline, updates, reports). A turn of the last two is several steps.
+loop (input pipeline, updates, reports). A turn is several steps, in every kind on the same batches:
+packed, they differ in work, and a new size is compiled first. All but the loop have them in memory.
 """
 
 import os
@@ -26,7 +27,7 @@ from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.records import read_manifest
 
 KIND = sys.argv[1]
-STEPS = 3
+STEPS, TURNS = 3, 30  # In a turn; for as many the batches are in memory.
 
 
 def build(case):
@@ -39,18 +40,21 @@ def build(case):
         task = PretrainingTask(AlbertPretrainer(config))
         optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
         optimizer.build(task.model.trainable_variables)
-    data = pretraining_dataset(case["data"], case["batch_size"])
     if KIND in ("gradient", "recompute"):
-        return _gradient(task, data)
+        return _gradient(task, _batches(case))
     stepper = Stepper(task, optimizer, strategy)
     if KIND == "update":
-        return _updates(stepper, data)
+        return _updates(stepper, _batches(case))
     return _loop(stepper, case)
 
 
-def _gradient(task, data):
-    batches = data.take(STEPS).cache().repeat()
+def _batches(case):
+    data = pretraining_dataset(case["data"], case["batch_size"]).take(STEPS * TURNS)
+    together = tf.nest.map_structure(lambda *each: tf.stack(each), *data)
+    return tf.data.Dataset.from_tensor_slices(together).repeat()
 
+
+def _gradient(task, batches):
     @tf.function
     def gradients(batch):
         with tf.GradientTape() as tape:
@@ -68,8 +72,8 @@ def _gradient(task, data):
     return run
 
 
-def _updates(stepper, data):
-    iterator = iter(stepper.distribute(data.take(STEPS).cache().repeat()))
+def _updates(stepper, batches):
+    iterator = iter(stepper.distribute(batches))
 
     def run():
         float(stepper.train(iterator, tf.constant(STEPS)).metrics["loss"])
