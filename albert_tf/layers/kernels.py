@@ -71,6 +71,8 @@ def norm(
 ) -> tf.Tensor:
     """`basic.layer_norm` of x, or of x + branch, keeping the sum and two figures a row for the
     gradient.
+
+    x, branch: float [..., width]; gamma, beta: float32 [width]; the result has x's precision.
     """
 
     @tf.custom_gradient

@@ -66,12 +66,12 @@ class SharedTransformer(keras.layers.Layer):
         seeds = [stream.seed for stream in streams]
         if recompute:  # Both computations have to draw the same dropout masks.
             seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
-        applied = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
+        apply_in = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
         outputs = [[stream.rows] for stream in streams]
         for step, (attention_at, ffn_at) in enumerate(schedule):
             attention, ffn = self.attention_blocks[attention_at], self.ffn_blocks[ffn_at]
             for stream, bias, seed, apply, rows in zip(
-                streams, biases, seeds, applied, outputs, strict=True
+                streams, biases, seeds, apply_in, outputs, strict=True
             ):
                 seed = fold_in(seed, step)  # Differs from layer to layer, shared or not.
                 attended = apply(
@@ -135,4 +135,5 @@ def _fresh_seed() -> tf.Tensor:
 
 
 def _apply(block: AttentionBlock | FeedForwardBlock, *arguments: Any, **keywords: Any) -> tf.Tensor:
+    """What `Recomputation` does, keeping all that the gradient needs."""
     return block(*arguments, **keywords)
