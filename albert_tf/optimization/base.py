@@ -6,24 +6,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
+from albert_tf.layers.kernels import one_kernel
 
 # The reference decays neither biases nor layer normalization.
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
-def adam_moments(
-    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, beta_1: float, beta_2: float
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """New first and second moments of a gradient; all tensors have one shape."""
-    return (
-        beta_1 * m + (1.0 - beta_1) * gradient,
-        beta_2 * v + (1.0 - beta_2) * tf.square(gradient),
-    )
+class AdamSettings(NamedTuple):
+    """Of one variable's update; corrections: see `bias_corrections`, None corrects nothing."""
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+    weight_decay: float
+    corrections: tuple[tf.Tensor, tf.Tensor] | None
 
 
 def bias_corrections(step: tf.Tensor, beta_1: float, beta_2: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -31,28 +32,44 @@ def bias_corrections(step: tf.Tensor, beta_1: float, beta_2: float) -> tuple[tf.
     return 1.0 - tf.pow(beta_1, step), 1.0 - tf.pow(beta_2, step)
 
 
+def adam_moments(
+    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, settings: AdamSettings
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """New first and second moments of a gradient; all tensors have one shape."""
+    beta_1, beta_2 = settings.beta_1, settings.beta_2
+    return (
+        beta_1 * m + (1.0 - beta_1) * gradient,
+        beta_2 * v + (1.0 - beta_2) * tf.square(gradient),
+    )
+
+
 def adam_update(
-    m: tf.Tensor,
-    v: tf.Tensor,
-    weights: tf.Tensor,
-    *,
-    epsilon: float,
-    weight_decay: float,
-    corrections: tuple[tf.Tensor, tf.Tensor] | None = None,
+    m: tf.Tensor, v: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
 ) -> tf.Tensor:
     """Adam's update with decoupled decay inside (google-research/albert, optimization.py).
 
     Args:
       m, v, weights: float tensors of one shape: new moments, current weights.
-      weight_decay: 0 for variables that are not decayed.
-      corrections: see `bias_corrections`; None, the reference's way, corrects nothing.
 
     Returns:
       What the caller subtracts from the weights, times a rate.
     """
-    if corrections is not None:
-        m, v = m / corrections[0], v / corrections[1]
-    return m / (tf.sqrt(v) + epsilon) + weight_decay * weights
+    if settings.corrections is not None:
+        m, v = m / settings.corrections[0], v / settings.corrections[1]
+    return m / (tf.sqrt(v) + settings.epsilon) + settings.weight_decay * weights
+
+
+@one_kernel
+def _moments_and_update(
+    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    m, v = adam_moments(gradient, m, v, settings)
+    return m, v, adam_update(m, v, weights, settings)
+
+
+@one_kernel
+def _moved(weights: tf.Tensor, update: tf.Tensor, rate: tf.Tensor) -> tf.Tensor:
+    return weights - rate * update
 
 
 class AdamFamily(keras.optimizers.Optimizer):
@@ -119,36 +136,24 @@ class AdamFamily(keras.optimizers.Optimizer):
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Moves one variable."""
         index = self._index_dict[self._var_key(variable)]
-        m, v = adam_moments(gradient, self._m[index], self._v[index], self.beta_1, self.beta_2)
+        m, v, weights = map(tf.convert_to_tensor, (self._m[index], self._v[index], variable))
+        settings = self._settings(variable, self.iterations + 1)
+        m, v, update = _moments_and_update(gradient, m, v, weights, settings)
         self._m[index].assign(m)
         self._v[index].assign(v)
-        change, _ = self._change(variable, m, v, self.iterations + 1, self.learning_rate)
-        variable.assign_sub(change)
+        scale = self.scale(update, weights, _name(variable))
+        variable.assign(_moved(weights, update, scale * self._rate(variable)))
 
-    def _change(
-        self,
-        variable: tf.Variable,
-        m: tf.Tensor,
-        v: tf.Tensor,
-        step: tf.Tensor,
-        learning_rate: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor | float]:
-        """What is subtracted from a variable, and its trust ratio; step: 1-based."""
-        name = variable.name.split(":")[0]
+    def _settings(self, variable: tf.Variable, step: tf.Tensor) -> AdamSettings:
+        """step: 1-based."""
         corrections = None
         if self.bias_correction:
             corrections = bias_corrections(tf.cast(step, variable.dtype), self.beta_1, self.beta_2)
-        update = adam_update(
-            m,
-            v,
-            variable,
-            epsilon=self.epsilon,
-            weight_decay=self.weight_decay_rate if self.is_decayed(name) else 0.0,
-            corrections=corrections,
-        )
-        scale = self.scale(update, variable, name)
-        rate = tf.cast(learning_rate, variable.dtype) * self.rate_factor(name)
-        return rate * scale * update, scale
+        decay = self.weight_decay_rate if self.is_decayed(_name(variable)) else 0.0
+        return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, corrections)
+
+    def _rate(self, variable: tf.Variable) -> tf.Tensor:
+        return tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(_name(variable))
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
         """`update_norm` and `trust_ratio` of the last update of variables, by their names.
@@ -158,11 +163,11 @@ class AdamFamily(keras.optimizers.Optimizer):
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         for variable in variables:
             index = self._index_dict[self._var_key(variable)]
-            change, scale = self._change(
-                variable, self._m[index], self._v[index], self.iterations, self.learning_rate
-            )
-            name = variable.name.split(":")[0]
-            figures["update_norm"][name] = tf.norm(change)
+            settings = self._settings(variable, self.iterations)
+            update = adam_update(self._m[index], self._v[index], variable, settings)
+            name = _name(variable)
+            scale = self.scale(update, variable, name)
+            figures["update_norm"][name] = tf.norm(scale * self._rate(variable) * update)
             figures["trust_ratio"][name] = tf.convert_to_tensor(scale, tf.float32)
         return figures
 
@@ -171,8 +176,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         factors = self.learning_rate_factors
         return next((factor for pattern, factor in factors if re.search(pattern, name)), 1.0)
 
-    def scale(self, update: tf.Tensor, variable: tf.Variable, name: str) -> tf.Tensor | float:
-        """The factor beside the learning rate for one variable."""
+    def scale(self, update: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor | float:
+        """The factor beside the learning rate for the variable of that name."""
         return 1.0
 
     def is_decayed(self, name: str) -> bool:
@@ -198,3 +203,7 @@ class AdamFamily(keras.optimizers.Optimizer):
             for key, value in config.items()
             if key not in ("is_legacy_optimizer", "jit_compile")
         }
+
+
+def _name(variable: tf.Variable) -> str:
+    return variable.name.split(":")[0]

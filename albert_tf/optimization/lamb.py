@@ -40,10 +40,10 @@ class LAMB(AdamFamily):
             exclude_from_layer_adaptation = self.exclude_from_weight_decay_patterns
         self.exclude_from_layer_adaptation = tuple(exclude_from_layer_adaptation)
 
-    def scale(self, update: tf.Tensor, variable: tf.Variable, name: str) -> tf.Tensor | float:
+    def scale(self, update: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor | float:
         if any(re.search(pattern, name) for pattern in self.exclude_from_layer_adaptation):
             return 1.0
-        return trust_ratio(variable, update)
+        return trust_ratio(weights, update)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
