@@ -1,10 +1,10 @@
-"""Training of ALBERT base: the bare gradient, with LAMB, the whole loop; recomputed activations.
+"""Training of ALBERT base: the bare gradient, LAMB, both, the whole loop; recomputed activations.
 
     python benchmarks/training.py --text=corpus.txt --vocab_file=spiece.model
 
 Every kind is a process of its own, and they take turns, so that what else the machine does falls on
-all alike; medians are compared. Two processes of one program can differ by more than what LAMB or
-the loop take: --starts=3 begins every case three times. The records are made of the text. For other
+all alike; medians are compared. Two processes of one program can differ by more than what the loop
+takes: --starts=3 begins every case three times. The records are made of the text. For other
 libraries beside the bare gradient, see encoder.py --passes=training.
 """
 
@@ -32,6 +32,7 @@ CASES = ((8, 128), (4, 512))  # Batch, length.
 KINDS = {
     "gradient": "gradient alone",
     "recompute": "gradient, recompute=True",
+    "lamb": "LAMB alone",
     "update": "gradient and LAMB",
     "loop": "whole loop",
 }

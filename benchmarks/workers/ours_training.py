@@ -1,8 +1,9 @@
 """This project's training, from the bare gradient to the whole loop.
 
-Argument: gradient, recompute (gradient with recomputed activations), update (gradient and LAMB) or
-loop (input pipeline, updates, reports). A turn is several steps, in every kind on the same batches:
-packed, they differ in work, and a new size is compiled first. All but the loop have them in memory.
+Argument: gradient, recompute (gradient with recomputed activations), lamb (LAMB alone, clipping
+included, of one gradient again and again), update (gradient and LAMB) or loop (input pipeline,
+updates, reports). A turn is several steps, in every kind on the same batches: packed, they differ
+in work, and a new size is compiled first. All but the loop have them in memory.
 """
 
 import os
@@ -42,6 +43,8 @@ def build(case):
         optimizer.build(task.model.trainable_variables)
     if KIND in ("gradient", "recompute"):
         return _gradient(task, _batches(case))
+    if KIND == "lamb":
+        return _lamb(task.model.trainable_variables, optimizer, strategy)
     stepper = Stepper(task, optimizer, strategy)
     if KIND == "update":
         return _updates(stepper, _batches(case))
@@ -67,6 +70,21 @@ def _gradient(task, batches):
     def run():
         for _ in range(STEPS):
             gradients(next(iterator))[0].numpy()
+
+    run.steps = STEPS
+    return run
+
+
+def _lamb(variables, optimizer, strategy):
+    pairs = [(tf.random.normal(variable.shape), variable) for variable in variables]
+
+    @tf.function
+    def apply():
+        strategy.run(lambda: optimizer.apply_gradients(pairs, skip_gradients_aggregation=True))
+
+    def run():
+        for _ in range(STEPS):
+            apply()
 
     run.steps = STEPS
     return run
