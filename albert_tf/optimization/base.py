@@ -32,17 +32,6 @@ def bias_corrections(step: tf.Tensor, beta_1: float, beta_2: float) -> tuple[tf.
     return 1.0 - tf.pow(beta_1, step), 1.0 - tf.pow(beta_2, step)
 
 
-def adam_moments(
-    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, settings: AdamSettings
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """New first and second moments of a gradient; all tensors have one shape."""
-    beta_1, beta_2 = settings.beta_1, settings.beta_2
-    return (
-        beta_1 * m + (1.0 - beta_1) * gradient,
-        beta_2 * v + (1.0 - beta_2) * tf.square(gradient),
-    )
-
-
 def adam_update(
     m: tf.Tensor, v: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
 ) -> tf.Tensor:
@@ -59,17 +48,33 @@ def adam_update(
     return m / (tf.sqrt(v) + settings.epsilon) + settings.weight_decay * weights
 
 
-@one_kernel
-def _moments_and_update(
-    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    m, v = adam_moments(gradient, m, v, settings)
-    return m, v, adam_update(m, v, weights, settings)
+# Variables that kernels change are handles here: XLA writes the new values over the old ones. A
+# mirrored variable cannot be an argument; its handle is that of the replica that is being updated.
 
 
 @one_kernel
-def _moved(weights: tf.Tensor, update: tf.Tensor, rate: tf.Tensor) -> tf.Tensor:
-    return weights - rate * update
+def _next_update(
+    m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
+) -> tf.Tensor:
+    """Adam's update after new first and second moments; m, v: handles of float variables."""
+    beta_1, beta_2 = settings.beta_1, settings.beta_2
+    next_m = beta_1 * _read(m, like=gradient) + (1.0 - beta_1) * gradient
+    next_v = beta_2 * _read(v, like=gradient) + (1.0 - beta_2) * tf.square(gradient)
+    tf.raw_ops.AssignVariableOp(resource=m, value=next_m)
+    tf.raw_ops.AssignVariableOp(resource=v, value=next_v)
+    return adam_update(next_m, next_v, weights, settings)
+
+
+@one_kernel
+def _move(weights: tf.Tensor, update: tf.Tensor, rate: tf.Tensor) -> None:
+    """Subtracts rate * update from a variable; weights: its handle."""
+    moved = _read(weights, like=update) - rate * update
+    tf.raw_ops.AssignVariableOp(resource=weights, value=moved)
+
+
+def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
+    return tf.ensure_shape(value, like.shape)
 
 
 class AdamFamily(keras.optimizers.Optimizer):
@@ -136,13 +141,11 @@ class AdamFamily(keras.optimizers.Optimizer):
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Moves one variable."""
         index = self._index_dict[self._var_key(variable)]
-        m, v, weights = map(tf.convert_to_tensor, (self._m[index], self._v[index], variable))
+        m, v, weights = self._m[index], self._v[index], tf.convert_to_tensor(variable)
         settings = self._settings(variable, self.iterations + 1)
-        m, v, update = _moments_and_update(gradient, m, v, weights, settings)
-        self._m[index].assign(m)
-        self._v[index].assign(v)
+        update = _next_update(m.handle, v.handle, gradient, weights, settings)
         scale = self.scale(update, weights, _name(variable))
-        variable.assign(_moved(weights, update, scale * self._rate(variable)))
+        _move(variable.handle, update, scale * self._rate(variable))
 
     def _settings(self, variable: tf.Variable, step: tf.Tensor) -> AdamSettings:
         """step: 1-based."""
