@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_tf.checkpoints.weights import our_name
 from albert_tf.keras_compat import keras
 from albert_tf.layers.kernels import one_kernel
 
@@ -18,7 +19,12 @@ DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
 class AdamSettings(NamedTuple):
-    """Of one variable's update; corrections: see `bias_corrections`, None corrects nothing."""
+    """Of one variable's update.
+
+    Attributes:
+      weight_decay: 0 for variables that are not decayed.
+      corrections: see `bias_corrections`; None, the reference's way, corrects nothing.
+    """
 
     beta_1: float
     beta_2: float
@@ -56,7 +62,10 @@ def adam_update(
 def _next_update(
     m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
 ) -> tf.Tensor:
-    """Adam's update after new first and second moments; m, v: handles of float variables."""
+    """`adam_update` after replacing both moments.
+
+    m, v: handles of float variables; gradient, weights: float tensors of their shape.
+    """
     beta_1, beta_2 = settings.beta_1, settings.beta_2
     next_m = beta_1 * _read(m, like=gradient) + (1.0 - beta_1) * gradient
     next_v = beta_2 * _read(v, like=gradient) + (1.0 - beta_2) * tf.square(gradient)
@@ -144,7 +153,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         m, v, weights = self._m[index], self._v[index], tf.convert_to_tensor(variable)
         settings = self._settings(variable, self.iterations + 1)
         update = _next_update(m.handle, v.handle, gradient, weights, settings)
-        scale = self.scale(update, weights, _name(variable))
+        scale = self.scale(update, weights, our_name(variable))
         _move(variable.handle, update, scale * self._rate(variable))
 
     def _settings(self, variable: tf.Variable, step: tf.Tensor) -> AdamSettings:
@@ -152,11 +161,11 @@ class AdamFamily(keras.optimizers.Optimizer):
         corrections = None
         if self.bias_correction:
             corrections = bias_corrections(tf.cast(step, variable.dtype), self.beta_1, self.beta_2)
-        decay = self.weight_decay_rate if self.is_decayed(_name(variable)) else 0.0
+        decay = self.weight_decay_rate if self.is_decayed(our_name(variable)) else 0.0
         return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, corrections)
 
     def _rate(self, variable: tf.Variable) -> tf.Tensor:
-        return tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(_name(variable))
+        return tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(our_name(variable))
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
         """`update_norm` and `trust_ratio` of the last update of variables, by their names.
@@ -168,7 +177,7 @@ class AdamFamily(keras.optimizers.Optimizer):
             index = self._index_dict[self._var_key(variable)]
             settings = self._settings(variable, self.iterations)
             update = adam_update(self._m[index], self._v[index], variable, settings)
-            name = _name(variable)
+            name = our_name(variable)
             scale = self.scale(update, variable, name)
             figures["update_norm"][name] = tf.norm(scale * self._rate(variable) * update)
             figures["trust_ratio"][name] = tf.convert_to_tensor(scale, tf.float32)
@@ -206,7 +215,3 @@ class AdamFamily(keras.optimizers.Optimizer):
             for key, value in config.items()
             if key not in ("is_legacy_optimizer", "jit_compile")
         }
-
-
-def _name(variable: tf.Variable) -> str:
-    return variable.name.split(":")[0]
