@@ -204,6 +204,7 @@ def _label_ids(examples: Examples, labels: Sequence[str]) -> np.ndarray:
     return np.array([ids[label] for label in examples.labels], np.int32)
 
 
+@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
 def classification_dataset(
     arrays: Mapping[str, np.ndarray],
     global_batch_size: int,

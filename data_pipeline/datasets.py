@@ -189,6 +189,7 @@ def _batch_parser(
     return parse
 
 
+@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
 def pretraining_dataset(
     data: str,
     global_batch_size: int,

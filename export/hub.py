@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from export.signatures import TOKENS, named, track_files
+from export.signatures import TOKENS, graph_function, named, track_files
 from export.text_graph import TextEncoder
 
 
@@ -37,12 +37,12 @@ class EncoderModule(tf.train.Checkpoint):
         track_files(self, files)
 
         # A closure, because an attribute would make Keras save its own traces of the encoder too.
-        @tf.function
+        @graph_function
         def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
             outputs = encoder(inputs, training=training)
             return {**outputs, "default": outputs["pooled_output"]}
 
-        @tf.function(input_signature=TOKENS)
+        @graph_function(input_signature=TOKENS)
         def serve_tokens(input_word_ids, input_mask, input_type_ids):
             outputs = call(
                 {
@@ -84,13 +84,13 @@ class PreprocessorModule(tf.train.Checkpoint):
         self.variables, self.trainable_variables, self.regularization_losses = [], [], []
         track_files(self, files)
 
-        @tf.function(input_signature=[named("text")])
+        @graph_function(input_signature=[named("text")])
         def preprocess(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
             return pad_to_length(text(text_batch), text.max_seq_length, text.pad_id)
 
         self.__call__ = preprocess
-        self.tokenize = _callable(tf.function(text.tokenize, input_signature=[named("text")]))
-        special = tf.function(
+        self.tokenize = _callable(graph_function(text.tokenize, input_signature=[named("text")]))
+        special = graph_function(
             functools.partial(_constants, dict(special_tokens)), input_signature=[]
         )
         self.tokenize.get_special_tokens_dict = _callable(special)
@@ -114,7 +114,7 @@ def _constants(values: dict[str, int]) -> dict[str, tf.Tensor]:
 def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
     """bert_pack_inputs, traced for one and for two segments."""
 
-    @tf.function
+    @graph_function
     def bert_pack_inputs(segments: list[tf.RaggedTensor], seq_length) -> dict[str, tf.Tensor]:
         packed = text.pack(*segments, max_seq_length=seq_length)
         return pad_to_length(packed, seq_length, text.pad_id)

@@ -30,6 +30,10 @@ def named(name: str) -> tf.TensorSpec:
     return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
 
 
+# Nothing is converted by autograph: no function of this package branches on a tensor.
+graph_function = functools.partial(tf.function, autograph=False)
+
+
 def track_files(module, paths: Sequence[str]) -> None:
     """Makes the files assets of the SavedModel: they are copied to its folder `assets`."""
     module.files = [tf.saved_model.Asset(path) for path in paths]
@@ -65,17 +69,17 @@ class ClassifierModule(tf.Module):
             "label_id": label_id,
         }
 
-    @tf.function(input_signature=[named("text")])
+    @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """string [B] -> logits, probabilities [B, C]; label string [B]; label_id int32 [B]."""
         return self._answer(self.text_encoder(text))
 
-    @tf.function(input_signature=[named("text_a"), named("text_b")])
+    @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> dict[str, tf.Tensor]:
         """The same from two strings for each row; an empty `text_b` is as good as none."""
         return self._answer(self.text_encoder(text_a, text_b))
 
-    @tf.function(input_signature=TOKENS)
+    @graph_function(input_signature=TOKENS)
     def serve_tokens(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> dict[str, tf.Tensor]:
@@ -88,7 +92,7 @@ class ClassifierModule(tf.Module):
             }
         )
 
-    @tf.function(input_signature=[named("inputs")])
+    @graph_function(input_signature=[named("inputs")])
     def serve_examples(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         """TF Serving's Classify: serialized tf.Examples [B] -> classes string, scores float32 [B,
         C].
@@ -138,7 +142,7 @@ class MaskedLMModule(tf.Module):
         self._top_k = min(top_k, len(self._pieces))
         track_files(self, files)
 
-    @tf.function(input_signature=[named("text")])
+    @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """string [B] -> the K best pieces of each of up to M masks.
 
@@ -163,7 +167,7 @@ class MaskedLMModule(tf.Module):
             "num_masks": tf.reduce_sum(tf.cast(real, tf.int32), axis=1),
         }
 
-    @tf.function(input_signature=[*TOKENS, tokens_spec("masked_lm_positions")])
+    @graph_function(input_signature=[*TOKENS, tokens_spec("masked_lm_positions")])
     def serve_tokens(
         self,
         input_word_ids: tf.Tensor,

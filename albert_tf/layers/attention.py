@@ -139,13 +139,15 @@ class AttentionBlock(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """What `call` adds up and normalizes: x and its attention, both [T, H] or [B * P, H]."""
         if positions is None:
-            projected = layout.to_padded(weights.query_key_value(rows))
+            projected = layout.to_padded(weights.query_key_value(rows, training))
             query, key, value = self._split_heads(projected, 3)
         else:
             for_query, for_key_value = weights.query_key_value.split(self._config.hidden_size)
-            key, value = self._split_heads(layout.to_padded(for_key_value(rows)), 2)
+            key, value = self._split_heads(layout.to_padded(for_key_value(rows, training)), 2)
             rows = layout.rows_at(rows, positions)  # [B * P, H]
-            chosen = tf.reshape(for_query(rows), [*_shape(positions), self._config.hidden_size])
+            chosen = tf.reshape(
+                for_query(rows, training), [*_shape(positions), self._config.hidden_size]
+            )
             (query,) = self._split_heads(chosen, 1)  # [B, N, P, D]
         if training and not self.probs_dropout.rate:
             context = attend(query, key, value, bias)  # [B, N, S or P, D]
@@ -160,7 +162,7 @@ class AttentionBlock(keras.layers.Layer):
             if positions is None
             else tf.reshape(context, [-1, self._config.hidden_size])
         )
-        output = weights.output(context)
+        output = weights.output(context, training)
         return rows, self.output_dropout(output, training=training, seed=fold_in(seed, 1))
 
     def _split_heads(self, projected: tf.Tensor, parts: int) -> list[tf.Tensor]:

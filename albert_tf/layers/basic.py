@@ -147,16 +147,28 @@ class Affine(NamedTuple):
         first_bias, other_bias = tf.split(self.bias, sizes)
         return Affine(first_kernel, first_bias), Affine(other_kernel, other_bias)
 
-    def __call__(self, rows: tf.Tensor) -> tf.Tensor:
-        """float [T, in] -> float [T, out]."""
-        return _affine(rows, self.kernel, self.bias)
+    def __call__(self, rows: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """float [T, in] -> float [T, out].
+
+        Args:
+          training: prepare for a faster gradient than TensorFlow's own.
+        """
+        if training:
+            return _affine(rows, self.kernel, self.bias)
+        return tf.nn.bias_add(tf.matmul(rows, self.kernel), self.bias)
+
+
+def _product_with_transposed(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """[T, a], [b, a] -> [T, b], as one of a batch, which oneDNN multiplies faster."""
+    batch = tf.matmul(tf.expand_dims(x, 0), tf.expand_dims(y, 0), transpose_b=True)
+    return tf.squeeze(batch, 0)
 
 
 @tf.custom_gradient
 def _affine(rows: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
     def gradient(upstream):
         return (
-            tf.matmul(upstream[None], kernel[None], transpose_b=True)[0],
+            _product_with_transposed(upstream, kernel),
             tf.matmul(rows, upstream, transpose_a=True),
             kernels.sum_rows(upstream),
         )

@@ -67,5 +67,6 @@ class FeedForwardBlock(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """What `call` adds up and normalizes: x and the network's output, both [T, H]."""
         activate = activation(self._config.hidden_act, training)
-        output = weights.output(activate(weights.intermediate(rows)))
+        inner = activate(weights.intermediate(rows, training))
+        output = weights.output(inner, training)
         return rows, self.output_dropout(output, training=training, seed=seed)

@@ -246,7 +246,7 @@ def _sum(*tensors: tf.Tensor) -> tf.Tensor:
 def sum_rows(x: tf.Tensor) -> tf.Tensor:
     """[..., width] -> [width]: a product with ones, whose sums are float32 in any precision."""
     rows = tf.reshape(x, [-1, x.shape[-1]])
-    return tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows)[0]
+    return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows), 0)
 
 
 def _row_sum(x: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+# In training the number of packed rows is a multiple of this, or that of all positions.
+_TRAINING_ROWS = 64
+
 
 class PaddedLayout:
     """Every position is a row."""
@@ -46,21 +49,22 @@ class PackedLayout:
     is not moved at all.
     """
 
-    def __init__(self, input_mask: tf.Tensor, multiple: int = 1) -> None:
+    def __init__(self, input_mask: tf.Tensor, training: bool = False) -> None:
         """Rows for the real tokens of a batch.
 
         Args:
           input_mask: int32 [B, S], 1 for real tokens.
-          multiple: the first few paddings become rows too, so that T is a multiple of this or
-            B * S.
+          training: round the number of rows up, with the first few paddings, so that few kernels
+            are compiled, and prepare for faster gradients than TensorFlow's own.
         """
+        self._training = training
         shape = tf.shape(input_mask)
         self.batch, self.sequence = shape[0], input_mask.shape[1] or shape[1]
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         flat = tf.reshape(real | first, [-1])  # [B * S]
-        if multiple > 1:
-            missing = -tf.reduce_sum(tf.cast(flat, tf.int32)) % multiple
+        if training:
+            missing = -tf.reduce_sum(tf.cast(flat, tf.int32)) % _TRAINING_ROWS
             flat |= tf.cumsum(tf.cast(~flat, tf.int32)) <= missing
         self._places = tf.where(flat)  # [T, 1] int64: row -> position among B * S.
         # Position among B * S -> row; padding points behind the last row.
@@ -70,12 +74,13 @@ class PackedLayout:
     def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
         """[B, S, ...] -> [T, ...]."""
         flat = tf.reshape(padded, tf.concat([[-1], tf.shape(padded)[2:]], axis=0))
-        return _take(flat, self._places)
+        return (_take if self._training else _gather)(flat, self._places)
 
     def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
         """[T, width] -> [B, S, width], zero at padding."""
         width = rows.shape[-1]
-        padded = _put(rows, self._places, self.batch * self.sequence)
+        put = _put if self._training else _scatter
+        padded = put(rows, self._places, self.batch * self.sequence)
         return tf.reshape(padded, [self.batch, self.sequence, width])
 
     def add_positions(self, rows: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
@@ -125,10 +130,6 @@ def _scatter(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
 
 
-# In training T is a multiple of this.
-_TRAINING_ROWS = 64
-
-
 def make_layout(
     input_mask: tf.Tensor, packed: bool | None = None, training: bool = False
 ) -> PaddedLayout | PackedLayout:
@@ -137,13 +138,13 @@ def make_layout(
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
       packed: None packs wherever shapes may depend on values: not under XLA or TPUStrategy.
-      training: round the number of packed rows up, so that few kernels are compiled.
+      training: see PackedLayout.
     """
     if packed is None:
         packed = not shapes_must_be_static()
     if not packed:
         return PaddedLayout(input_mask)
-    return PackedLayout(input_mask, _TRAINING_ROWS if training else 1)
+    return PackedLayout(input_mask, training)
 
 
 def shapes_must_be_static() -> bool:

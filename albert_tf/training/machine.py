@@ -21,7 +21,7 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
       strategy: its accelerators count all; logical CPU devices share one CPU.
     """
 
-    @tf.function
+    @tf.function(autograph=False)
     def multiply(matrix: tf.Tensor) -> tf.Tensor:
         return tf.reduce_max(tf.matmul(matrix, matrix))
 

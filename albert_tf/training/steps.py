@@ -1,4 +1,8 @@
-"""Compiled training and evaluation steps under any strategy."""
+"""Compiled training and evaluation steps under any strategy.
+
+Autograph converts the one loop that is written in Python, `Stepper.train`. Elsewhere it would find
+nothing to do and take as long as all the rest of tracing.
+"""
 
 from __future__ import annotations
 
@@ -81,18 +85,26 @@ class Stepper:
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
         num_bad, first_bad = tf.constant(0), tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
-            sums = self._sum_over_replicas(
-                self.strategy.run(self._replica_train_step, args=(next(iterator),))
-            )
-            is_good = self._is_finite(sums)
-            totals = _add_if(is_good, totals, sums)
+            totals, is_good = self._update(next(iterator), totals)
             num_bad += tf.cast(~is_good, tf.int32)
             if first_bad == 0 and not is_good:
                 first_bad = tf.cast(self.optimizer.iterations, tf.int64)
+        return Outcome(self._metrics(totals), num_bad, first_bad)
+
+    @tf.autograph.experimental.do_not_convert
+    def _update(self, batch: Batch, totals: dict[str, Ratio]) -> tuple[dict[str, Ratio], tf.Tensor]:
+        """One update; adds its figures to `totals` if they are finite, and says whether."""
+        sums = self._sum_over_replicas(self.strategy.run(self._replica_train_step, args=(batch,)))
+        is_good = self._is_finite(sums)
+        return _add_if(is_good, totals, sums), is_good
+
+    @tf.autograph.experimental.do_not_convert
+    def _metrics(self, totals: dict[str, Ratio]) -> dict[str, tf.Tensor]:
+        """See Outcome."""
         metrics = _divide(totals)
         metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
         metrics["learning_rate"] = self._last_learning_rate()
-        return Outcome(metrics, num_bad, first_bad)
+        return metrics
 
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
         losses = [sums[name].numerator for name in self.task.losses]
@@ -195,7 +207,7 @@ class Stepper:
         step_seed = tf.random.experimental.stateless_fold_in(self._seed, step)
         return tf.random.experimental.stateless_fold_in(step_seed, context.replica_id_in_sync_group)
 
-    @tf.function
+    @tf.function(autograph=False)
     def describe_updates(self) -> dict[str, dict[str, tf.Tensor]]:
         """Figures of the last update, see AdamFamily.describe_updates, and its whole norm."""
         figures = self.optimizer.describe_updates(self.task.model.trainable_variables)
@@ -217,7 +229,7 @@ class Stepper:
         metrics = {name: float(value) for name, value in _divide(totals).items()}
         return {"loss": sum(metrics[name] for name in self.task.losses), **metrics}
 
-    @tf.function
+    @tf.function(autograph=False)
     def _evaluation_step(self, batch: Batch) -> dict[str, Ratio]:
         def replica_step(replica_batch: Batch) -> dict[str, Ratio]:
             return self.task.ratios(replica_batch, training=False)
