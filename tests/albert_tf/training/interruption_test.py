@@ -23,7 +23,6 @@ from albert_tf.losses import cross_entropy, weighted_mean
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.training import LoopSettings, StepCost, Stepper, train
 
-NUM_STEPS = 220
 BATCH, WORDS, WIDTH = 4, 3000, 64  # Many words: a save takes a while.
 
 
@@ -58,7 +57,7 @@ def batch(step: tf.Tensor) -> dict[str, tf.Tensor]:
     return {"words": words, "weights": tf.ones([BATCH])}
 
 
-def run(run_dir: str, num_devices: int) -> None:
+def run(run_dir: str, num_devices: int, num_steps: int) -> None:
     """Trains with a checkpoint after every second step, and writes all variables to the end."""
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
@@ -70,9 +69,9 @@ def run(run_dir: str, num_devices: int) -> None:
     keras.utils.set_random_seed(2)
     with strategy.scope():
         task = WordTask()
-        optimizer = LAMB(WarmupPolynomialDecay(0.02, NUM_STEPS, 5))
+        optimizer = LAMB(WarmupPolynomialDecay(0.02, num_steps, 5))
     stepper = Stepper(task, optimizer, strategy, seed=4)
-    settings = LoopSettings(NUM_STEPS, steps_per_loop=1, checkpoint_steps=2, keep_checkpoints=2)
+    settings = LoopSettings(num_steps, steps_per_loop=1, checkpoint_steps=2, keep_checkpoints=2)
 
     def data(start_step: int) -> tf.data.Dataset:
         return tf.data.Dataset.range(start_step, 1 << 40).map(batch)
@@ -82,12 +81,12 @@ def run(run_dir: str, num_devices: int) -> None:
     np.savez(os.path.join(run_dir, "end"), *[variable.numpy() for variable in variables])
 
 
-def start(run_dir: str, num_devices: int) -> int:
+def start(*arguments: str | int) -> int:
     """A child that runs; TensorFlow is imported here, but not in use yet, so it may be forked."""
     child = os.fork()
     if child == 0:
         os.environ["TQDM_DISABLE"] = "1"
-        run(run_dir, num_devices)
+        run(*arguments)
         os._exit(0)
     return child
 
@@ -96,11 +95,11 @@ def saves_under_way(run_dir: str) -> set[str]:
     return {path.name for path in Path(run_dir, "checkpoints").glob("step-*_temp")}
 
 
-def kill_again_and_again(run_dir: str, num_devices: int, num_kills: int) -> None:
+def kill_again_and_again(run_dir: str, num_devices: int, num_steps: int, num_kills: int) -> None:
     """Kills after some saves: every other time during the last of them, else a little later."""
     rng, kills, during_saves = random.Random(num_devices), 0, 0
     while kills < num_kills:
-        child, seen, wanted = start(run_dir, num_devices), set(), rng.randint(1, 5)
+        child, seen, wanted = start(run_dir, num_devices, num_steps), set(), rng.randint(1, 5)
         while len(seen) < wanted:
             if os.waitpid(child, os.WNOHANG)[0]:
                 sys.exit(f"the run ended after {kills} kills")
@@ -112,15 +111,16 @@ def kill_again_and_again(run_dir: str, num_devices: int, num_kills: int) -> None
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         kills += 1
-    assert os.waitpid(start(run_dir, num_devices), 0)[1] == 0
+    assert os.waitpid(start(run_dir, num_devices, num_steps), 0)[1] == 0
     print(f"killed {kills} times, {during_saves} of them during a save")
 
 
-@pytest.mark.parametrize(("num_devices", "num_kills"), [(1, 20), (2, 3)])
-def test_killed_at_many_moments(tmp_path, num_devices, num_kills):
+@pytest.mark.parametrize(("num_devices", "num_steps", "num_kills"), [(1, 220, 20), (2, 70, 3)])
+def test_killed_at_many_moments(tmp_path, num_devices, num_steps, num_kills):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder, kills in ((whole, 0), (killed, num_kills)):
-        command = [sys.executable, __file__, str(folder), str(num_devices), str(kills)]
+        numbers = map(str, (num_devices, num_steps, kills))
+        command = [sys.executable, __file__, str(folder), *numbers]
         result = subprocess.run(
             command,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
@@ -137,4 +137,4 @@ def test_killed_at_many_moments(tmp_path, num_devices, num_kills):
 
 
 if __name__ == "__main__":
-    kill_again_and_again(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    kill_again_and_again(sys.argv[1], *map(int, sys.argv[2:]))
