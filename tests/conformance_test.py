@@ -39,6 +39,7 @@ BASE = AlbertConfig(
     intermediate_size=32,
     max_position_embeddings=12,
 )
+SHALLOW = BASE.replace(num_hidden_layers=2)  # Where graphs are made again and again.
 
 # Name -> (configuration, number of attention blocks, number of feed-forward blocks).
 CONFIGS = {
@@ -303,7 +304,7 @@ def named_outputs(outputs: Any) -> list[tuple[str, tf.Tensor]]:
 
 @every_model
 def test_xla_compiles_answers_and_a_training_step(model_class):
-    model, batch = MODELS[model_class].make(BASE), make_batch(model_class)
+    model, batch = MODELS[model_class].make(SHALLOW), make_batch(model_class)
     compiled = tf.function(model.call, jit_compile=True)
     for left, right in zip(floats(model(batch)), floats(compiled(batch))):
         if left.shape[:2] == (BATCH, LENGTH):  # Padding is computed under XLA only.
@@ -348,7 +349,7 @@ def test_keras_own_fit_predict_and_save(model_class, replicas, two_devices, tmp_
     strategy = two_devices if replicas == 2 else tf.distribute.get_strategy()
     inputs = make_batch(model_class)
     with strategy.scope():
-        model = MODELS[model_class].make(BASE.replace(num_hidden_layers=2))
+        model = MODELS[model_class].make(SHALLOW)
         model.compile(optimizer=AdamW(1e-3), loss=lambda _, output: tf.reduce_mean(output**2))
     targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
     history = model.fit(inputs, targets, batch_size=BATCH, epochs=3, verbose=0).history["loss"]
