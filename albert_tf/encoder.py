@@ -115,8 +115,8 @@ class AlbertEncoder(keras.Model):
         keys = ("input_word_ids", "input_type_ids", "input_mask")
         batch = (*(inputs[key] for key in keys), positions)
         # Whoever recomputes activations prefers less memory to less time.
-        divide = training and not self.config.recompute
-        sizes = stream_sizes(inputs["input_mask"]) if divide else None
+        recompute = training and self.config.recompute
+        sizes = None if recompute else stream_sizes(inputs["input_mask"])
         parts = [batch] if sizes is None else _split(batch, sizes)
         return [
             self._stream(*part, training=training, seed=fold_in(seed, index))

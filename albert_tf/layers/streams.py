@@ -37,15 +37,18 @@ class Stream(NamedTuple):
 
 
 def stream_sizes(input_mask: tf.Tensor) -> list[int] | None:
-    """How many sequences each stream of a training batch gets; None: the batch is one stream.
+    """How many sequences each stream of a batch gets; None: the batch is one stream.
 
-    Only on a CPU, since accelerators overlap operations by themselves, and if its size is static.
+    Only on a CPU, since accelerators overlap operations by themselves, in a graph, since eager
+    operations wait for each other, and if the size is static.
 
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
     """
     batch, sequence = input_mask.shape
-    if batch is None or sequence is None or shapes_must_be_static():
+    if batch is None or sequence is None:
+        return None
+    if tf.executing_eagerly() or shapes_must_be_static():
         return None
     if tf.config.list_logical_devices("GPU"):
         return None
