@@ -39,6 +39,15 @@ class TaskModel(keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
+        traces its first step, and traces it again.
+        """
+        super().compile(*args, **kwargs)
+        if hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
+
     def pooled_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
         """float [B, H]; nothing else is computed of the last layer."""
         first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]

@@ -380,6 +380,7 @@ def test_fit_scales_the_loss_in_float16(optimizer_class):
     assert losses[-1] < losses[0]
     assert isinstance(model.optimizer, keras.mixed_precision.LossScaleOptimizer)
     assert float(model.optimizer.loss_scale) > 1  # Nothing overflowed for long.
+    assert model.train_tf_function.experimental_get_tracing_count() == 1
 
 
 @every_model
