@@ -100,28 +100,20 @@ class AlbertEncoder(keras.Model):
         training: bool,
         seed: tf.Tensor | None,
     ) -> tuple[list[Stream], list[list[tf.Tensor]]]:
-        """The streams of the batch, and for each of them the output of every layer."""
-        streams = self._streams(inputs, positions, training, seed)
-        return streams, self.transformer(streams, training=training)
-
-    def _streams(
-        self,
-        inputs: dict[str, tf.Tensor],
-        positions: tf.Tensor | None,
-        training: bool,
-        seed: tf.Tensor | None,
-    ) -> list[Stream]:
-        """The embedded batch, in the parts that go through the layers side by side."""
+        """The embedded batch, in the parts that go through the layers side by side, and for each of
+        them the output of every layer; see SharedTransformer.call for their shapes.
+        """
         keys = ("input_word_ids", "input_type_ids", "input_mask")
         batch = (*(inputs[key] for key in keys), positions)
         # Whoever recomputes activations prefers less memory to less time.
         recompute = training and self.config.recompute
         sizes = None if recompute else stream_sizes(inputs["input_mask"])
         parts = [batch] if sizes is None else _split(batch, sizes)
-        return [
+        streams = [
             self._stream(*part, training=training, seed=fold_in(seed, index))
             for index, part in enumerate(parts)
         ]
+        return streams, self.transformer(streams, training=training)
 
     def _stream(
         self,

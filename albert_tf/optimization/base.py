@@ -147,7 +147,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         ]
         return super().apply_gradients(dense, *args, **kwargs)
 
-    @tf.autograph.experimental.do_not_convert
+    @tf.autograph.experimental.do_not_convert  # Nothing to convert.
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Moves one variable."""
         index = self._index_dict[self._var_key(variable)]
