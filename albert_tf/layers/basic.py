@@ -97,7 +97,7 @@ class LayerNorm(keras.layers.Layer):
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs, dtype=tf.float32)
-        self._epsilon = config.layer_norm_eps
+        self.epsilon = config.layer_norm_eps
         self._autocast = False  # The input is cast here, and the output back to what came in.
 
     def build(self, input_shape: tf.TensorShape) -> None:
@@ -115,9 +115,9 @@ class LayerNorm(keras.layers.Layer):
           training: prefer the form whose gradient is cheap.
         """
         if training:
-            return kernels.norm(x, branch, self.gamma, self.beta, self._epsilon)
+            return kernels.norm(x, branch, self.gamma, self.beta, self.epsilon)
         total = x if branch is None else x + branch
-        return layer_norm(total, self.gamma, self.beta, self._epsilon)
+        return layer_norm(total, self.gamma, self.beta, self.epsilon)
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:

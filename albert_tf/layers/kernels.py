@@ -220,7 +220,7 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
     def copies(tensor: tf.Tensor, number: int) -> list[tf.Tensor]:
         @tf.custom_gradient
         def copy(tensor: tf.Tensor):
-            return [tf.identity(tensor) for _ in range(number)], lambda *gradients: _sum(*gradients)
+            return [tensor] * number, lambda *gradients: _sum(*gradients)
 
         return copy(tensor) if number > 1 else [tensor]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from albert_tf.layers.functions import once_in_graph
+
 # In training the number of packed rows is a multiple of this, or that of all positions.
 _TRAINING_ROWS = 64
 
@@ -117,11 +119,13 @@ def _put(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return put(rows)
 
 
+@once_in_graph
 def _gather(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
     return tf.cond(full, lambda: flat, lambda: tf.gather_nd(flat, places))
 
 
+@once_in_graph
 def _scatter(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     def scatter() -> tf.Tensor:
         shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,9 @@ import tensorflow as tf
 
 from albert_tf.layers import kernels
 from albert_tf.layers.attention import AttentionBlock
+from albert_tf.layers.basic import LayerNorm
 from albert_tf.layers.feed_forward import FeedForwardBlock
+from albert_tf.layers.functions import once_in_graph
 
 
 class Recomputation:
@@ -27,7 +28,8 @@ class Recomputation:
 
     def __init__(self, rows: tf.Tensor) -> None:
         self._total = rows
-        self._norm = tf.identity
+        self._norm: LayerNorm | None = None  # Made the input of the next block from the total.
+        self._branches: dict[tuple[int, ...], _Branch] = {}
 
     def __call__(
         self,
@@ -35,41 +37,64 @@ class Recomputation:
         rows: tf.Tensor,
         weights: Any,
         *arguments: Any,
-        **keywords: Any,
+        training: bool,
+        seed: tf.Tensor | None,
     ) -> tf.Tensor:
         """`block(rows, weights, ...)`; rows are the last call's result, or the first input."""
-        del rows  # The norm of the sum.
-        norm = self._norm
 
-        def branch(total: tf.Tensor, weights: Any) -> tf.Tensor:
-            rows = norm(total)
-            return kernels.add(*block.branch(rows, weights, *arguments, **keywords))
+        def branch(rows: tf.Tensor, weights: Any, seed: tf.Tensor | None) -> tf.Tensor:
+            return kernels.add(*block.branch(rows, weights, *arguments, training, seed))
 
-        self._total = _computed_twice(branch)(self._total, weights)
-        self._norm = functools.partial(block.layer_norm, training=True)
-        return self._norm(self._total)
+        # Layers that use the same objects have the same operations.
+        key = tuple(map(id, (self._norm, block, *arguments)))
+        branch = self._branches.setdefault(key, _Branch(self._norm, branch))
+        self._total = branch(self._total, rows, weights, seed)
+        self._norm = block.layer_norm
+        return self._norm(self._total, training=training)
 
 
-def _computed_twice(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """`function(rows, weights)`, computed again where its gradient is wanted.
+class _Branch:
+    """A function of normalized rows that is computed again where its gradient is wanted."""
 
-    `tf.recompute_grad` copies all its arguments, here the weights of the model, for every layer.
-    """
+    def __init__(self, norm: LayerNorm | None, function: Callable[..., tf.Tensor]) -> None:
+        """How to compute it.
 
-    @tf.custom_gradient
-    def first(rows: tf.Tensor, weights: Any):
-        def gradient(upstream: tf.Tensor, variables: list[tf.Variable] | None = None):
-            again = _once_known(upstream, rows)
+        Args:
+          norm: what the rows are normalized with; None: they are not.
+          function: rows [T, H], weights and a seed -> [T, H]; reads no variables.
+        """
+
+        def gradient(
+            total: tf.Tensor, affine: Any, weights: Any, seed: tf.Tensor | None, upstream: tf.Tensor
+        ) -> tuple[Any, ...]:
+            again = _once_known(upstream, total)
+            sources = again, affine, weights
             with tf.GradientTape() as tape:
-                tape.watch((again, weights))
-                result = function(again, weights)
-            sources = ([again, weights], variables or [])
-            arguments, of_variables = tape.gradient(result, sources, upstream)
-            return (arguments, of_variables) if variables else arguments
+                tape.watch(sources)
+                rows = again if norm is None else kernels.norm(again, None, *affine, norm.epsilon)
+                result = function(rows, weights, seed)
+            return tape.gradient(result, sources, upstream)
 
-        return function(rows, weights), gradient
+        self._norm = norm
+        self._function = once_in_graph(function, inline=False)
+        self._gradient = once_in_graph(gradient, inline=False)
 
-    return first
+    def __call__(
+        self, total: tf.Tensor, rows: tf.Tensor, weights: Any, seed: tf.Tensor | None
+    ) -> tf.Tensor:
+        """The function of rows, which are the norm of total; the gradient keeps total only."""
+
+        # `tf.recompute_grad` copies all its arguments, the weights of the model, for every layer.
+        @tf.custom_gradient
+        def value(total: tf.Tensor, affine: Any, weights: Any):
+            def gradient(upstream: tf.Tensor) -> tuple[Any, ...]:
+                return self._gradient(total, affine, weights, seed, upstream)
+
+            return self._function(rows, weights, seed), gradient
+
+        norm = self._norm
+        affine = () if norm is None else tuple(map(tf.convert_to_tensor, (norm.gamma, norm.beta)))
+        return value(total, affine, weights)
 
 
 def _once_known(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:

@@ -53,18 +53,19 @@ class SharedTransformer(keras.layers.Layer):
         Returns:
           For each stream L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
-        schedule = self._schedule()
-        recompute = training and self._config.recompute
+        config, schedule = self._config, self._schedule()
+        recompute = training and config.recompute
         uses = [blocks for blocks in schedule for _ in streams]
         attention_uses, ffn_uses = zip(*uses, strict=True)
         weights_by_use = functools.partial(
-            _weights_by_use, training=training, at_once=2 if recompute else 6
+            _weights_by_use, training=training, at_once=1 if recompute else 6
         )
         attention_weights = iter(weights_by_use(self.attention_blocks, attention_uses))
         ffn_weights = iter(weights_by_use(self.ffn_blocks, ffn_uses))
         biases = [attention_bias(stream.input_mask) for stream in streams]
-        seeds = [stream.seed for stream in streams]
-        if recompute:  # Both computations have to draw the same dropout masks.
+        dropout = training and (config.hidden_dropout_prob or config.attention_probs_dropout_prob)
+        seeds = [stream.seed if dropout else None for stream in streams]
+        if dropout and recompute:  # Both computations have to draw the same dropout masks.
             seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
         apply_in = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
         outputs = [[stream.rows] for stream in streams]

@@ -1,6 +1,7 @@
 """Recomputation computes again what a gradient needs, and nothing more."""
 
 import collections
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -23,10 +24,8 @@ CONFIG = AlbertConfig(
 LAYERS = CONFIG.num_hidden_layers
 
 
-def make_encoder(recompute: bool, packed: bool, dropout: float = 0.0) -> AlbertEncoder:
-    return AlbertEncoder(
-        CONFIG.replace(recompute=recompute, hidden_dropout_prob=dropout), packed=packed
-    )
+def make_encoder(recompute: bool, packed: bool) -> AlbertEncoder:
+    return AlbertEncoder(CONFIG.replace(recompute=recompute), packed=packed)
 
 
 def make_gradients(encoder: AlbertEncoder, **options):
@@ -56,24 +55,57 @@ def assert_same(ours, plain):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-def operations(recompute: bool, packed: bool, dropout: float) -> collections.Counter:
-    """How many operations of each kind a training step needs."""
-    gradients = make_gradients(make_encoder(recompute, packed, dropout))
+def training_step(config: AlbertConfig, packed: bool) -> tf.Graph:
+    gradients = make_gradients(AlbertEncoder(config, packed=packed))
     ids = tf.TensorSpec([2, 16], tf.int32)
-    graph = gradients.get_concrete_function(ids, ids).graph
-    needed = tf.compat.v1.graph_util.extract_sub_graph(
-        graph.as_graph_def(), [output.op.name for output in graph.outputs]
-    )
-    return collections.Counter(node.op for node in needed.node)
+    return gradients.get_concrete_function(ids, ids).graph
+
+
+def executed(graph: tf.Graph) -> collections.Counter:
+    """How many operations of each kind a graph's outputs need, those of its functions included."""
+    definition = graph.as_graph_def()
+    functions = {function.signature.name: function for function in definition.library.function}
+
+    def count(nodes: Iterable, results: Iterable[str]) -> collections.Counter:
+        by_name = {node.name: node for node in nodes}
+        counts, needed, waiting = collections.Counter(), set(), list(results)
+        while waiting:
+            name = waiting.pop().removeprefix("^").split(":")[0]
+            if name in needed or name not in by_name:  # Arguments of a function are no nodes.
+                continue
+            needed.add(name)
+            node = by_name[name]
+            counts[node.op] += 1
+            waiting += node.input
+            if "f" in node.attr:
+                function = functions[node.attr["f"].func.name]
+                counts += count(function.node_def, function.ret.values())
+        return counts
+
+    return count(definition.node, [output.op.name for output in graph.outputs])
 
 
 @pytest.mark.parametrize(("packed", "dropout"), [(False, 0.0), (False, 0.1), (True, 0.0)])
 def test_the_last_product_of_a_block_is_not_computed_again(packed, dropout):
-    kept, again = (operations(recompute, packed, dropout) for recompute in (False, True))
+    config = CONFIG.replace(hidden_dropout_prob=dropout)
+    kept, again = (
+        executed(training_step(config.replace(recompute=recompute), packed))
+        for recompute in (False, True)
+    )
     # Query, key and value; the intermediate layer.
     assert again["MatMul"] - kept["MatMul"] == 2 * LAYERS
     # Logits of attention, and its context.
     assert again["BatchMatMulV2"] - kept["BatchMatMulV2"] == 2 * LAYERS
+
+
+def test_the_graph_has_the_operations_of_equal_layers_once():
+    def products(num_layers: int) -> int:
+        config = CONFIG.replace(recompute=True, num_hidden_layers=num_layers)
+        graph = training_step(config, packed=True).as_graph_def()
+        bodies = [graph.node, *(function.node_def for function in graph.library.function)]
+        return sum(node.op in ("MatMul", "BatchMatMulV2") for body in bodies for node in body)
+
+    assert products(8) == products(4) > 0
 
 
 def test_under_xla():
