@@ -32,6 +32,7 @@ UNSTABLE_RANGES = (
 _SURROGATE_RANGE = (0xD800, 0xDFFF)
 _REPLACED_RANGES = (*UNSTABLE_RANGES, _SURROGATE_RANGE)
 _KEEP, _SPACE, _DROP, _REPLACE = range(4)
+_OTHER_ASCII_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f"  # SentencePiece drops most of them.
 
 
 def ranges_where(
@@ -143,5 +144,8 @@ def normalize_many(
         text = _with_actions(unicodedata.normalize("NFKD", text), {_DROP: ""})
         for i, line in zip(special, text.split("\n")):
             found[i] = line
+    text = "\n".join(found)
+    for space in _OTHER_ASCII_SPACES:
+        text = text.replace(space, " ")
     # Lower-casing depends on the neighbours of a letter, never on those beyond a line break.
-    return "\n".join(found).lower().split("\n") if lower else found
+    return (text.lower() if lower else text).split("\n")

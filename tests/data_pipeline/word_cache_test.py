@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data_pipeline import unigram_words, word_cache
@@ -46,6 +46,7 @@ def any_tokenizer(request, vocab_file):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT | WORDS, max_size=5))
+@example([f"0{chr(code)}0" for code in range(128) if chr(code) != "\n"])
 def test_any_text(any_tokenizer, texts):
     assert_equal(any_tokenizer, texts)
 
