@@ -32,7 +32,8 @@ UNSTABLE_RANGES = (
 _SURROGATE_RANGE = (0xD800, 0xDFFF)
 _REPLACED_RANGES = (*UNSTABLE_RANGES, _SURROGATE_RANGE)
 _KEEP, _SPACE, _DROP, _REPLACE = range(4)
-_OTHER_ASCII_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f"  # SentencePiece drops most of them.
+# Whitespace to Python; SentencePiece drops most of these instead of reading a space.
+_ASCII_CONTROL_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f"
 
 
 def ranges_where(
@@ -145,7 +146,7 @@ def normalize_many(
         for i, line in zip(special, text.split("\n")):
             found[i] = line
     text = "\n".join(found)
-    for space in _OTHER_ASCII_SPACES:
+    for space in _ASCII_CONTROL_SPACES:
         text = text.replace(space, " ")
     # Lower-casing depends on the neighbours of a letter, never on those beyond a line break.
     return (text.lower() if lower else text).split("\n")

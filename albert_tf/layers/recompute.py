@@ -28,7 +28,7 @@ class Recomputation:
 
     def __init__(self, rows: tf.Tensor) -> None:
         self._total = rows
-        self._norm: LayerNorm | None = None  # Made the input of the next block from the total.
+        self._norm: LayerNorm | None = None  # Makes the input of the next block from the total.
         self._branches: dict[tuple[int, ...], _Branch] = {}
 
     def __call__(
@@ -47,8 +47,9 @@ class Recomputation:
 
         # Layers that use the same objects have the same operations.
         key = tuple(map(id, (self._norm, block, *arguments)))
-        branch = self._branches.setdefault(key, _Branch(self._norm, branch))
-        self._total = branch(self._total, rows, weights, seed)
+        if key not in self._branches:
+            self._branches[key] = _Branch(self._norm, branch)
+        self._total = self._branches[key](self._total, rows, weights, seed)
         self._norm = block.layer_norm
         return self._norm(self._total, training=training)
 
@@ -65,13 +66,19 @@ class _Branch:
         """
 
         def gradient(
-            total: tf.Tensor, affine: Any, weights: Any, seed: tf.Tensor | None, upstream: tf.Tensor
+            total: tf.Tensor,
+            norm_weights: tuple[tf.Tensor, ...],
+            weights: Any,
+            seed: tf.Tensor | None,
+            upstream: tf.Tensor,
         ) -> tuple[Any, ...]:
             again = _once_known(upstream, total)
-            sources = again, affine, weights
+            sources = again, norm_weights, weights
             with tf.GradientTape() as tape:
                 tape.watch(sources)
-                rows = again if norm is None else kernels.norm(again, None, *affine, norm.epsilon)
+                rows = again
+                if norm is not None:
+                    rows = kernels.norm(again, None, *norm_weights, norm.epsilon)
                 result = function(rows, weights, seed)
             return tape.gradient(result, sources, upstream)
 
@@ -82,19 +89,21 @@ class _Branch:
     def __call__(
         self, total: tf.Tensor, rows: tf.Tensor, weights: Any, seed: tf.Tensor | None
     ) -> tf.Tensor:
-        """The function of rows, which are the norm of total; the gradient keeps total only."""
+        """The function of rows, which are the norm of total; the gradient keeps total only.
+
+        total, rows and the result: float [T, H]; seed: int32 [2].
+        """
 
         # `tf.recompute_grad` copies all its arguments, the weights of the model, for every layer.
         @tf.custom_gradient
-        def value(total: tf.Tensor, affine: Any, weights: Any):
+        def value(total: tf.Tensor, norm_weights: tuple[tf.Tensor, ...], weights: Any):
             def gradient(upstream: tf.Tensor) -> tuple[Any, ...]:
-                return self._gradient(total, affine, weights, seed, upstream)
+                return self._gradient(total, norm_weights, weights, seed, upstream)
 
             return self._function(rows, weights, seed), gradient
 
-        norm = self._norm
-        affine = () if norm is None else tuple(map(tf.convert_to_tensor, (norm.gamma, norm.beta)))
-        return value(total, affine, weights)
+        variables = () if self._norm is None else (self._norm.gamma, self._norm.beta)
+        return value(total, tuple(map(tf.convert_to_tensor, variables)), weights)
 
 
 def _once_known(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
