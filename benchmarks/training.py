@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import tensorflow as tf
 from absl import app, flags
 
 HERE = Path(__file__).parent
@@ -22,6 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
+from data_pipeline.datasets import pretraining_dataset  # noqa: E402
 from data_pipeline.documents import Corpus  # noqa: E402
 from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
 from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
@@ -29,6 +32,7 @@ from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
 CASES = ((8, 128), (4, 512))  # Batch, length.
+BATCHES = 105  # So many, again and again, in every kind but the loop.
 KINDS = {
     "gradient": "gradient alone",
     "recompute": "gradient, recompute=True",
@@ -57,6 +61,12 @@ def rows_of(case: str, precision: str, measured: dict[str, Measurement]) -> list
     ]
 
 
+def _keep_batches(data: str, batch_size: int, path: str) -> None:
+    """Writes the first batches of records, each feature stacked, as NumPy's npz."""
+    batches = pretraining_dataset(data, batch_size).take(BATCHES).as_numpy_iterator()
+    np.savez(path, **tf.nest.map_structure(lambda *each: np.stack(each), *batches))
+
+
 def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
     return case
 
@@ -73,8 +83,15 @@ def main(_) -> None:
                 max_seq_length=length, dupe_factor=1, masking="dynamic", short_seq_prob=0.0
             )
             create_pretraining_data(Corpus(FLAGS.text), data, tokenizer, settings)
+            batches = f"{data}.npz"
+            _keep_batches(data, batch_size, batches)
             for precision in FLAGS.precisions:
-                case = {"data": data, "batch_size": batch_size, "precision": precision}
+                case = {
+                    "data": data,
+                    "batches": batches,
+                    "batch_size": batch_size,
+                    "precision": precision,
+                }
                 measured = take_turns(
                     WORKERS,
                     functools.partial(_same, case),

@@ -3,8 +3,9 @@
 Argument: gradient, recompute (gradient with recomputed activations), lamb (LAMB alone, clipping
 included, of one gradient again and again), update (gradient and LAMB) or loop (input pipeline,
 updates, reports). A turn is several steps, in every kind on the same batches, since packed ones
-differ in work; all but the loop have them in memory. XLA compiles for each new number of tokens:
-turns before the first that counts let it meet most of them.
+differ in work; all but the loop read them from a file that training.py makes, and so without the
+memory of an input pipeline. XLA compiles for each new number of tokens: turns before the first that
+counts let it meet most of them.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import numpy as np
 import protocol
 import tensorflow as tf
 
@@ -29,7 +31,7 @@ from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.records import read_manifest
 
 KIND = sys.argv[1]
-STEPS, TURNS = 3, 35  # In a turn; for as many the batches are in memory.
+STEPS = 3  # In a turn.
 WARM_UP = 4  # Turns.
 
 
@@ -49,10 +51,11 @@ def _make_run(case):
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with strategy.scope():
         task = PretrainingTask(AlbertPretrainer(config))
-        optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
-        optimizer.build(task.model.trainable_variables)
     if KIND in ("gradient", "recompute"):
         return _gradient(task, _batches(case))
+    with strategy.scope():
+        optimizer = LAMB(WarmupPolynomialDecay(1e-4, 1 << 20, 1 << 10))
+        optimizer.build(task.model.trainable_variables)
     if KIND == "lamb":
         return _lamb(task.model.trainable_variables, optimizer, strategy)
     stepper = Stepper(task, optimizer, strategy)
@@ -62,9 +65,8 @@ def _make_run(case):
 
 
 def _batches(case):
-    data = pretraining_dataset(case["data"], case["batch_size"]).take(STEPS * TURNS)
-    together = tf.nest.map_structure(lambda *each: tf.stack(each), *data)
-    return tf.data.Dataset.from_tensor_slices(together).repeat()
+    with np.load(case["batches"]) as together:
+        return tf.data.Dataset.from_tensor_slices(dict(together)).repeat()
 
 
 def _gradient(task, batches):
