@@ -6,6 +6,7 @@ F feed-forward.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -42,13 +43,18 @@ _ACTIVATIONS = {
 }
 
 
-def activation(name: str, training: bool = False) -> Callable[[tf.Tensor], tf.Tensor]:
+def activation(
+    name: str, training: bool = False, recompute: bool = False
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """The function that `AlbertConfig.hidden_act` names.
 
     Args:
       training: prefer the form whose gradient is cheap to the one that is fused into a matmul.
+      recompute: prefer less memory to less time.
     """
-    return kernels.gelu if training and name == "gelu" else _ACTIVATIONS[name]
+    if training and name == "gelu":
+        return functools.partial(kernels.gelu, recompute=recompute)
+    return _ACTIVATIONS[name]
 
 
 def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:

@@ -66,7 +66,7 @@ class FeedForwardBlock(keras.layers.Layer):
         seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """What `call` adds up and normalizes: x and the network's output, both [T, H]."""
-        activate = activation(self._config.hidden_act, training)
+        activate = activation(self._config.hidden_act, training, self._config.recompute)
         inner = activate(weights.intermediate(rows, training))
         output = weights.output(inner, training)
         return rows, self.output_dropout(output, training=training, seed=seed)

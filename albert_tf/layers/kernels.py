@@ -45,25 +45,54 @@ def uncompiled() -> Iterator[None]:
         _COMPILED.reset(token)
 
 
+def gelu(x: tf.Tensor, recompute: bool = False) -> tf.Tensor:
+    """`basic.gelu`, keeping one tensor for the gradient: x, or the slope there.
+
+    Args:
+      recompute: keep x, which takes less memory: XLA makes two results from a third in memory, the
+        sigmoid in float32. That is faster, too, where x is float32.
+    """
+    return _gelu_keeping_x(x) if recompute or x.dtype == tf.float32 else _gelu_keeping_slope(x)
+
+
 @tf.custom_gradient
-def gelu(x: tf.Tensor):
-    """`basic.gelu`, keeping nothing but its slope for the gradient."""
+def _gelu_keeping_x(x: tf.Tensor):
+    return _gelu(x), lambda upstream: _gelu_gradient(x, upstream)
+
+
+@tf.custom_gradient
+def _gelu_keeping_slope(x: tf.Tensor):
     y, slope = _gelu_and_slope(x)
     return y, lambda upstream: upstream * slope
 
 
-# GELU is x sigmoid(x (A x^2 + B)).
-_GELU_B = 2.0 * math.sqrt(2.0 / math.pi)
-_GELU_A = 0.044715 * _GELU_B
+@one_kernel
+def _gelu(x: tf.Tensor) -> tf.Tensor:
+    return tf.cast(_gelu_and_slope32(x)[0], x.dtype)
 
 
 @one_kernel
-def _gelu_and_slope(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    x32 = tf.cast(x, tf.float32)
-    factor = x32 * x32 * _GELU_A + _GELU_B
-    gate = tf.sigmoid(x32 * factor)
-    slope = gate + gate * (1.0 - gate) * x32 * (3.0 * factor - 2.0 * _GELU_B)
-    return tf.cast(x32 * gate, x.dtype), tf.cast(slope, x.dtype)
+def _gelu_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.cast(upstream, tf.float32) * _gelu_and_slope32(x)[1], x.dtype)
+
+
+@one_kernel
+def _gelu_and_slope(x: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    return tuple(tf.cast(each, x.dtype) for each in _gelu_and_slope32(x))
+
+
+# GELU is x sigmoid(2 x (A x^2 + B)); XLA computes tanh faster than the sigmoid itself.
+_GELU_B = math.sqrt(2.0 / math.pi)
+_GELU_A = 0.044715 * _GELU_B
+
+
+def _gelu_and_slope32(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Both in float32; in a kernel."""
+    x = tf.cast(x, tf.float32)
+    factor = x * x * _GELU_A + _GELU_B
+    gate = 0.5 + 0.5 * tf.tanh(x * factor)
+    slope = gate + gate * (1.0 - gate) * x * (6.0 * factor - 4.0 * _GELU_B)
+    return x * gate, slope
 
 
 def norm(

@@ -1,5 +1,7 @@
 """Compiled chains equal the plain formulas, in values and gradients, and are compiled rarely."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -40,10 +42,11 @@ def cast(tensors, dtype):
 
 
 @both_precisions
-def test_gelu(dtype):
+@pytest.mark.parametrize("recompute", [False, True])
+def test_gelu(dtype, recompute):
     x = cast([normal(40, WIDTH) * 3], dtype)
     assert_same(
-        values_and_gradients(kernels.gelu, *x),
+        values_and_gradients(functools.partial(kernels.gelu, recompute=recompute), *x),
         values_and_gradients(basic.gelu, *cast(x, tf.float32)),
         dtype,
     )
