@@ -46,11 +46,12 @@ def uncompiled() -> Iterator[None]:
 
 
 def gelu(x: tf.Tensor, recompute: bool = False) -> tf.Tensor:
-    """`basic.gelu`, keeping one tensor for the gradient: x, or the slope there.
+    """`basic.gelu`, keeping one tensor for the gradient: its slope, or x.
 
     Args:
-      recompute: keep x, which takes less memory: XLA makes two results from a third in memory, the
-        sigmoid in float32. That is faster, too, where x is float32.
+      recompute: keep x and compute the slope from it later, which takes less memory: of two results
+        at once XLA writes the common part, `gate`, to memory in float32. For float32 x that is so
+        much to write that this is faster, too.
     """
     return _gelu_keeping_x(x) if recompute or x.dtype == tf.float32 else _gelu_keeping_slope(x)
 
