@@ -32,7 +32,7 @@ from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
 CASES = ((8, 128), (4, 512))  # Batch, length.
-BATCHES = 105  # So many, again and again, in every kind but the loop.
+BATCHES = 105  # All kinds but the loop go through these again and again.
 KINDS = {
     "gradient": "gradient alone",
     "recompute": "gradient, recompute=True",

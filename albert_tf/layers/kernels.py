@@ -46,12 +46,12 @@ def uncompiled() -> Iterator[None]:
 
 
 def gelu(x: tf.Tensor, recompute: bool = False) -> tf.Tensor:
-    """`basic.gelu`, keeping one tensor for the gradient: its slope, or x.
+    """`basic.gelu` of x, float [...], keeping one tensor for the gradient: its slope, or x.
 
     Args:
       recompute: keep x and compute the slope from it later, which takes less memory: of two results
-        at once XLA writes the common part, `gate`, to memory in float32. For float32 x that is so
-        much to write that this is faster, too.
+        at once XLA writes the common part, `gate`, to memory in float32. For float32 x that is done
+        anyway, being faster.
     """
     return _gelu_keeping_x(x) if recompute or x.dtype == tf.float32 else _gelu_keeping_slope(x)
 
@@ -88,7 +88,7 @@ _GELU_A = 0.044715 * _GELU_B
 
 
 def _gelu_and_slope32(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Both in float32; in a kernel."""
+    """[...] -> GELU and its slope, float32 [...]; in a kernel."""
     x = tf.cast(x, tf.float32)
     factor = x * x * _GELU_A + _GELU_B
     gate = 0.5 + 0.5 * tf.tanh(x * factor)
