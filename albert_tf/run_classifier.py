@@ -12,34 +12,29 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import formats, native
+from albert_tf.checkpoints import formats
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import classification_scores
 from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
+from albert_tf.run_classifier_eval import model_dir, predict, read_examples, report
 from albert_tf.tasks import ClassificationTask
 from albert_tf.training import BestModel, Evaluator, Hooks, make_strategy, run_folder, train
-from albert_tf.training.cards import print_classification_start, print_comparison
+from albert_tf.training.cards import print_classification_start
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.classification import (
-    Examples,
     classification_dataset,
     encode_classification,
     label_names,
-    read_tsv,
-    write_predictions,
 )
 from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import load_tokenizer
@@ -135,51 +130,6 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     report(strategy, dev)
     print(f"Model: {model_dir()}\nNext: python -m export.run_export --model_dir={model_dir()} "
           "--task=classifier --output_dir=...")  # fmt: skip
-
-
-def model_dir() -> str:
-    """The folder of this run's best model."""
-    return os.path.join(FLAGS.output_dir, "model")
-
-
-def read_examples(flag: str) -> Examples:
-    """The TSV file that a flag names; a file to be predicted has no labels."""
-    if not FLAGS[flag].value:
-        raise UserError(f"--{flag} is missing, and --mode={FLAGS.mode} needs it.")
-    label_column = None if flag == "predict_file" else FLAGS.label_column
-    return read_tsv(FLAGS[flag].value, FLAGS.text_column, FLAGS.pair_column, label_column)
-
-
-def probabilities(
-    strategy: tf.distribute.Strategy, examples: Examples
-) -> tuple[list[str], np.ndarray]:
-    """The labels that the best model of this run knows, and their probabilities float32 [N, C]."""
-    metadata = native.read_metadata(model_dir())
-    with strategy.scope():
-        model = native.load_model(model_dir())
-    tokenizer = load_tokenizer(native.vocabulary_file(model_dir()))
-    arrays = encode_classification(examples, tokenizer, metadata["max_seq_length"])
-    logits = model.predict(arrays, batch_size=FLAGS.eval_batch_size, verbose=0)
-    return metadata["labels"], tf.nn.softmax(logits).numpy()
-
-
-def report(strategy: tf.distribute.Strategy, examples: Examples) -> None:
-    """Prints the best model's scores on a labelled file, beside always guessing one label."""
-    labels, scores = probabilities(strategy, examples)
-    predicted = [labels[index] for index in scores.argmax(axis=1)]
-    majority = [max(labels, key=examples.labels.count)] * len(examples)
-    model_scores = classification_scores(examples.labels, predicted)
-    baseline = classification_scores(examples.labels, majority)
-    rows = {name: (score, baseline[name], "majority") for name, score in model_scores.items()}
-    print_comparison(f"Best model on {examples.source}, {len(examples)} examples", rows)
-
-
-def predict(strategy: tf.distribute.Strategy) -> None:
-    """Writes predictions.tsv: label and probability of each class for every line."""
-    examples = read_examples("predict_file")
-    path = os.path.join(FLAGS.output_dir, "predictions.tsv")
-    write_predictions(path, *probabilities(strategy, examples))
-    print(f"{len(examples)} predictions: {path}")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
 
 import tensorflow as tf
 from absl import flags
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import formats, native
-from albert_tf.config import AlbertConfig
+from albert_tf.checkpoints import formats
 from albert_tf.costs import pretraining_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -25,21 +23,20 @@ from albert_tf.pretrained import locate
 from albert_tf.run_pretraining_eval import (
     evaluate,
     evaluate_run,
+    example_writer,
     folder_of,
     make_evaluator,
-    print_results,
 )
+from albert_tf.run_pretraining_output import finish, prepare_run_folder, saved_with_model
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Hooks, make_strategy, run_folder, train
+from albert_tf.training import BestModel, Hooks, make_strategy, train
 from albert_tf.training.cards import print_pretraining_start
-from albert_tf.training.examples import masked_lm_examples
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.datasets import pretraining_dataset, source_of_batch
 from data_pipeline.errors import run_binary
-from data_pipeline.records import content_fingerprint, explain_read_error, verify_records
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.records import explain_read_error, verify_records
 
 FLAGS = flags.FLAGS
 
@@ -129,54 +126,6 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         raise explain_read_error(FLAGS.train_data, error) from None
     if is_chief(strategy):
         finish(model, metrics, recipe.num_train_steps, saved)
-
-
-def prepare_run_folder(config: AlbertConfig, manifest: dict[str, Any]) -> None:
-    """Makes the run's folder, or makes sure that the run in it can go on."""
-    fixed = {
-        "seed": FLAGS.seed,
-        "train_batch_size": FLAGS.train_batch_size,
-        "records": content_fingerprint(manifest),
-        "vocab_fingerprint": manifest["vocab_fingerprint"],
-    }
-    flag_values = shared_flags.flag_values()
-    run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
-
-
-def saved_with_model(manifest: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
-    """What a model folder holds beside the model, see native.save."""
-    metadata = {name: manifest[name] for name in ("max_seq_length", "vocab_fingerprint")}
-    return metadata, os.path.join(FLAGS.train_data, manifest["vocab_file"]), manifest["tokenizer"]
-
-
-def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]):
-    """Predictions on the first held-out texts, as a function without arguments."""
-    if not FLAGS.eval_data:
-        return None
-    vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
-    tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
-    data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
-
-    def pieces(ids: list[int]) -> list[str]:
-        return [tokenizer.pieces[i] for i in ids]
-
-    return lambda: masked_lm_examples(model, next(iter(data)), pieces)
-
-
-def finish(
-    model: AlbertPretrainer, metrics: dict[str, float], num_train_steps: int, saved: tuple
-) -> None:
-    """Saves the model, and says how good it is and what can be done with it."""
-    model_dir = os.path.join(FLAGS.output_dir, "model")
-    metadata, *vocabulary = saved
-    metadata = {**metadata, "num_train_steps": num_train_steps, "metrics": metrics}
-    native.save(model, model_dir, metadata, *vocabulary)
-    if metrics:
-        print_results(metrics)
-    print(f"Model: {model_dir}\nNext: python -m albert_tf.run_classifier "
-          f"--init_checkpoint={model_dir} --train_file=train.tsv --dev_file=dev.tsv "
-          f"--output_dir=...\n  or: python -m export.run_export --model_dir={model_dir} "
-          "--task=masked_lm --output_dir=...")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 from absl import flags
@@ -14,9 +16,11 @@ from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.cards import print_comparison
 from albert_tf.training.evaluation import evaluate_checkpoints
+from albert_tf.training.examples import masked_lm_examples
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.record_statistics import pretraining_baselines
 from data_pipeline.records import read_manifest
+from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
 
@@ -91,3 +95,21 @@ def print_results(metrics: dict[str, float]) -> None:
             names = [name for name in names if not name.startswith("masked_lm")]
         rows = {name: (metrics[name], *baselines[name]) for name in names}
         print_comparison(f"Held-out evaluation on {folder}", rows)
+
+
+def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]) -> Callable[[], str] | None:
+    """Predictions on the first held-out texts as a function without arguments; None: no texts.
+
+    Args:
+      manifest: of the training records, whose vocabulary the model has.
+    """
+    if not FLAGS.eval_data:
+        return None
+    vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
+    tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
+    data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
+
+    def pieces(ids: list[int]) -> list[str]:
+        return [tokenizer.pieces[i] for i in ids]
+
+    return lambda: masked_lm_examples(model, next(iter(data)), pieces)
