@@ -11,6 +11,7 @@ libraries beside the bare gradient, see encoder.py --passes=training.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -31,7 +32,7 @@ from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
-CASES = ((8, 128), (4, 512))  # Batch, length.
+CASES = {"8x128": (8, 128), "4x512": (4, 512)}  # Batch, length.
 BATCHES = 105  # All kinds but the loop go through these again and again.
 KINDS = {
     "gradient": "gradient alone",
@@ -72,12 +73,15 @@ def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
 
 
 def main(_) -> None:
+    cases = {name: sizes for name, sizes in CASES.items() if re.search(FLAGS.cases, name)}
+    if not cases:
+        raise app.UsageError(f"--cases={FLAGS.cases} matches none of {', '.join(CASES)}.")
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for batch_size, length in CASES:
+        for name, (batch_size, length) in cases.items():
             data = str(Path(folder) / str(length))
             settings = PretrainingSettings(
                 max_seq_length=length, dupe_factor=1, masking="dynamic", short_seq_prob=0.0
@@ -99,7 +103,7 @@ def main(_) -> None:
                     log=output / "workers.log",
                     starts=FLAGS.starts,
                 )
-                rows += rows_of(f"{batch_size}x{length}", precision, measured)
+                rows += rows_of(name, precision, measured)
                 print_rows(rows[-len(measured) :])
     write_csv(output / "training.csv", rows)
 
@@ -108,6 +112,7 @@ if __name__ == "__main__":
     flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
     flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
+    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
     flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1)
     app.run(main)
