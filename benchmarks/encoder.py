@@ -16,7 +16,6 @@ import csv
 import dataclasses
 import functools
 import itertools
-import re
 import sys
 from pathlib import Path
 
@@ -28,13 +27,13 @@ sys.path.insert(0, str(HERE.parent))
 
 from albert_tf import get_preset  # noqa: E402
 from albert_tf.costs import encoder_flops_per_token  # noqa: E402
+from benchmarks.choice import chosen  # noqa: E402
 from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 
 FLAGS = flags.FLAGS
 _MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
 
-
-WORKERS = (
+LIBRARIES = (
     Worker("ours, packed", ("ours.py", "packed"), "", "ours"),
     Worker("ours, padded", ("ours.py", "padded"), "", "ours"),
     Worker("Hugging Face TFAlbert", ("huggingface_tf.py",), "tf", "tensorflow"),
@@ -42,8 +41,8 @@ WORKERS = (
     Worker("KerasHub", ("kerashub.py",), "keras", "tensorflow"),
     Worker("Hugging Face PyTorch", ("huggingface_torch.py",), "torch", "other"),
     Worker("ONNX Runtime", ("onnx_runtime.py",), "torch", "other"),
-    Worker("matmul limit", ("matmul.py",), "", "limit"),
 )
+LIMIT = Worker("matmul limit", ("matmul.py",), "", "limit")
 COLUMNS = (
     "pass", "precision", "case", "library", "ms", "real_tokens_per_s", "share_of_matmul",
     "over_best_tf_peer", "peak_mb",
@@ -102,8 +101,8 @@ def rows_of(
 ) -> list[dict[str, object]]:
     """A row for each library: its rates, and its ratios to the limit and to the best TF peer."""
     seconds = {name: measurement.seconds for name, measurement in measured.items()}
-    limit = seconds.get("matmul limit")
-    peers = [worker.name for worker in WORKERS if worker.kind == "tensorflow"]
+    limit = seconds.get(LIMIT.name)
+    peers = [worker.name for worker in LIBRARIES if worker.kind == "tensorflow"]
     best_peer = min((seconds[name] for name in peers if name in seconds), default=None)
     config = get_preset("albert-base-v2")
     flops = sum(length * encoder_flops_per_token(config, length) for length in case.lengths)
@@ -121,7 +120,7 @@ def rows_of(
             "peak_mb": measured[name].peak_bytes >> 20,
         }
         for name, taken in seconds.items()
-        if name != "matmul limit"
+        if name != LIMIT.name
     ]
 
 
@@ -136,12 +135,13 @@ def main(_) -> None:
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
-    chosen = [w for w in WORKERS if w.kind == "limit" or re.search(FLAGS.libraries, w.name)]
-    workers = [worker for worker in chosen if worker.python(FLAGS.peers).exists()]
-    missing = [worker.name for worker in chosen if worker not in workers]
+    cases = chosen("cases", {case.name: case for case in CASES}).values()
+    libraries = chosen("libraries", {library.name: library for library in LIBRARIES}).values()
+    wanted = [*libraries, LIMIT]
+    workers = [worker for worker in wanted if worker.python(FLAGS.peers).exists()]
+    missing = [worker.name for worker in wanted if worker not in workers]
     if missing:
         print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
-    cases = [case for case in CASES if re.search(FLAGS.cases, case.name)]
     print_rows([{column: column for column in COLUMNS}, dict.fromkeys(COLUMNS, "---")])
     with open(output / "encoder.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)

@@ -11,7 +11,6 @@ libraries beside the bare gradient, see encoder.py --passes=training.
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +22,7 @@ from absl import app, flags
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.choice import chosen  # noqa: E402
 from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.datasets import pretraining_dataset  # noqa: E402
@@ -73,9 +73,7 @@ def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
 
 
 def main(_) -> None:
-    cases = {name: sizes for name, sizes in CASES.items() if re.search(FLAGS.cases, name)}
-    if not cases:
-        raise app.UsageError(f"--cases={FLAGS.cases} matches none of {', '.join(CASES)}.")
+    cases = chosen("cases", CASES)
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     tokenizer = load_tokenizer(FLAGS.vocab_file)

@@ -21,7 +21,7 @@ def test_real_lengths_are_like_the_sentences_they_stand_for():
 
 
 def test_only_peers_pad_further_than_the_longest():
-    ours, peer = encoder.WORKERS[0], encoder.WORKERS[2]
+    ours, peer = encoder.LIBRARIES[0], encoder.LIBRARIES[2]
     assert CASE.request(ours, "forward", "float32")["padded_to"] == 5
     assert CASE.request(peer, "forward", "float32")["padded_to"] == 8
 
@@ -50,7 +50,7 @@ def test_a_row_compares_with_the_limit_and_the_best_tensorflow_peer():
 
 @pytest.mark.parametrize("which", ["forward", "training"])
 def test_our_workers_take_turns(which, tmp_path):
-    workers = [worker for worker in encoder.WORKERS if worker.name in ("ours, packed",)]
+    workers = [encoder.LIBRARIES[0]]
     measured = take_turns(
         workers,
         lambda worker: CASE.request(worker, which, "float32"),

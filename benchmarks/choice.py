@@ -1,0 +1,26 @@
+"""Which of a benchmark's parts a flag asks for."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from absl import app, flags
+
+T = TypeVar("T")
+
+
+def chosen(flag: str, named: dict[str, T]) -> dict[str, T]:
+    """Those whose names match the pattern that a flag holds, in their order.
+
+    Raises:
+      app.UsageError: none does, or the pattern is no regular expression.
+    """
+    pattern = flags.FLAGS[flag].value
+    try:
+        found = {name: part for name, part in named.items() if re.search(pattern, name)}
+    except re.error as error:
+        raise app.UsageError(f"--{flag}={pattern} is no regular expression: {error}.") from None
+    if not found:
+        raise app.UsageError(f"--{flag}={pattern} matches none of: {'; '.join(named)}.")
+    return found
