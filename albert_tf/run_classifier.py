@@ -31,11 +31,7 @@ from albert_tf.training.cards import print_classification_start
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
-from data_pipeline.classification import (
-    classification_dataset,
-    encode_classification,
-    label_names,
-)
+from data_pipeline.classification import classification_dataset, encode_classification, label_names
 from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import load_tokenizer
 

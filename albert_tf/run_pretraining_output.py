@@ -1,4 +1,4 @@
-"""What run_pretraining writes to --output_dir, apart from what the loop does: the model."""
+"""What run_pretraining writes before and after the loop: the run's folder, the model."""
 
 from __future__ import annotations
 

@@ -13,6 +13,10 @@ T = TypeVar("T")
 def chosen(flag: str, named: dict[str, T]) -> dict[str, T]:
     """Those whose names match the pattern that a flag holds, in their order.
 
+    Args:
+      flag: its name, for instance "cases".
+      named: what there is, by name.
+
     Raises:
       app.UsageError: none does, or the pattern is no regular expression.
     """
