@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up: interpreter, virtual environment, packages.
-#   PYTHON=3.12, PYTHON=/path/to/python   another interpreter (3.9 to 3.13) than the best one found
+#   PYTHON=3.12, PYTHON=/path/to/python   another interpreter (3.10 to 3.13) than the best one found
 
 PYTHON ?=
 OUTPUT ?= demo_out
@@ -11,23 +11,24 @@ TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_CPP_MIN_LOG_LEVEL
 
 # Version and path; empty when find_python.sh has said on stderr what is missing.
-ifneq ($(filter-out help clean,$(MAKECMDGOALS)),)
+ifneq ($(filter-out help clean compatibility,$(MAKECMDGOALS)),)
 FOUND := $(shell scripts/find_python.sh "$(PYTHON)")
 endif
 VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint install clean interpreter
+.PHONY: help demo test compatibility lint install clean interpreter
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    raw text to a served model, in five to ten minutes (CORPUS=, OUTPUT=, RESTART=1)"
 	@echo "make test    all tests (PYTEST_ARGS=)"
+	@echo "make compatibility   the core of the tests on the oldest and the newest Python that is supported"
 	@echo "make lint    ruff"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
-	@echo "Every command takes PYTHON=, a version (3.9 to 3.13) or a path."
+	@echo "Every command takes PYTHON=, a version (3.10 to 3.13) or a path."
 
 interpreter:
 	@test -n "$(INTERPRETER)"
@@ -45,6 +46,17 @@ lint: install
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
 test: lint
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# The oldest and the newest Python of README.md, with what every user runs: layers, goldens, optimizers, the loop and its
+# binary, text to records, exports. `make test` covers 3.11 or 3.12 in full.
+COMPATIBILITY_PYTHONS := 3.10 3.13
+CORE_TESTS := tests/conformance_test.py tests/albert_tf tests/data_pipeline tests/export/saved_model_test.py tests/end_to_end_test.py
+
+compatibility:
+	@for version in $(COMPATIBILITY_PYTHONS); do \
+		echo "Python $$version"; \
+		$(MAKE) --no-print-directory test PYTHON=$$version PYTEST_ARGS="$(CORE_TESTS) $(PYTEST_ARGS)" || exit 1; \
+	done
 
 clean:
 	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache build *.egg-info

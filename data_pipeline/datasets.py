@@ -7,7 +7,8 @@ version: shards and windows of records are permuted with stateless random number
 from __future__ import annotations
 
 import os
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 

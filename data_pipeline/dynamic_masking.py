@@ -6,8 +6,7 @@ All of a batch's choices are functions of one seed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf

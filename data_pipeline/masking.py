@@ -8,7 +8,8 @@ The same in a graph, for masks drawn while training: dynamic_masking.py.
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 

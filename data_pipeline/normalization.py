@@ -11,8 +11,7 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
-from typing import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -171,7 +172,7 @@ class PairMaker:
                 borders = [first]
                 while borders[-1] < last:
                     borders.append(self._chunk_end(borders[-1], last, target))
-            for start, end in zip(borders, borders[1:]):
+            for start, end in itertools.pairwise(borders):
                 yield document, start, end, 0, 0
 
     def _next_sentence_chunks(

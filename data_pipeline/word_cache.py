@@ -10,8 +10,8 @@ Words are known by a hash of 64 bits. A million words share none with a probabil
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Callable, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 

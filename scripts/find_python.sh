@@ -3,7 +3,7 @@
 #   scripts/find_python.sh [PYTHON]    only that one is considered: a path, a command or a version like 3.12
 set -u
 
-supported="3.11 3.10 3.9 3.12 3.13"
+supported="3.11 3.10 3.12 3.13"
 
 # Prints version, path and what is wrong with the interpreter, if anything. Runs on any Python.
 probe='
@@ -67,5 +67,5 @@ if [ -n "$best" ]; then
 fi
 if [ -n "${1:-}" ] && [ -z "$found" ]; then found="$1, which does not run as a Python"; fi
 echo "No supported Python was found (found: ${found:-none}): install Python 3.11 (3.12 on ARM processors) with its" \
-    "venv module, or name one of version 3.9 to 3.13, as in: make test PYTHON=/path/to/python3.12" >&2
+    "venv module, or name one of version 3.10 to 3.13, as in: make test PYTHON=/path/to/python3.12" >&2
 exit 1

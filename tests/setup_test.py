@@ -19,7 +19,7 @@ PACKAGES = ("albert_tf", "data_pipeline", "export")
 LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 REQUIREMENTS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
 THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
-TENSORFLOW = {"3.9": "2.15", "3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
+TENSORFLOW = {"3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
 
 
 def applicable(python: str) -> list[Requirement]:
@@ -51,6 +51,20 @@ def test_this_environment_is_one_of_the_supported_ones():
         assert requirement.specifier.contains(version(requirement.name)), requirement
 
 
+def test_every_place_names_the_same_pythons():
+    oldest, *_, newest = TENSORFLOW
+    after = f"3.{int(newest.partition('.')[2]) + 1}"
+    script = (ROOT / "scripts" / "find_python.sh").read_text(encoding="utf-8")
+    assert sorted(re.search(r'supported="(.*)"', script)[1].split()) == sorted(TENSORFLOW)
+    assert f"{oldest} to {newest}" in script
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'requires-python = ">={oldest},<{after}"' in project
+    assert f'target-version = "py{oldest.replace(".", "")}"' in project
+    assert f"Python {oldest} to {newest}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"COMPATIBILITY_PYTHONS := {oldest} {newest}\n" in makefile
+
+
 def find_python(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     """Runs the script where `folder` is all that the PATH has."""
     return subprocess.run(
@@ -77,11 +91,11 @@ def fake_python(path: Path, version: str, machine: str = "x86_64", without: str 
 @pytest.mark.parametrize(
     "names, best",
     [
-        ({"python3.9": "3.9", "python3.12": "3.12", "python3.10": "3.10"}, "3.10 python3.10"),
+        ({"python3.12": "3.12", "python3.10": "3.10", "python3.9": "3.9"}, "3.10 python3.10"),
         ({"python3": "3.13", "python": "2.7"}, "3.13 python3"),
         ({"python3.12": "3.12", "python3": "3.11"}, "3.11 python3"),
         (
-            {"python3.9": "3.9", "versions/3.11.4/bin/python3": "3.11"},
+            {"python3.10": "3.10", "versions/3.11.4/bin/python3": "3.11"},
             "3.11 versions/3.11.4/bin/python3",
         ),
     ],
@@ -100,7 +114,7 @@ def test_the_best_python_is_found(tmp_path, names, best):
 
 def test_a_python_is_named_by_version_or_path(tmp_path):
     folder = tmp_path / "with space"
-    fake_python(folder / "python3.9", "3.9")
+    fake_python(folder / "python3.10", "3.10")
     fake_python(folder / "python3.12", "3.12")
     for argument in ("3.12", "python3.12", str(folder / "python3.12")):
         assert find_python(folder, argument).stdout == f"3.12 {folder}/python3.12\n"
@@ -111,7 +125,7 @@ def test_a_python_is_named_by_version_or_path(tmp_path):
     [
         (None, (), "none"),
         (None, ("/nowhere/python",), "/nowhere/python, which does not run as a Python"),
-        ({"version": "3.8"}, (), "3.8 (python3: not supported)"),
+        ({"version": "3.9"}, (), "3.9 (python3: not supported)"),
         (
             {"version": "3.11", "without": "ensurepip"},
             (),

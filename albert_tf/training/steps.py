@@ -7,7 +7,7 @@ nothing to do and take as long as all the rest of tracing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
 
-Gradients = list[Optional[tf.Tensor]]  # None: the loss does not depend on the variable.
+Gradients = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
 
 
 class Outcome(NamedTuple):
