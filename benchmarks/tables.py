@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import csv
+import os
+import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+CPU_INFO = Path("/proc/cpuinfo")
+# Instructions that decide how fast bfloat16 and float32 products are, as Linux names them.
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+
+
+def processor() -> str:
+    """The processor that figures are of: "AMD EPYC, family 25 model 17, avx512f, 2 cores".
+
+    A virtual machine may hide the model's name; family and model number still tell it.
+    """
+    if not CPU_INFO.exists():
+        return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    found = dict(re.findall(r"^([\w ]+?)\s*: (.+)$", CPU_INFO.read_text(), re.MULTILINE))
+    name = found.get("model name", platform.machine())
+    if "cpu family" in found:
+        name += f", family {found['cpu family']} model {found['model']}"
+    instructions = [name for name in INSTRUCTIONS if name in found.get("flags", "").split()]
+    return ", ".join([name, *instructions, f"{os.cpu_count()} cores"])
+
 
 def print_rows(rows: Sequence[dict[str, object]]) -> None:
-    """A table."""
+    """A table, under the processor that it is of."""
+    print(processor())
     widths = {name: max(len(str(row[name])) for row in [*rows, {name: name}]) for name in rows[0]}
     for row in [{name: name for name in widths}, *rows]:
         print("  ".join(f"{row[name]!s:{width}}" for name, width in widths.items()))

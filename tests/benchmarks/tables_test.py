@@ -1,0 +1,32 @@
+"""Tables say which processor they are of."""
+
+from __future__ import annotations
+
+import os
+
+from benchmarks import tables
+
+CPU_INFO = """processor\t: 0
+vendor_id\t: AuthenticAMD
+cpu family\t: 25
+model\t\t: 17
+model name\t: AMD EPYC
+flags\t\t: fpu avx2 avx512f avx512_bf16
+
+processor\t: 1
+"""
+
+
+def test_a_table_names_its_processor(tmp_path, monkeypatch, capsys):
+    (tmp_path / "cpuinfo").write_text(CPU_INFO)
+    monkeypatch.setattr(tables, "CPU_INFO", tmp_path / "cpuinfo")
+    tables.print_rows([{"case": "8x128", "ms": 5}])
+    processor, header, row, _ = capsys.readouterr().out.splitlines()
+    expected = "AMD EPYC, family 25 model 17, avx2, avx512f, avx512_bf16"
+    assert processor == f"{expected}, {os.cpu_count()} cores"
+    assert (header.split(), row.split()) == (["case", "ms"], ["8x128", "5"])
+
+
+def test_without_linux_there_is_still_a_processor(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "CPU_INFO", tmp_path / "none")
+    assert tables.processor().endswith(f"{os.cpu_count()} cores")
