@@ -20,7 +20,6 @@ from albert_tf.models import (
     AlbertTokenClassifier,
 )
 
-
 # Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
