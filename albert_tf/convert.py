@@ -2,7 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-What the input is, is found out by looking at it.
+What the input is, is found out by looking at it. What is written is compared with the list of
+tensors that the other software has for such a model, and read back.
 """
 
 from __future__ import annotations
