@@ -46,8 +46,8 @@ def _check_name(name: str) -> None:
         beginning += f"The preset {preset!r} is an architecture without weights to download. "
         if preset.endswith("-zh"):
             beginning += (
-                "google-research/albert publishes them as an archive: unpack that, and pass the "
-                "prefix of its checkpoint. "
+                "google-research/albert publishes its weights as an archive: unpack that, and pass "
+                "the prefix of its checkpoint. "
             )
     raise UserError(
         f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}; or pass the path of a "

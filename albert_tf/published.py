@@ -18,7 +18,7 @@ from typing import NamedTuple
 from albert_tf.checkpoints import huggingface, vocabulary
 from albert_tf.errors import UserError
 
-FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
+_FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
 _SECONDS = 4.0  # For the hub's first answer; HF_HUB_ETAG_TIMEOUT, where it is set, says another.
 _BLOCK_BYTES = 1 << 20
 _SHA256, _GIT_SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
@@ -96,7 +96,7 @@ def download(weights: PublishedWeights) -> str:
       UserError: they cannot be had, or what came is not what was published.
     """
     try:
-        paths = [_file(weights, name) for name in FILES]
+        paths = [_file(weights, name) for name in _FILES]
     except UserError:
         raise
     except Exception as error:  # The hub's own classes, the HTTP library's, OSError.
@@ -104,7 +104,7 @@ def download(weights: PublishedWeights) -> str:
         raise UserError(
             f"{weights.repository} is not in the cache and cannot be downloaded: {reason}. Go "
             "online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror), or pass the path of "
-            f"a folder with {', '.join(FILES)}."
+            f"a folder with {', '.join(_FILES)}."
         ) from None
     return os.path.dirname(paths[0])
 

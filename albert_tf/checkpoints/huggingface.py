@@ -116,7 +116,9 @@ def load(
         allow_missing = [*allow_missing, f"^{_POOLER}"]
     weights = SafetensorsWeights(directory)
     if not model.config.has_embedding_projection:
-        if not _projects_by_identity(weights):
+        size = model.config.hidden_size
+        # A projection of another shape is of another model, as all that is misshapen will show.
+        if not _projects_by_identity(weights) and weights.shapes[_PROJECTION[0]] == [size, size]:
             raise UserError(
                 f"{weights.path}: {HUGGINGFACE_PROJECTION} is more than the identity, but the "
                 "model has no such layer, as its embedding_size equals its hidden_size. Pass a "

@@ -152,6 +152,8 @@ def test_a_configuration_of_ones_own_must_have_the_projection():
     config = AlbertConfig.from_json_file(str(THEIRS / "random" / "config.json"))
     with pytest.raises(UserError, match="is more than the identity.*always_project_embeddings"):
         from_preset(str(THEIRS / "random"), config=config)
+    with pytest.raises(UserError, match="misshapen: albert.embeddings.LayerNorm.bias"):
+        from_preset(str(GOLDENS / "hf_tiny" / "pretraining"), config=config)
     from_preset(str(THEIRS / "random"), config=config.replace(always_project_embeddings=True))
     from_preset(str(THEIRS / "identity"), config=config.replace(always_project_embeddings=True))
 
@@ -163,8 +165,10 @@ def test_what_cannot_be_converted_is_said(tmp_path):
     values = tensors(THEIRS / "identity")
     del values[f"{PROJECTION}.bias"]
     safetensors.numpy.save_file(values, tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match=f"lacks {PROJECTION}.bias, which Hugging Face's library"):
-        formats.recognise(str(tmp_path)).config()
+    config = AlbertConfig.from_json_file(str(tmp_path / "config.json"))
+    for read in (lambda: load(tmp_path), lambda: from_preset(str(tmp_path), config=config)):
+        with pytest.raises(UserError, match=f"lacks {PROJECTION}.bias, which Hugging Face's lib"):
+            read()
 
 
 def test_the_switch_travels_with_the_configuration(tiny_config, tmp_path):
