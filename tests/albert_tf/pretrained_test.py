@@ -68,7 +68,7 @@ class Mirror:
         app.add_url_rule(f"/{REPOSITORY}/resolve/{REVISION}/<name>", view_func=self._resolve)
         self._server = werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=True)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     def _resolve(self, name: str) -> flask.Response:
