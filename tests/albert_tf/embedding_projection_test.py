@@ -8,12 +8,7 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from albert_tf import (
-    AlbertConfig,
-    AlbertEncoder,
-    AlbertPretrainer,
-    from_preset,
-)
+from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer, from_preset
 from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors
 from albert_tf.checkpoints.weights import our_name
 from albert_tf.errors import UserError
