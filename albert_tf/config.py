@@ -39,7 +39,8 @@ class AlbertConfig:
 
     Attributes:
       vocab_size: V, entries of the word embedding table.
-      embedding_size: E, width of the factorized embeddings. With E == H there is no projection.
+      embedding_size: E, width of the factorized embeddings. With E == H there is no projection,
+        see always_project_embeddings.
       hidden_size: H, width of the transformer.
       num_hidden_layers: L, how often a (possibly shared) layer is applied.
       num_attention_heads: N; H must be a multiple of it.
@@ -58,6 +59,8 @@ class AlbertConfig:
       layer_norm_eps: added to the variance in layer normalization.
       recompute: in training, keep two tensors [T, H] for each layer and compute the others again
         for the gradient: less memory, more time, the same result.
+      always_project_embeddings: with E == H, too, a dense layer leads from the embeddings to the
+        transformer. Hugging Face's library always has one, google-research/albert has none there.
     """
 
     vocab_size: int
@@ -77,6 +80,7 @@ class AlbertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     recompute: bool = False
+    always_project_embeddings: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -107,6 +111,11 @@ class AlbertConfig:
     def head_size(self) -> int:
         """D, the width of one attention head."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def has_embedding_projection(self) -> bool:
+        """Whether there is a dense layer E -> H between the embeddings and the transformer."""
+        return self.always_project_embeddings or self.embedding_size != self.hidden_size
 
     @property
     def num_attention_groups(self) -> int:
@@ -192,11 +201,17 @@ class AlbertConfig:
         return config
 
     def to_huggingface(self) -> dict[str, Any]:
-        """The keys of Hugging Face's config.json, with what it needs beside the architecture."""
+        """The keys of Hugging Face's config.json, with what it needs beside the architecture.
+
+        Its library, which ignores keys that it does not know, always has the projection; the key
+        is there for `from_huggingface`, where it matters.
+        """
         _check_groups_agree(self, "Hugging Face's config.json")
         activations = {ours: theirs for theirs, ours in _HUGGINGFACE_ACTIVATIONS.items()}
         values = self.as_groups().to_dict()
         del values["parameter_sharing"], values["recompute"]
+        if not self.always_project_embeddings:
+            del values["always_project_embeddings"]
         return {
             **values,
             "model_type": "albert",

@@ -2,7 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-What the input is, is found out by looking at it.
+What the input is, is found out by looking at it. What is written is compared with the list of
+tensors that the other software has for such a model, and read back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import os
 import tensorflow as tf
 from absl import flags
 
-from albert_tf.checkpoints import formats, google, huggingface, native, vocabulary
+from albert_tf.checkpoints import (
+    formats,
+    google,
+    huggingface,
+    native,
+    target_tensors,
+    vocabulary,
+)
 from albert_tf.checkpoints.weights import our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -54,6 +62,7 @@ def main() -> None:
         tf.io.gfile.rmtree(temporary)
     try:
         write(model, temporary, source, vocab_file)
+        checked = check(model, temporary)
         difference = round_trip(model, temporary)
         tf.io.gfile.rename(temporary, FLAGS.output)
     finally:
@@ -64,7 +73,8 @@ def main() -> None:
           f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip
     if new:
         print(f"Not in the input, and random: {', '.join(new)}")
-    print(f"Wrote {FLAGS.output} ({FLAGS.format}); read back, outputs differ by {difference:.1e}")
+    print(f"Wrote {FLAGS.output} ({FLAGS.format}){checked}; read back, outputs differ by "
+          f"{difference:.1e}")  # fmt: skip
 
 
 def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: str | None) -> None:
@@ -91,6 +101,22 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
         tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
 
 
+def check(model: keras.Model, folder: str) -> str:
+    """Compares what was written with what the software of --format has for such a model."""
+    if FLAGS.format == "google":
+        count = target_tensors.check_google(
+            os.path.join(folder, _GOOGLE_PREFIX),
+            os.path.join(folder, native.CONFIG_FILE),
+            type(model).__name__,
+            getattr(model, "num_classes", 2),
+        )
+        return f", {count} tensors as google-research/albert has them"
+    if FLAGS.format == "huggingface":
+        count = target_tensors.check_huggingface(folder)
+        return f", {count} tensors as transformers has them"
+    return ""
+
+
 def round_trip(model: keras.Model, folder: str) -> float:
     """The largest difference that writing and reading back makes, in weights and outputs.
 
@@ -101,7 +127,7 @@ def round_trip(model: keras.Model, folder: str) -> float:
     lost = formats.load_weights(copy, source.path, *formats.TOLERATED[source.format])
     pairs = [
         (left, right)
-        for left, right in zip(model.variables, copy.variables)
+        for left, right in zip(model.variables, copy.variables, strict=True)
         if our_name(right) not in lost
     ]
     ids = tf.range(min(16, model.config.max_position_embeddings))[None] % model.config.vocab_size

@@ -15,7 +15,7 @@ def encoder_flops_per_token(config: AlbertConfig, sequence_length: int) -> int:
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * sequence_length * hidden
-    projection = 0 if config.embedding_size == hidden else 2 * config.embedding_size * hidden
+    projection = 2 * config.embedding_size * hidden if config.has_embedding_projection else 0
     return config.num_hidden_layers * config.inner_group_num * layer + projection
 
 
@@ -56,7 +56,7 @@ def count_parameters(config: AlbertConfig) -> dict[str, int]:
     rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
     attention = 4 * (hidden * hidden + hidden) + 2 * hidden  # Four dense layers, one norm.
     ffn = 2 * hidden * inner + inner + hidden + 2 * hidden
-    projection = 0 if embedding == hidden else embedding * hidden + hidden
+    projection = embedding * hidden + hidden if config.has_embedding_projection else 0
     return {
         "embeddings": rows * embedding + 2 * embedding,
         "projection": projection,

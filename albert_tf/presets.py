@@ -63,13 +63,6 @@ PRESETS: dict[str, AlbertConfig] = {
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
 
-# Where the weights of a preset are published in a format that can be loaded safely.
-REPOSITORIES = {
-    f"albert-{size}-{version}": f"albert/albert-{size}-{version}"
-    for version in _VERSIONS
-    for size in _SIZES
-}
-
 
 def get_preset(name: str) -> AlbertConfig:
     """The configuration called `name`; an unknown name is an error that lists the known ones."""

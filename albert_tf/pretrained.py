@@ -1,20 +1,19 @@
-"""Published weights by name: downloaded from the Hugging Face hub once, and cached."""
+"""Published weights by name, and one's own by path."""
 
 from __future__ import annotations
 
-import os
+import difflib
 from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, huggingface, vocabulary
+from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.presets import REPOSITORIES
-
-_FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
+from albert_tf.presets import PRESETS
+from albert_tf.published import PUBLISHED, download
 
 
 def locate(name_or_path: str) -> formats.Source:
@@ -26,31 +25,34 @@ def locate(name_or_path: str) -> formats.Source:
     Raises:
       UserError: no such preset, nothing at the path, or not to be had (offline and not cached).
     """
-    if name_or_path in REPOSITORIES and not tf.io.gfile.exists(name_or_path):
-        return formats.recognise(_download(REPOSITORIES[name_or_path]))
-    return formats.recognise(name_or_path)
+    found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
+    if any(found):
+        return formats.recognise(name_or_path)
+    if name_or_path in PUBLISHED:
+        return formats.recognise(download(PUBLISHED[name_or_path]))
+    _check_name(name_or_path)
+    return formats.recognise(name_or_path)  # Says what a path must be.
 
 
-def _download(repository: str) -> str:
-    """The local folder of a repository's configuration, weights and vocabulary.
-
-    What is in the cache is used without asking the hub, which is slow when it cannot be reached.
-    """
-    import huggingface_hub
-
-    try:
-        for name in _FILES:
-            path = huggingface_hub.try_to_load_from_cache(repository, name)
-            if not isinstance(path, str):
-                path = huggingface_hub.hf_hub_download(repository, name)
-    except Exception as error:  # Its own classes, the HTTP library's, OSError.
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(
-            f"{repository} is not in the cache and cannot be downloaded: {reason} Go online once "
-            "(HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror), or pass the path of a folder with "
-            f"{', '.join(_FILES)}."
-        ) from None
-    return os.path.dirname(path)
+def _check_name(name: str) -> None:
+    """Raises UserError for what is, or nearly is, the name of a preset."""
+    word = name.removeprefix("albert/").lower()  # The owner's name on the hub.
+    near = [] if "/" in word else difflib.get_close_matches(word, PRESETS, n=1)
+    if not near:
+        return
+    preset = near[0]
+    beginning = "" if preset == name else f"{name!r} does not exist. Did you mean {preset!r}? "
+    if preset not in PUBLISHED:
+        beginning += f"The preset {preset!r} is an architecture without weights to download. "
+        if preset.endswith("-zh"):
+            beginning += (
+                "google-research/albert publishes its weights as an archive: unpack that, and pass "
+                "the prefix of its checkpoint. "
+            )
+    raise UserError(
+        f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}; or pass the path of a "
+        "model folder or of a checkpoint."
+    )
 
 
 def from_preset(

@@ -260,6 +260,8 @@ CASES = [
     (CLASSIFIER, {"vocab_file": "{good}/other_vocabulary/spiece.model"}, "has 50 pieces"),
     (CLASSIFIER, {"max_seq_length": "64"}, "longer than the model's 32 positions"),
     (CLASSIFIER, {"init_checkpoint": None, "config_file": "{good}/config.json"}, "--vocab_file"),
+    (CLASSIFIER, {"init_checkpoint": "bert-base"}, "an architecture without weights to download"),
+    (CLASSIFIER, {"init_checkpoint": "albert-base-v3"}, "Did you mean 'albert-base-v2'?"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no vocabulary lies beside"),

@@ -39,6 +39,8 @@ class Source(NamedTuple):
             raise UserError(
                 f"{self.path} has no {native.CONFIG_FILE} beside it. Pass --config_file."
             )
+        if self.format == "huggingface":
+            return huggingface.read_config(self.path)
         return AlbertConfig.from_json_file(self.config_file)
 
 

@@ -90,6 +90,12 @@ def _places(model: keras.Model) -> dict[str, tuple[str, bool]]:
     check_sharing(model.config, _SOFTWARE)
     rows = variable_names(model).values()
     without = [row.ours for row in rows if row.google is None]
+    if without and without[0].startswith("encoder/"):
+        raise UserError(
+            f"{_SOFTWARE} has no projection where embedding_size equals hidden_size "
+            f"({model.config.hidden_size}), and always_project_embeddings asks for one. Use the "
+            "format huggingface or native."
+        )
     if without:
         raise UserError(
             f"{type(model).__name__} has no counterpart in {_SOFTWARE}: {', '.join(without)}. Use "

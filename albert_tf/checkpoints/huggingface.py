@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints.names import check_sharing, variable_names
+from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign, our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
@@ -51,6 +52,7 @@ _MODELS = {
     "AlbertForTokenClassification": AlbertTokenClassifier,
 }
 _POOLER = "encoder/pooler/"
+_PROJECTION = (f"{HUGGINGFACE_PROJECTION}.weight", f"{HUGGINGFACE_PROJECTION}.bias")
 # Copies of tied weights, and a buffer, that some versions write.
 _REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "position_ids")
 
@@ -113,7 +115,46 @@ def load(
     if not with_pooler:
         allow_missing = [*allow_missing, f"^{_POOLER}"]
     weights = SafetensorsWeights(directory)
+    if not model.config.has_embedding_projection:
+        size = model.config.hidden_size
+        # A projection of another shape is of another model, as all that is misshapen will show.
+        if not _projects_by_identity(weights) and weights.shapes[_PROJECTION[0]] == [size, size]:
+            raise UserError(
+                f"{weights.path}: {HUGGINGFACE_PROJECTION} is more than the identity, but the "
+                "model has no such layer, as its embedding_size equals its hidden_size. Pass a "
+                'configuration with "always_project_embeddings": true, or none: the folder\'s own '
+                "is used then."
+            )
+        allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
     return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+
+
+def read_config(directory: str) -> AlbertConfig:
+    """The architecture of a folder: its config.json, and what that does not tell of its weights.
+
+    Where E == H the model keeps the projection unless it is the identity, which does nothing.
+    """
+    config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
+    if config.has_embedding_projection:
+        return config
+    is_identity = _projects_by_identity(SafetensorsWeights(directory))
+    return config.replace(always_project_embeddings=not is_identity)
+
+
+def _projects_by_identity(weights: SafetensorsWeights) -> bool:
+    """Whether the projection of a folder changes nothing, exactly.
+
+    Raises:
+      UserError: there is no projection, which Hugging Face's library would then make at random.
+    """
+    missing = [name for name in _PROJECTION if name not in weights.shapes]
+    if missing:
+        raise UserError(
+            f"{weights.path} lacks {', '.join(missing)}, which Hugging Face's library always has. "
+            "If an older version of this project wrote the folder, convert its source again."
+        )
+    kernel, bias = (weights.read(name) for name in _PROJECTION)
+    return np.array_equal(kernel, np.eye(*kernel.shape)) and not bias.any()
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
@@ -150,10 +191,14 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
         if our_name(variable).startswith(_POOLER) and not with_pooler:
             continue
         name, transposed = places[our_name(variable)]
-        if architecture == "AlbertModel":
-            name = name.removeprefix("albert.")
         value = variable.numpy()
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
+    if not model.config.has_embedding_projection:
+        kernel, bias = _PROJECTION
+        size = model.config.hidden_size
+        tensors[kernel], tensors[bias] = np.eye(size, dtype=np.float32), np.zeros(size, np.float32)
+    if architecture == "AlbertModel":  # Theirs has no prefix when it stands alone.
+        tensors = {name.removeprefix("albert."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
     config = {"architectures": [architecture], **model.config.to_huggingface()}
     config.update(_class_settings(model, labels))

@@ -20,6 +20,9 @@ from albert_tf.models import (
     AlbertTokenClassifier,
 )
 
+# Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
+HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+
 
 class VariableName(NamedTuple):
     """Where one variable is found in each format; None where the format has no such variable."""
@@ -46,10 +49,13 @@ def _encoder(config: AlbertConfig) -> list[VariableName]:
         ),
         *_layer_norm(f"{ours}/layer_norm", f"{google}/LayerNorm", f"{hugging}.LayerNorm"),
     ]
-    if config.embedding_size != config.hidden_size:
-        mapping = "encoder{}embedding_hidden_mapping_in"
+    if config.has_embedding_projection:
+        # google-research/albert has no such layer where E == H.
+        has_google = config.embedding_size != config.hidden_size
         rows += _dense(
-            f"{ours}/projection", f"bert/{mapping.format('/')}", f"albert.{mapping.format('.')}"
+            f"{ours}/projection",
+            "bert/encoder/embedding_hidden_mapping_in" if has_google else None,
+            HUGGINGFACE_PROJECTION,
         )
     for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
         for inner in range(config.inner_group_num):
@@ -130,11 +136,12 @@ def _span_head() -> list[VariableName]:
     ]
 
 
-def _dense(ours: str, google: str, hugging: str | None = None) -> list[VariableName]:
+def _dense(ours: str, google: str | None, hugging: str | None = None) -> list[VariableName]:
+    kernel, google_bias = (google and f"{google}/{part}" for part in ("kernel", "bias"))
     weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
     return [
-        VariableName(f"{ours}/kernel", f"{google}/kernel", weight, huggingface_transposed=True),
-        VariableName(f"{ours}/bias", f"{google}/bias", bias),
+        VariableName(f"{ours}/kernel", kernel, weight, huggingface_transposed=True),
+        VariableName(f"{ours}/bias", google_bias, bias),
     ]
 
 

@@ -14,7 +14,8 @@ class AlbertEmbedding(keras.layers.Layer):
     """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H
     (paper, section 3.1).
 
-    When E equals H the projection and its variables do not exist.
+    When E equals H the projection and its variables do not exist, unless the configuration's
+    `always_project_embeddings` asks for them.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
@@ -23,7 +24,7 @@ class AlbertEmbedding(keras.layers.Layer):
         self.layer_norm = LayerNorm(config, name="layer_norm")
         self.dropout = SeededDropout(config.hidden_dropout_prob, name="dropout")
         self.projection = None
-        if config.embedding_size != config.hidden_size:
+        if config.has_embedding_projection:
             self.projection = dense(config.hidden_size, config, name="projection")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:

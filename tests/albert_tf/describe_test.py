@@ -15,9 +15,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
-@pytest.mark.parametrize("embedding_size", [8, 16])
-def test_counts_equal_those_of_a_model(tiny_config, sharing, embedding_size):
-    config = tiny_config.replace(parameter_sharing=sharing, embedding_size=embedding_size)
+@pytest.mark.parametrize(("embedding_size", "always"), [(8, False), (16, False), (16, True)])
+def test_counts_equal_those_of_a_model(tiny_config, sharing, embedding_size, always):
+    config = tiny_config.replace(
+        parameter_sharing=sharing,
+        embedding_size=embedding_size,
+        always_project_embeddings=always,
+    )
     model = AlbertPretrainer(config)
     assert sum(count_parameters(config).values()) == model.count_params()
     grouped = tiny_config.replace(num_hidden_groups=2, inner_group_num=3)
