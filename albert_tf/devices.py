@@ -25,9 +25,10 @@ def prepare_devices() -> tf.distribute.Strategy:
     """
     if FLAGS.deterministic:
         tf.config.experimental.enable_op_determinism()
-        keras.utils.set_random_seed(FLAGS.seed)  # From now on random operations must have one.
     strategy = make_strategy(FLAGS.distribution, FLAGS.tpu)
     keras.mixed_precision.set_global_policy(FLAGS.precision)
+    if FLAGS.deterministic:
+        keras.utils.set_random_seed(FLAGS.seed)  # Random operations are refused without one.
     if FLAGS.jit_compile and (error := fast.xla_error()):
         raise UserError(
             f"--jit_compile needs XLA, which cannot compile on this machine: {error}. Leave it out."

@@ -139,7 +139,7 @@ def define_device_flags() -> None:
         "fast",
         "auto",
         fast.MODES,
-        "Small functions compiled by XLA and whatever else is fast on CPUs, or ordinary operations. "
+        "Small functions compiled by XLA and what else is fast on CPUs, or ordinary operations. "
         "auto: on for the CPUs of Linux machines where XLA compiles.",
     )
     flags.DEFINE_enum(
