@@ -48,10 +48,10 @@ def tiny_config() -> AlbertConfig:
 
 
 @pytest.fixture
-def fast_choice():
+def fast_choice(monkeypatch):
     """`fast.choose`, whose choice ends with the test."""
-    yield fast.choose
-    fast.choose("auto")
+    monkeypatch.setattr(fast, "_chosen", None)
+    return fast.choose
 
 
 @pytest.fixture(scope="session")

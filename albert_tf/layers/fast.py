@@ -40,19 +40,17 @@ def choose(mode: str = "auto") -> bool:
     global _chosen
     if mode not in MODES:
         raise UserError(f"--fast={mode} is not one of {', '.join(MODES)}.")
-    _chosen = mode == "on" or (mode == "auto" and _is_linux_on_cpu())
-    if _chosen and (error := xla_error()):
-        if mode == "on":
-            raise UserError(
-                f"--fast=on needs XLA, which cannot compile on this machine: {error}. Use "
-                "--fast=off, which computes the same with ordinary operations."
-            )
-        _chosen = False
-        print(
-            f"--fast=auto is off: XLA cannot compile on this machine: {error}",
-            file=sys.stderr,
-            flush=True,
+    wanted = mode == "on" or (mode == "auto" and _is_linux_on_cpu())
+    error = xla_error() if wanted else ""
+    if error and mode == "on":
+        raise UserError(
+            f"--fast=on needs XLA, which cannot compile on this machine: {error}. Use --fast=off, "
+            "which computes the same with ordinary operations."
         )
+    if error:
+        line = f"--fast=auto is off: XLA cannot compile on this machine: {error}"
+        print(line, file=sys.stderr, flush=True)
+    _chosen = wanted and not error
     return _chosen
 
 
@@ -74,8 +72,8 @@ def switched_off() -> Iterator[None]:
 
 
 def _is_linux_on_cpu() -> bool:
-    accelerators = [*map(tf.config.list_logical_devices, ("GPU", "TPU"))]
-    return platform.system() == "Linux" and not any(accelerators)
+    has_accelerator = any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
+    return platform.system() == "Linux" and not has_accelerator
 
 
 @functools.cache

@@ -152,9 +152,9 @@ def make_layout(
 
 
 def packs_here() -> bool:
-    """Whether padding is left out of the graph that is being made if nobody says so or not.
+    """Whether `packed=None` leaves padding out of the graph that is being made.
 
-    It is where shapes may depend on values, not under XLA or a TPU's strategy, and not on GPUs,
+    It does where shapes may depend on values, not under XLA or a TPU's strategy, and not on GPUs,
     which would wait for the host to count the rows, and compile again for every new number.
     """
     return not (shapes_must_be_static() or tf.config.list_logical_devices("GPU"))

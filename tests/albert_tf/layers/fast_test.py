@@ -56,7 +56,6 @@ def test_on_compiles_also_where_nobody_chose(
 ):
     """The first trace finds out what `auto` means, in the thread of a replica."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    monkeypatch.setattr(fast, "_chosen", None)
     fast.xla_error.cache_clear()
     stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), two_devices)
     assert len(traced(stepper, pretraining_data(0))) > 20
