@@ -8,6 +8,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config  # The only way back.
 
+from albert_tf import training
+from albert_tf.errors import UserError
 from albert_tf.layers import fast
 from albert_tf.training.reporting import read_metrics
 
@@ -31,25 +33,34 @@ def recorded_flags(run_dir) -> dict[str, object]:
     return json.loads((run_dir / "flags.json").read_text())
 
 
-def test_deterministic_pretraining(run, pretraining_command, tmp_path, capsys):
-    """With dynamic masks and dropout; the folder says what `auto` became."""
-    _, _, module, *arguments = pretraining_command(num_train_steps=4, fast="off")
+def test_deterministic_pretraining_without_xla(
+    run, pretraining_command, tmp_path, monkeypatch, capsys
+):
+    """With dynamic masks and dropout; a missing XLA costs one line and not the run."""
+    monkeypatch.setattr(fast, "_is_linux_on_cpu", lambda: True)
+    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
+    _, _, module, *arguments = pretraining_command(num_train_steps=4)
     assert run(module, *arguments, "--deterministic") == 0
     assert tensorflow_config.is_op_determinism_enabled()
-    assert "--fast=off --packed=true" in capsys.readouterr().out
-    flags = recorded_flags(tmp_path / "run")
+    shown = capsys.readouterr()
+    assert shown.err.count("XLA") == 1
+    assert "--fast=auto is off: XLA cannot compile on this machine: libdevice" in shown.err
     packed = "false" if tf.config.list_logical_devices("GPU") else "true"
+    assert f"--fast=off --packed={packed}" in shown.out
+    flags = recorded_flags(tmp_path / "run")
     assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", packed, True)
     assert len(read_metrics(str(tmp_path / "run" / "metrics.csv"))) == 2
 
 
 def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
-    """XLA is missing, which costs one line and not the run."""
-    monkeypatch.setattr(fast, "_is_linux_on_cpu", lambda: True)
-    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
-    rows = [f"the cat sat on mat {index}\t{'ab'[index % 2]}" for index in range(8)]
+    """Up to its first step: the model is what the flags say."""
+
+    def stop(stepper, *unused):
+        raise UserError(f"packed: {stepper.task.model.encoder.packed}")
+
+    monkeypatch.setattr(training, "train", stop)
     data = tmp_path / "data.tsv"
-    data.write_text("\n".join(["text\tlabel", *rows, ""]))
+    data.write_text("text\tlabel\nthe cat\ta\non a mat\tb\n")
     flags = {
         "config_file": work / "config.json",
         "vocab_file": work / "vocabulary" / "spiece.model",
@@ -57,16 +68,13 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
         "dev_file": data,
         "output_dir": tmp_path / "run",
         "max_seq_length": 16,
-        "train_batch_size": 4,
-        "num_train_epochs": 1,
         "packed": "false",
+        "fast": "off",
     }
     arguments = [f"--{name}={value}" for name, value in flags.items()]
-    assert run("albert_tf.run_classifier", *arguments) == 0
+    assert run("albert_tf.run_classifier", *arguments) == 2
     shown = capsys.readouterr()
-    assert shown.err.count("XLA") == 1
-    assert "--fast=auto is off: XLA cannot compile on this machine: libdevice" in shown.err
-    assert "--fast=off --packed=false" in shown.out
+    assert "packed: False" in shown.err and "--fast=off --packed=false" in shown.out
     flags = recorded_flags(tmp_path / "run")
     assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", "false", False)
 
