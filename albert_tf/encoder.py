@@ -30,7 +30,7 @@ class AlbertEncoder(keras.Model):
     def __init__(
         self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs
     ) -> None:
-        """Args: packed: leave padding out of the dense layers; None: where shapes are dynamic."""
+        """Args: packed: leave padding out of the dense layers; None: see `packing.packs_here`."""
         super().__init__(name=name, **kwargs)
         self.config = config
         self.packed = packed

@@ -10,6 +10,7 @@ from absl import flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.layers import fast
 from albert_tf.optimization import (
     LAMB,
     AdamW,
@@ -133,6 +134,24 @@ def define_device_flags() -> None:
     )
     flags.DEFINE_bool(
         "jit_compile", False, "Compile steps with XLA; TPUs always do. Slower on most CPUs."
+    )
+    flags.DEFINE_enum(
+        "fast",
+        "auto",
+        fast.MODES,
+        "Small functions compiled by XLA and what else is fast on CPUs, or ordinary operations. "
+        "auto: on for the CPUs of Linux machines where XLA compiles.",
+    )
+    flags.DEFINE_enum(
+        "packed",
+        "auto",
+        ("auto", "true", "false"),
+        "Leave padding out of the dense layers. auto: not on GPUs, TPUs and with --jit_compile.",
+    )
+    flags.DEFINE_bool(
+        "deterministic",
+        False,
+        "Also on GPUs the same bits in every run, at some cost; CPUs need no flag.",
     )
 
 

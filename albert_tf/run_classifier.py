@@ -19,6 +19,7 @@ from absl import flags
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
 from albert_tf.costs import encoder_flops_per_token
+from albert_tf.devices import is_packed, prepare_devices
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
@@ -26,7 +27,7 @@ from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
 from albert_tf.run_classifier_eval import model_dir, predict, read_examples, report
 from albert_tf.tasks import ClassificationTask
-from albert_tf.training import BestModel, Evaluator, Hooks, make_strategy, run_folder, train
+from albert_tf.training import BestModel, Evaluator, Hooks, run_folder, train
 from albert_tf.training.cards import print_classification_start
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
@@ -60,8 +61,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    strategy = make_strategy(FLAGS.distribution, FLAGS.tpu)
-    keras.mixed_precision.set_global_policy(FLAGS.precision)
+    strategy = prepare_devices()
     if FLAGS.mode == "train_and_eval":
         train_and_evaluate(strategy)
     elif FLAGS.mode == "eval":
@@ -83,7 +83,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     num_steps = max(1, int(len(training) * FLAGS.num_train_epochs / FLAGS.train_batch_size))
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
-        model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout)
+        packed = is_packed()
+        model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout, packed)
         if FLAGS.init_checkpoint:
             formats.load_encoder(model, locate(FLAGS.init_checkpoint).path)
         recipe = Recipe(FLAGS.learning_rate, num_steps, int(num_steps * FLAGS.warmup_proportion))

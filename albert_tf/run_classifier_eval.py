@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.checkpoints import native
+from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
 from albert_tf.metrics import classification_scores
 from albert_tf.training.cards import print_comparison
@@ -42,7 +43,7 @@ def probabilities(
     """The labels that the best model of this run knows, and their probabilities float32 [N, C]."""
     metadata = native.read_metadata(model_dir())
     with strategy.scope():
-        model = native.load_model(model_dir())
+        model = native.load_model(model_dir(), is_packed())
     tokenizer = load_tokenizer(native.vocabulary_file(model_dir()))
     arrays = encode_classification(examples, tokenizer, metadata["max_seq_length"])
     logits = model.predict(arrays, batch_size=FLAGS.eval_batch_size, verbose=0)

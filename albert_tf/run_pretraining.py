@@ -15,6 +15,7 @@ from absl import flags
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
 from albert_tf.costs import pretraining_flops_per_token
+from albert_tf.devices import is_packed, prepare_devices
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
@@ -29,7 +30,7 @@ from albert_tf.run_pretraining_eval import (
 )
 from albert_tf.run_pretraining_output import finish, prepare_run_folder, saved_with_model
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Hooks, make_strategy, train
+from albert_tf.training import BestModel, Hooks, train
 from albert_tf.training.cards import print_pretraining_start
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
@@ -68,8 +69,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    strategy = make_strategy(FLAGS.distribution, FLAGS.tpu)
-    keras.mixed_precision.set_global_policy(FLAGS.precision)
+    strategy = prepare_devices()
     if FLAGS.mode == "eval":
         evaluate(strategy)
     elif FLAGS.mode == "continuous_eval":
@@ -92,7 +92,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
 
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
-        model = AlbertPretrainer(config)
+        model = AlbertPretrainer(config, is_packed())
         if FLAGS.init_checkpoint:
             formats.load_weights(model, locate(FLAGS.init_checkpoint).path)
         optimizer = shared_flags.make_optimizer(config, recipe)

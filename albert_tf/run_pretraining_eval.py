@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.checkpoints import native
+from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
@@ -60,7 +61,7 @@ def evaluate(strategy: tf.distribute.Strategy) -> None:
     folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, "model")
     metadata = native.read_metadata(folder)
     with strategy.scope():
-        model = native.load_model(folder)
+        model = native.load_model(folder, is_packed())
     if not isinstance(model, AlbertPretrainer):
         raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
     print_results(make_evaluator(model, strategy, metadata["vocab_fingerprint"])())
@@ -71,7 +72,7 @@ def evaluate_run(strategy: tf.distribute.Strategy) -> None:
     folder_of("eval_data")
     config, fixed = run_folder.read(FLAGS.output_dir)
     with strategy.scope():
-        model = AlbertPretrainer(config)
+        model = AlbertPretrainer(config, is_packed())
     evaluator = make_evaluator(model, strategy, fixed["vocab_fingerprint"])
     metrics = evaluate_checkpoints(
         model, evaluator, FLAGS.output_dir, FLAGS.num_train_steps, FLAGS.eval_timeout

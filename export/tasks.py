@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
-from albert_tf.layers import kernels
+from albert_tf.layers import fast
 from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
 from data_pipeline.graph_tokenizers import graph_tokenizer
@@ -138,7 +138,7 @@ def export_model(
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
-    with tempfile.TemporaryDirectory() as folder, kernels.uncompiled():
+    with tempfile.TemporaryDirectory() as folder, fast.switched_off():
         source = open_source(model_dir, metadata, max_seq_length, folder)
         module, asked = TASKS[task].build(source)
         provenance = {
@@ -180,7 +180,8 @@ def open_source(
             )
         tf.io.gfile.copy(path, os.path.join(folder, name))
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
-    model = native.load_model(model_dir)
+    # An export is the same wherever it is made, also on a GPU, where models pad by default.
+    model = native.load_model(model_dir, packed=True)
     if vocabulary.vocab_size > model.config.vocab_size:
         raise UserError(
             f"{vocab_name} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "

@@ -18,6 +18,7 @@ import tensorflow as tf
 from absl import flags
 
 from albert_tf.config import AlbertConfig
+from albert_tf.layers import fast
 
 absl.logging.set_verbosity(absl.logging.WARNING)  # Not every save of a checkpoint.
 tf.config.set_logical_device_configuration(
@@ -44,6 +45,13 @@ def tiny_config() -> AlbertConfig:
         intermediate_size=32,
         max_position_embeddings=16,
     )
+
+
+@pytest.fixture
+def fast_choice(monkeypatch):
+    """`fast.choose`, whose choice ends with the test."""
+    monkeypatch.setattr(fast, "_chosen", None)
+    return fast.choose
 
 
 @pytest.fixture(scope="session")

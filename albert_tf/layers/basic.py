@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers import kernels
+from albert_tf.layers import fast, kernels
 
 
 def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
@@ -165,7 +165,9 @@ class Affine(NamedTuple):
 
 
 def _product_with_transposed(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """[T, a], [b, a] -> [T, b], as one of a batch, which oneDNN multiplies faster."""
+    """[T, a], [b, a] -> [T, b]; in the fast form as one of a batch, oneDNN's faster product."""
+    if not fast.is_on():
+        return tf.matmul(x, y, transpose_b=True)
     batch = tf.matmul(tf.expand_dims(x, 0), tf.expand_dims(y, 0), transpose_b=True)
     return tf.squeeze(batch, 0)
 

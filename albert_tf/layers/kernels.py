@@ -2,23 +2,25 @@
 
 A dense layer runs at the speed of the processor; what stands between dense layers runs at the speed
 of memory, and in TensorFlow every addition is a pass over it. Here such chains are compiled by XLA,
-and gradients keep no more than they need. Formulas equal those of `basic`, up to rounding.
+and gradients keep no more than they need. Formulas equal those of `basic`, up to rounding. Where
+the fast form is off (`fast`), they are ordinary operations.
 """
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.layers import fast
+from albert_tf.layers.functions import once_in_graph
+
 
 def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function of tensors with XLA.
+    """Compiles a function of tensors with XLA where the fast form is on.
 
     It is compiled again for every new shape, a tenth of a second each time: for training only,
     where `packing.make_layout` keeps the shapes few.
@@ -27,22 +29,9 @@ def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def kernel(*arguments: Any) -> Any:
-        return compiled(*arguments) if _COMPILED.get() else function(*arguments)
+        return compiled(*arguments) if fast.is_on() else function(*arguments)
 
     return kernel
-
-
-_COMPILED = contextvars.ContextVar("compiled", default=True)
-
-
-@contextlib.contextmanager
-def uncompiled() -> Iterator[None]:
-    """Graphs that are made inside consist of plain operations: for servers without XLA."""
-    token = _COMPILED.set(False)
-    try:
-        yield
-    finally:
-        _COMPILED.reset(token)
 
 
 def gelu(x: tf.Tensor, recompute: bool = False) -> tf.Tensor:
@@ -265,17 +254,29 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
     return [tf.nest.pack_sequence_as(tensors, use) for use in zip(*flat, strict=True)]
 
 
-@one_kernel
 def _sum(*tensors: tf.Tensor) -> tf.Tensor:
-    """In a kernel, because TensorFlow would merge a chain of sums into one of all layers, for which
-    it keeps them all.
+    """In a kernel or a call, because TensorFlow would merge a chain of sums into one of all layers,
+    for which it keeps them all.
     """
+    return (_sum_in_kernel if fast.is_on() else _sum_in_call)(*tensors)
+
+
+def _sum32(*tensors: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.add_n([tf.cast(each, tf.float32) for each in tensors]), tensors[0].dtype)
 
 
+_sum_in_kernel, _sum_in_call = one_kernel(_sum32), once_in_graph(_sum32, inline=False)
+
+
 def sum_rows(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [width]: a product with ones, whose sums are float32 in any precision."""
+    """[..., width] -> [width], summed in float32 in any precision.
+
+    A CPU is fastest at it as a product with ones. On accelerators such a product would have less
+    than float32's precision.
+    """
     rows = tf.reshape(x, [-1, x.shape[-1]])
+    if not fast.is_on():
+        return tf.cast(tf.reduce_sum(tf.cast(rows, tf.float32), axis=0), x.dtype)
     return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows), 0)
 
 
@@ -301,4 +302,4 @@ def _folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
 
 
 def _folds(x: tf.Tensor) -> bool:
-    return x.shape[-1] is not None and x.shape[-1] % 8 == 0
+    return fast.is_on() and x.shape[-1] is not None and x.shape[-1] % 8 == 0

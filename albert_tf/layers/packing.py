@@ -141,19 +141,33 @@ def make_layout(
 
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
-      packed: None packs wherever shapes may depend on values: not under XLA or TPUStrategy.
+      packed: None: see `packs_here`.
       training: see PackedLayout.
     """
     if packed is None:
-        packed = not shapes_must_be_static()
+        packed = packs_here()
     if not packed:
         return PaddedLayout(input_mask)
     return PackedLayout(input_mask, training)
 
 
+def packs_here() -> bool:
+    """Whether `packed=None` leaves padding out of the graph that is being made.
+
+    It does where shapes may depend on values, not under XLA or a TPU's strategy, and not on GPUs,
+    which would wait for the host to count the rows, and compile again for every new number.
+    """
+    return not (shapes_must_be_static() or tf.config.list_logical_devices("GPU"))
+
+
+def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether it is either of TensorFlow's two strategies for TPUs, which are not related."""
+    return isinstance(strategy, (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy))
+
+
 def shapes_must_be_static() -> bool:
     """Whether the graph that is being made is for XLA or a TPU."""
-    if isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy):
+    if is_for_tpu(tf.distribute.get_strategy()):
         return True
     graph = tf.compat.v1.get_default_graph()
     while graph is not None:  # tf.function(jit_compile=True) leaves its mark on an outer graph.

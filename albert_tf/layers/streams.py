@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_tf.layers import fast
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, shapes_must_be_static
 
 # Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
@@ -39,8 +40,8 @@ class Stream(NamedTuple):
 def stream_sizes(input_mask: tf.Tensor) -> list[int] | None:
     """How many sequences each stream of a batch gets; None: the batch is one stream.
 
-    Only on a CPU, since accelerators overlap operations by themselves, in a graph, since eager
-    operations wait for each other, and if the size is static.
+    Only in the fast form and on a CPU, since accelerators overlap operations by themselves, in a
+    graph, since eager operations wait for each other, and if the size is static.
 
     Args:
       input_mask: int32 [B, S], 1 for real tokens.
@@ -53,6 +54,6 @@ def stream_sizes(input_mask: tf.Tensor) -> list[int] | None:
     if tf.config.list_logical_devices("GPU"):
         return None
     streams = min(batch, batch * sequence // _TOKENS_PER_STREAM, _MAX_STREAMS)
-    if streams < 2:
+    if streams < 2 or not fast.is_on():
         return None
     return [batch // streams + (index < batch % streams) for index in range(streams)]

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from albert_tf.costs import pretraining_flops_per_token, training_bytes
 from albert_tf.keras_compat import keras
+from albert_tf.layers import fast
+from albert_tf.layers.packing import packs_here
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
 
@@ -73,9 +75,16 @@ def _model_rows(
         "parameters": f"{sum(parts.values()):,} ({by_part})",
         "devices": f"{_name_of(strategy)}, replicas: {replicas}",
         "precision": keras.mixed_precision.global_policy().name,
+        "execution": _execution(model),
         "memory of a replica": f"about {memory / 2**30:.1f} GiB",
         "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",
     }
+
+
+def _execution(model: keras.Model) -> str:
+    """How layers are computed, as the flags say it."""
+    packed = packs_here() if model.encoder.packed is None else model.encoder.packed
+    return f"--fast={'on' if fast.is_on() else 'off'} --packed={str(packed).lower()}"
 
 
 def _name_of(strategy: tf.distribute.Strategy) -> str:

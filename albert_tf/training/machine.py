@@ -2,38 +2,70 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
+from albert_tf.layers.packing import is_for_tpu
 from albert_tf.training.reporting import StepCost
 
-_SIZE = 1536
+_SMALLEST, _LARGEST = 96, 1536
 _REPEATS = 10
+_SECONDS = 1.0
 
 
 def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> float:
-    """Best measured rate of square matrices of 1,536, which takes a fraction of a second.
+    """Best measured rate of square matrices; 0, unknown, on a TPU, whose host would be measured.
 
     Args:
       dtype: of the matrices, "float32", "bfloat16" or "float16".
       strategy: its accelerators count all; logical CPU devices share one CPU.
     """
+    if is_for_tpu(strategy):
+        return 0.0
 
-    @tf.function(autograph=False)
-    def multiply(matrix: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_max(tf.matmul(matrix, matrix))
+    @functools.cache
+    def matrix_of(size: int) -> tf.Tensor:
+        return tf.cast(tf.random.stateless_uniform([size, size], [0, 0]), dtype)
 
-    matrix = tf.cast(tf.random.stateless_uniform([_SIZE, _SIZE], [0, 0]), dtype)
-    float(multiply(matrix))
-    seconds = []
-    for _ in range(_REPEATS):
+    def seconds(size: int) -> float:
+        matrix = matrix_of(size)
         started = time.perf_counter()
-        float(multiply(matrix))
-        seconds.append(time.perf_counter() - started)
+        float(tf.reduce_max(tf.matmul(matrix, matrix)))
+        return time.perf_counter() - started
+
     on_cpu = not tf.config.list_logical_devices("GPU")
-    return 2 * _SIZE**3 / min(seconds) * (1 if on_cpu else strategy.num_replicas_in_sync)
+    return best_rate(seconds) * (1 if on_cpu else strategy.num_replicas_in_sync)
+
+
+def best_rate(seconds: Callable[[int], float]) -> float:
+    """The rate of the largest product that can be tried in about a second in all.
+
+    Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
+
+    Args:
+      seconds: multiplies two matrices of a size, and says how long that took.
+
+    Returns:
+      Floating point operations per second.
+    """
+    size, spent = _SMALLEST, 0.0
+    seconds(size)  # The first call of all makes threads and buffers ready.
+    best = seconds(size)
+    while size < _LARGEST and spent + 2**3 * best < _SECONDS:
+        size *= 2
+        best = seconds(size)
+        spent += best
+    for _ in range(_REPEATS):
+        if spent + best > _SECONDS:
+            break
+        again = seconds(size)
+        spent += again
+        best = min(best, again)
+    return 2 * size**3 / best
 
 
 def step_cost(tokens: int, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:

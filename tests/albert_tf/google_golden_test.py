@@ -2,6 +2,7 @@
 code.
 """
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,21 @@ from albert_tf.tasks import PretrainingTask, total_loss
 GOLDENS = Path(__file__).parents[1] / "goldens"
 
 
-@pytest.fixture(params=["google_tiny", "google_tiny_groups"])
-def golden(request) -> Path:
-    return GOLDENS / request.param
+CASES = [
+    *itertools.product(("google_tiny", "google_tiny_groups"), ("padded", "packed", "recomputed")),
+    ("google_tiny", "not fast"),
+]
+
+
+@pytest.fixture(params=CASES, ids="-".join)
+def case(request) -> tuple[str, str]:
+    """Folder of the golden, and how the model is computed."""
+    return request.param
+
+
+@pytest.fixture
+def golden(case) -> Path:
+    return GOLDENS / case[0]
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
@@ -29,11 +42,13 @@ def read(path: Path) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-@pytest.fixture(params=["padded", "packed", "recomputed"])
-def model(request, golden) -> AlbertPretrainer:
+@pytest.fixture
+def model(case, golden, fast_choice) -> AlbertPretrainer:
+    _, execution = case
+    fast_choice("off" if execution == "not fast" else "auto")
     config = AlbertConfig.from_json_file(str(golden / "albert_config.json"))
-    config = config.replace(recompute=request.param == "recomputed")
-    model = AlbertPretrainer(config, packed=request.param == "packed")
+    config = config.replace(recompute=execution == "recomputed")
+    model = AlbertPretrainer(config, packed=execution == "packed")
     assert google.load(model, str(golden / "model.ckpt")) == []
     return model
 

@@ -111,6 +111,18 @@ def test_the_layout_is_chosen_by_where_it_runs():
     assert isinstance(make_layout(mask, packed=False), PaddedLayout)
 
 
+def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
+    mask = tf.ones([2, 3], tf.int32)
+    with monkeypatch.context() as on_gpu:
+        on_gpu.setattr(tf.config, "list_logical_devices", lambda kind: ["one"] * (kind == "GPU"))
+        assert isinstance(make_layout(mask), PaddedLayout)
+        assert isinstance(make_layout(mask, packed=True), PackedLayout)
+    for kind in (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy):
+        strategy = kind.__new__(kind)  # Nothing here can make a whole one.
+        monkeypatch.setattr(tf.distribute, "get_strategy", lambda found=strategy: found)
+        assert isinstance(make_layout(mask), PaddedLayout)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_positions_of_the_last_layer_equal_those_of_the_whole(packed):
     encoder = AlbertEncoder(CONFIG.replace(inner_group_num=2), packed=packed)

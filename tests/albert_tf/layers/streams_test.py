@@ -20,6 +20,12 @@ CONFIG = AlbertConfig(
 BATCH, LENGTH, PREDICTIONS = 9, 128, 5  # 1,152 tokens: two streams, of 5 and 4 sequences.
 
 
+@pytest.fixture(autouse=True)
+def fast_form(fast_choice):
+    """Without it a batch is one stream."""
+    fast_choice("on")
+
+
 def make_batch() -> dict[str, tf.Tensor]:
     rng = np.random.default_rng(2)
     lengths = rng.integers(PREDICTIONS, LENGTH, BATCH)
@@ -58,7 +64,7 @@ def mask(*shape: int | None) -> tf.TensorSpec:
     return tf.TensorSpec(shape, tf.int32)
 
 
-def test_only_large_batches_of_known_size_are_divided():
+def test_only_large_batches_of_known_size_are_divided(fast_choice):
     def sizes(*shape, **options):
         found = []
         function = tf.function(lambda mask: found.append(stream_sizes(mask)), **options)
@@ -75,6 +81,8 @@ def test_only_large_batches_of_known_size_are_divided():
     assert sizes(8, None) is None
     assert sizes(8, 128, jit_compile=True) is None
     assert stream_sizes(tf.ones([8, 128], tf.int32)) is None
+    fast_choice("off")
+    assert sizes(8, 128) is None
 
 
 @pytest.mark.parametrize("groups", [1, 3])

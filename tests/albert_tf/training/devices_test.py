@@ -1,0 +1,102 @@
+"""The device flags of both programs: what they resolve to, what they refuse, and determinism."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import config as tensorflow_config  # The only way back.
+
+from albert_tf import training
+from albert_tf.errors import UserError
+from albert_tf.layers import fast
+from albert_tf.training.reporting import read_metrics
+
+PROGRAMS = ("albert_tf.run_pretraining", "albert_tf.run_classifier")
+
+
+@pytest.fixture
+def run(run_program, fast_choice):
+    """(module, *flags) -> runs a program in this process to its end; returns its exit code."""
+
+    def run(module: str, *arguments: str) -> int:
+        with pytest.raises(SystemExit) as end:
+            run_program(module, *arguments, "--distribution=one_device")
+        return end.value.code or 0
+
+    yield run
+    tensorflow_config.disable_op_determinism()
+
+
+def recorded_flags(run_dir) -> dict[str, object]:
+    return json.loads((run_dir / "flags.json").read_text())
+
+
+def test_deterministic_pretraining_without_xla(
+    run, pretraining_command, tmp_path, monkeypatch, capsys
+):
+    """With dynamic masks and dropout; a missing XLA costs one line and not the run."""
+    monkeypatch.setattr(fast, "_is_linux_on_cpu", lambda: True)
+    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
+    _, _, module, *arguments = pretraining_command(num_train_steps=4)
+    assert run(module, *arguments, "--deterministic") == 0
+    assert tensorflow_config.is_op_determinism_enabled()
+    shown = capsys.readouterr()
+    assert shown.err.count("XLA") == 1
+    assert "--fast=auto is off: XLA cannot compile on this machine: libdevice" in shown.err
+    packed = "false" if tf.config.list_logical_devices("GPU") else "true"
+    assert f"--fast=off --packed={packed}" in shown.out
+    flags = recorded_flags(tmp_path / "run")
+    assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", packed, True)
+    assert len(read_metrics(str(tmp_path / "run" / "metrics.csv"))) == 2
+
+
+def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
+    """Up to its first step: the model is what the flags say."""
+
+    def stop(stepper, *unused):
+        raise UserError(f"packed: {stepper.task.model.encoder.packed}")
+
+    monkeypatch.setattr(training, "train", stop)
+    data = tmp_path / "data.tsv"
+    data.write_text("text\tlabel\nthe cat\ta\non a mat\tb\n")
+    flags = {
+        "config_file": work / "config.json",
+        "vocab_file": work / "vocabulary" / "spiece.model",
+        "train_file": data,
+        "dev_file": data,
+        "output_dir": tmp_path / "run",
+        "max_seq_length": 16,
+        "packed": "false",
+        "fast": "off",
+    }
+    arguments = [f"--{name}={value}" for name, value in flags.items()]
+    assert run("albert_tf.run_classifier", *arguments) == 2
+    shown = capsys.readouterr()
+    assert "packed: False" in shown.err and "--fast=off --packed=false" in shown.out
+    flags = recorded_flags(tmp_path / "run")
+    assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", "false", False)
+
+
+@pytest.mark.parametrize("module", PROGRAMS)
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--fast=on"], "--fast=on needs XLA, which cannot compile on this machine: libdevice"),
+        (["--jit_compile"], "--jit_compile needs XLA, which cannot compile on this machine"),
+    ],
+)
+def test_what_needs_xla_is_refused_without_it(
+    run, tmp_path, monkeypatch, capsys, module, flags, message
+):
+    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
+    assert run(module, f"--output_dir={tmp_path / 'run'}", *flags) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_packed_rows_do_not_go_with_static_shapes(run, tmp_path, capsys):
+    flags = [f"--output_dir={tmp_path / 'run'}", "--packed=true", "--jit_compile"]
+    assert run("albert_tf.run_pretraining", *flags) == 2
+    assert "--packed=true does not go with --jit_compile" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""The rate of a machine is measured in about a second, however slow it is."""
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.training import machine
+
+
+def test_the_rate_of_the_machine():
+    rate = machine.matmul_flops_per_second("float32", tf.distribute.OneDeviceStrategy("CPU:0"))
+    assert 1e8 < rate < 1e17
+
+
+@pytest.mark.parametrize("rate", [1e7, 3e8, 4e9, 4e10, 4e11, 1e14])
+def test_the_measurement_ends_after_a_second(rate):
+    """float16 on a CPU without a kernel for it: 3e8; two cores in float32: 4e11."""
+    sizes = []
+
+    def seconds(size: int) -> float:
+        sizes.append(size)
+        return 2 * size**3 / rate
+
+    assert machine.best_rate(seconds) == pytest.approx(rate)
+    assert sum(2 * size**3 / rate for size in sizes) < 1.5
+    assert (max(sizes) == 1536) == (rate >= 4e10)
+
+
+def test_a_first_product_may_be_slow():
+    """Threads start, memory is taken."""
+    times = {96: iter([5.0, 2 * 96**3 / 1e11])}
+
+    def seconds(size: int) -> float:
+        return next(times.get(size, iter([])), 2 * size**3 / 1e11)
+
+    assert machine.best_rate(seconds) == pytest.approx(1e11)
+
+
+@pytest.mark.parametrize(
+    "kind", [tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy]
+)
+def test_no_figure_on_a_tpu_whose_host_would_be_measured(kind):
+    assert machine.matmul_flops_per_second("float32", kind.__new__(kind)) == 0.0
