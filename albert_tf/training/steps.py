@@ -261,11 +261,11 @@ class Stepper:
 
 
 def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
-    """Elements of [B, ...] in parts of about [B / num_parts, ...], one after the other."""
+    """Each batch as `num_parts` of equal size, one after the other; the last may be smaller."""
     if num_parts == 1:
         return dataset
     size = tf.nest.flatten(dataset.element_spec)[0].shape[0]
-    bounds = [size * part // num_parts for part in range(num_parts + 1)]
+    bounds = [min(size, part * -(-size // num_parts)) for part in range(num_parts + 1)]
     sizes = [end - first for first, end in zip(bounds, bounds[1:])]
     return dataset.rebatch(sizes, drop_remainder=True).prefetch(num_parts)
 
