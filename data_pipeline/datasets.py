@@ -204,7 +204,9 @@ def _evaluation_batches(
 
 
 def _without_weight(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    return {**batch, "example_weights": tf.zeros_like(batch["example_weights"])}
+    """The same rows, whose pairs and words count in no loss."""
+    names = ("example_weights", "masked_lm_weights")
+    return {**batch, **{name: tf.zeros_like(batch[name]) for name in names}}
 
 
 def _num_evaluation_batches(num_records: int, global_batch_size: int, num_hosts: int) -> int:
@@ -251,7 +253,7 @@ def pretraining_dataset(
       Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];
       masked_lm_positions, masked_lm_ids int32 [B, P]; masked_lm_weights float32 [B, P];
       sentence_order_labels int32 [B] (0 in order, 1 swapped); example_weights float32 [B] (1 real,
-      0 filler; always 1 in training).
+      0 filler, whose masked_lm_weights are 0 too; always 1 in training).
 
     Raises:
       UserError: the folder, its manifest or a file of it is missing, or does not fit.

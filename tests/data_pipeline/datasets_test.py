@@ -66,6 +66,7 @@ def test_evaluation_is_one_padded_pass(records_dir, all_keys):
     last = batches[-1]["example_weights"].numpy()
     assert last.tolist() == [1.0] * (count % size) + [0.0] * (size - count % size)
     assert all(batch["example_weights"].numpy().all() for batch in batches[:-1])
+    assert not batches[-1]["masked_lm_weights"].numpy()[count % size :].any(), "words count, too"
     again = keys(datasets.pretraining_dataset(records_dir, size, training=False))
     assert again == all_keys
 
