@@ -108,7 +108,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     training_data = functools.partial(
         classification_dataset, arrays, FLAGS.train_batch_size, seed=FLAGS.seed
     )
-    dev_data = classification_dataset(dev_arrays, FLAGS.eval_batch_size, training=False)
+    dev_data = functools.partial(
+        classification_dataset, dev_arrays, FLAGS.eval_batch_size, training=False
+    )
     metadata = {
         "labels": labels,
         "max_seq_length": FLAGS.max_seq_length,

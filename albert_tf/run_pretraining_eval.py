@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -48,8 +49,12 @@ def make_evaluator(
                 f"objective {objective!r}. Name one for each objective."
             )
         objectives.append(objective)
-        data = pretraining_dataset(
-            folder, FLAGS.eval_batch_size, training=False, vocab_fingerprint=vocab_fingerprint
+        data = functools.partial(
+            pretraining_dataset,
+            folder,
+            FLAGS.eval_batch_size,
+            training=False,
+            vocab_fingerprint=vocab_fingerprint,
         )
         parts.append((PretrainingTask(model, objective), data))
     return Evaluator(parts, strategy)

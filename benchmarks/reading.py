@@ -4,6 +4,9 @@
 
 Reading and steps (forward, backward; albert-small, the smallest preset) take turns in one process;
 medians are compared. Both count real tokens, without padding.
+
+A second table is about a run that is resumed: seconds to its first batch, when it goes to its place
+in the epoch, and when it reads and drops what lies before.
 """
 
 from __future__ import annotations
@@ -24,15 +27,19 @@ sys.path.insert(0, str(HERE.parent))
 from albert_tf import AlbertPretrainer, get_preset  # noqa: E402, I001  Chooses Keras first.
 from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.datasets import pretraining_dataset  # noqa: E402
+from data_pipeline import wire_format  # noqa: E402
+from data_pipeline.datasets import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
 from data_pipeline.documents import Corpus  # noqa: E402
 from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
 from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
+from data_pipeline.record_order import RecordOrder, batch_epochs  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 FLAGS = flags.FLAGS
+RESUMED_SHARDS, RESUMED_BYTES = 100, 500  # Files of 2,000 to 6,000 records; a record's size.
 CASES = ((64, 64), (32, 128), (8, 512))  # Batch, length.
 
 
@@ -102,20 +109,56 @@ def measure(tokenizer, folder: Path, batch: int, length: int) -> list[dict[str, 
     ]
 
 
+def made_up_order(folder: Path) -> RecordOrder:
+    """Some hundred thousand records of random bytes, in the order of training."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(2_000, 6_000, RESUMED_SHARDS).tolist()
+    paths = [str(folder / f"{shard}.tfrecord") for shard in range(RESUMED_SHARDS)]
+    for path, count in zip(paths, counts):
+        content = b"".join(wire_format.frame(rng.bytes(RESUMED_BYTES)) for _ in range(count))
+        Path(path).write_bytes(content)
+    return RecordOrder(paths, counts, SHUFFLE_WINDOW, seed=0)
+
+
+def measure_resuming(folder: Path) -> list[dict[str, object]]:
+    """Seconds to the first batch, by the share of an epoch that lies before."""
+    order, batch = made_up_order(folder), 64
+    ways = {"seek": order.rest_of_epoch, "read and drop": None}
+    turns: dict[tuple[float, str], list[float]] = {}
+    for _ in range(FLAGS.rounds):
+        for share, way in itertools.product((0.0, 0.5, 0.9), ways):
+            step = int(share * sum(order.counts)) // batch
+            start = time.perf_counter()
+            batches = batch_epochs(order.epoch, sum(order.counts), batch, step, ways[way])
+            next(iter(batches))
+            turns.setdefault((share, way), []).append(time.perf_counter() - start)
+    return [
+        {
+            "records": sum(order.counts),
+            "of the epoch before": f"{share:.0%}",
+            "how": way,
+            "seconds to the first batch": round(statistics.median(values), 2),
+        }
+        for (share, way), values in turns.items()
+    ]
+
+
 def main(_) -> None:
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for batch, length in CASES:
             rows += measure(tokenizer, Path(folder), batch, length)
-    print_rows(rows)
-    write_csv(Path(FLAGS.output) / "reading.csv", rows)
+        resumed = measure_resuming(Path(folder))
+    for name, table in (("reading", rows), ("resuming", resumed)):
+        print_rows(table)
+        write_csv(Path(FLAGS.output) / f"{name}.csv", table)
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("output", "benchmark_out", "Folder for reading.csv.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for reading.csv and resuming.csv.")
     flags.DEFINE_integer("rounds", 5, "How often each is run.", lower_bound=1)
     flags.DEFINE_integer(
         "batches", 500, "Batches read in a turn, many more than are read ahead.", lower_bound=1

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline import atomic_files, datasets
+from data_pipeline import atomic_files, datasets, record_order
 from data_pipeline.errors import UserError
 from data_pipeline.tokenization import Tokenizer
 
@@ -212,6 +212,7 @@ def classification_dataset(
     seed: int = 0,
     training: bool = True,
     start_step: int = 0,
+    input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
     """Batches of what `encode_classification` returned, with example_weights float32 [B] added.
 
@@ -219,18 +220,25 @@ def classification_dataset(
     """
     datasets.check_batch(global_batch_size, start_step)
     num_examples = len(arrays["input_word_ids"])
-    arrays = {**arrays, "example_weights": np.ones(num_examples, np.float32)}
     tensors = {name: tf.constant(values) for name, values in arrays.items()}
+    first, end = datasets.host_rows(global_batch_size, input_context)
 
     def take(rows: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {name: tf.gather(values, rows) for name, values in tensors.items()}
+        rows = rows[first:end]
+        is_real = rows < num_examples
+        rows = tf.where(is_real, rows, 0)
+        batch = {name: tf.gather(values, rows) for name, values in tensors.items()}
+        return {**batch, "example_weights": tf.cast(is_real, tf.float32)}
 
     def epoch(index: tf.Tensor) -> tf.data.Dataset:
-        return tf.data.Dataset.from_tensor_slices(datasets.permutation(num_examples, seed, index))
+        return tf.data.Dataset.from_tensor_slices(
+            record_order.permutation(num_examples, seed, index)
+        )
 
     if training:
-        dataset = datasets.batch_epochs(epoch, num_examples, global_batch_size, start_step)
-        return datasets.with_options(dataset.map(take))
-    dataset = tf.data.Dataset.range(num_examples).batch(global_batch_size).skip(start_step)
-    dataset = dataset.map(lambda rows: datasets.pad_batch(take(rows), global_batch_size))
-    return datasets.with_options(dataset)
+        dataset = record_order.batch_epochs(epoch, num_examples, global_batch_size, start_step)
+    else:
+        num_batches = -(-num_examples // global_batch_size)
+        numbers = tf.data.Dataset.range(num_batches * global_batch_size, output_type=tf.int32)
+        dataset = numbers.batch(global_batch_size, drop_remainder=True).skip(start_step)
+    return datasets.with_options(dataset.map(take))

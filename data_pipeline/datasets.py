@@ -1,11 +1,8 @@
-"""Records to batches: tf.data inputs whose order is a function of (seed, epoch) and can be resumed.
-
-The order does not depend on the number of reader threads, on tf.random.set_seed or on TensorFlow's
-version: shards and windows of records are permuted with stateless random numbers.
-"""
+"""Records to batches: tf.data inputs that can be resumed, and shared by several hosts."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -13,42 +10,14 @@ from typing import Any
 import tensorflow as tf
 
 from data_pipeline import features, records
-from data_pipeline.dynamic_masking import DynamicMasking
+from data_pipeline.dynamic_masking import DynamicMasking, Rows
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.record_order import RecordOrder, batch_epochs
 from data_pipeline.tokenization import load_tokenizer
 
 SHUFFLE_WINDOW = 16_384
-_READ_FILES = 16
-_MANY_EPOCHS = 1 << 40
-
-
-def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
-    """int64 [size]: a random order that depends on the arguments only."""
-    key = tf.constant([seed, 0], tf.int64)
-    for index in indices:
-        key = tf.random.experimental.stateless_fold_in(key, index, alg="philox")
-    draws = tf.random.stateless_uniform([size], key, 0, 1 << 62, tf.int64, alg="philox")
-    return tf.argsort(draws, stable=True)
-
-
-def batch_epochs(
-    epoch: Callable[[tf.Tensor], tf.data.Dataset],
-    num_examples: int,
-    batch_size: int,
-    start_step: int,
-) -> tf.data.Dataset:
-    """Infinite batches over epoch(0), epoch(1), ..., from global batch `start_step` on.
-
-    Batches run across the ends of epochs, so none is short; only the first epoch is skipped into.
-    """
-    first, offset = divmod(start_step * batch_size, num_examples)
-
-    def one_epoch(index: tf.Tensor) -> tf.data.Dataset:
-        return epoch(index).skip(tf.where(index == first, tf.constant(offset, tf.int64), 0))
-
-    dataset = tf.data.Dataset.range(first, _MANY_EPOCHS).flat_map(one_epoch)
-    return dataset.batch(batch_size, drop_remainder=True)
+_EVALUATION_GROUP = 64  # Records masked together, whatever the batch size.
 
 
 def check_batch(global_batch_size: int, start_step: int) -> None:
@@ -59,13 +28,19 @@ def check_batch(global_batch_size: int, start_step: int) -> None:
         raise UserError(f"start_step should not be negative; received {start_step}.")
 
 
-def pad_batch(batch: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.Tensor]:
-    """Repeats the first row up to `batch_size` rows, with zeros in example_weights for fillers."""
-    size = tf.shape(batch["example_weights"])[0]
-    rows = tf.where(tf.range(batch_size) < size, tf.range(batch_size), 0)  # [B]
-    padded = {name: tf.gather(values, rows) for name, values in batch.items()}
-    is_real = tf.cast(tf.range(batch_size) < size, tf.float32)  # [B]
-    return {**padded, "example_weights": padded["example_weights"] * is_real}
+def host_rows(
+    global_batch_size: int, input_context: tf.distribute.InputContext | None
+) -> tuple[int, int]:
+    """Where the rows of a host begin and end in a global batch; None: there is one host."""
+    if input_context is None:
+        return 0, global_batch_size
+    host, num_hosts = input_context.input_pipeline_id, input_context.num_input_pipelines
+    if global_batch_size < num_hosts:
+        raise UserError(
+            f"{num_hosts} hosts cannot share batches of {global_batch_size}. Make them larger."
+        )
+    first, end = (global_batch_size * number // num_hosts for number in (host, host + 1))
+    return first, end
 
 
 def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -112,42 +87,36 @@ def _rename(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     }
 
 
-def _shuffled_epoch(
-    files: list[str],
-    window: int,
+def _shards(manifest: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """Paths of the files that hold records, and how many each holds."""
+    entries = [entry for entry in manifest["files"] if entry["num_records"]]
+    paths = [os.path.join(manifest["directory"], entry["name"]) for entry in entries]
+    return paths, [entry["num_records"] for entry in entries]
+
+
+def _training_records(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    start_step: int,
     seed: int,
-    epoch: tf.Tensor,
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """Serialized records of one epoch: shards in random order, interleaved, shuffled in windows."""
-    order = permutation(len(files), seed, epoch, tf.constant(-1, tf.int64))
-    dataset = tf.data.Dataset.from_tensor_slices(tf.gather(files, order)).interleave(
-        read,
-        cycle_length=min(len(files), _READ_FILES),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
+    """What `read` gives for each record, [B] for each global batch from a step on."""
+    paths, counts = _shards(manifest)
+    order = RecordOrder(paths, counts, min(sum(counts), SHUFFLE_WINDOW), seed, read)
+    return batch_epochs(
+        order.epoch, sum(counts), global_batch_size, start_step, order.rest_of_epoch
     )
-
-    def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        return tf.gather(batch, permutation(tf.shape(batch)[0], seed, epoch, index))
-
-    return dataset.batch(window).enumerate().map(shuffle).prefetch(1).unbatch()
 
 
 def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
     """Names of the files that `pretraining_dataset` reads the batch of a step (1-based) from."""
-    files, manifest = records.record_files(data), records.read_manifest(data)
-    num_records = manifest["num_records"]
 
     def names(path: tf.Tensor) -> tf.data.Dataset:
         return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
 
-    batches = batch_epochs(
-        lambda epoch: _shuffled_epoch(files, min(num_records, SHUFFLE_WINDOW), seed, epoch, names),
-        num_records,
-        global_batch_size,
-        step - 1,
-    )
+    manifest = records.read_manifest(data)
+    batches = _training_records(manifest, global_batch_size, step - 1, seed, names)
     paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
     return ", ".join(sorted(map(os.path.basename, paths)))
 
@@ -172,22 +141,84 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
     )
 
 
-def _batch_parser(
-    manifest: dict[str, Any], seed: int
-) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
-    """(number of the batch int64, serialized [B]) -> a batch; the masks are functions of both."""
+def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
+    """(number int64, serialized [B], rows) -> columns; masks are functions of seed and number.
+
+    Rows are those of DynamicMasking.
+    """
     schema = features.readable_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
     )
     if manifest["masking"] == "static":
-        return lambda unused_number, serialized: _rename(features.parse(schema, serialized))
+        return lambda number, serialized, rows=None: _rename(features.parse(schema, serialized))
     masker = _masker(manifest)
 
-    def parse(number: tf.Tensor, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+    def parse(
+        number: tf.Tensor, serialized: tf.Tensor, rows: Rows | None = None
+    ) -> dict[str, tf.Tensor]:
         key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-        return _rename(masker(features.parse(schema, serialized), key))
+        return _rename(masker(features.parse(schema, serialized), key, rows))
 
     return parse
+
+
+def _training_batches(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    start_step: int,
+    seed: int,
+    input_context: tf.distribute.InputContext | None,
+) -> tf.data.Dataset:
+    """Batches without end. A host parses and masks its own rows of each, as one host would."""
+    parse = _parser(manifest, seed)
+    first, end = host_rows(global_batch_size, input_context)
+    rows = (first, end, global_batch_size) if input_context else None
+    dataset = _training_records(manifest, global_batch_size, start_step, seed)
+    return dataset.enumerate(start_step).map(
+        lambda number, serialized: parse(number, serialized[first:end], rows),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+
+
+def _evaluation_batches(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    input_context: tf.distribute.InputContext | None,
+) -> tf.data.Dataset:
+    """One pass, filled up with rows of weight 0.
+
+    Masks are drawn for groups of records, so they depend on neither the batch size nor the hosts,
+    which take the groups in turn.
+    """
+    parse = _parser(manifest, seed=0)
+    paths, counts = _shards(manifest)
+    hosts = input_context or tf.distribute.InputContext()
+    groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
+    own = groups.shard(hosts.num_input_pipelines, hosts.input_pipeline_id)
+    own = own.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+    fillers = groups.take(1).map(parse).map(_without_weight).repeat()
+    first, end = host_rows(global_batch_size, input_context)
+    batches = own.concatenate(fillers).rebatch(end - first, drop_remainder=True)
+    return batches.take(
+        _num_evaluation_batches(sum(counts), global_batch_size, hosts.num_input_pipelines)
+    )
+
+
+def _without_weight(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """The same rows, whose pairs and words count in no loss."""
+    names = ("example_weights", "masked_lm_weights")
+    return {**batch, **{name: tf.zeros_like(batch[name]) for name in names}}
+
+
+def _num_evaluation_batches(num_records: int, global_batch_size: int, num_hosts: int) -> int:
+    """How many batches the host with most to do needs; all hosts give as many."""
+    starts = range(0, num_records, _EVALUATION_GROUP)
+    sizes = [min(_EVALUATION_GROUP, num_records - start) for start in starts]
+    numbers = []
+    for host in range(num_hosts):
+        first, end = host_rows(global_batch_size, tf.distribute.InputContext(num_hosts, host))
+        numbers.append(math.ceil(sum(sizes[host::num_hosts]) / (end - first)))
+    return max(numbers)
 
 
 @tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
@@ -200,6 +231,7 @@ def pretraining_dataset(
     start_step: int = 0,
     vocab_fingerprint: str | None = None,
     max_seq_length: int | None = None,
+    input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
     """Batches of pre-training records.
 
@@ -215,12 +247,14 @@ def pretraining_dataset(
       start_step: number of batches already used; the data go on exactly there.
       vocab_fingerprint: expected SHA-256 of the vocabulary, or None.
       max_seq_length: expected S, or None.
+      input_context: which of several hosts asks. It gets its part of each global batch, and masks
+        nothing else; together the hosts have the rows that one host would have.
 
     Returns:
       Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];
       masked_lm_positions, masked_lm_ids int32 [B, P]; masked_lm_weights float32 [B, P];
       sentence_order_labels int32 [B] (0 in order, 1 swapped); example_weights float32 [B] (1 real,
-      0 filler; always 1 in training).
+      0 filler, whose masked_lm_weights are 0 too; always 1 in training).
 
     Raises:
       UserError: the folder, its manifest or a file of it is missing, or does not fit.
@@ -228,23 +262,8 @@ def pretraining_dataset(
     check_batch(global_batch_size, start_step)
     manifest = records.verify_records(data)
     check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
-    files, num_records = records.record_files(data), manifest["num_records"]
     if training:
-        parse = _batch_parser(manifest, seed)
-        window = min(num_records, SHUFFLE_WINDOW)
-        dataset = batch_epochs(
-            lambda epoch: _shuffled_epoch(files, window, seed, epoch),
-            num_records,
-            global_batch_size,
-            start_step,
-        )
+        dataset = _training_batches(manifest, global_batch_size, start_step, seed, input_context)
     else:
-        parse = _batch_parser(manifest, seed=0)
-        dataset = tf.data.TFRecordDataset(files).batch(global_batch_size).skip(start_step)
-
-    def to_batch(number: tf.Tensor, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        batch = parse(number, serialized)
-        return batch if training else pad_batch(batch, global_batch_size)
-
-    dataset = dataset.enumerate(start_step)
-    return with_options(dataset.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE))
+        dataset = _evaluation_batches(manifest, global_batch_size, input_context).skip(start_step)
+    return with_options(dataset)

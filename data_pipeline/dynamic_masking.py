@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from data_pipeline import masking
+
+# (first, end, size): rows of a batch; the end None means its end.
+Rows = tuple[int, int | None, int | tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,13 +36,18 @@ class DynamicMasking:
     swaps: bool
 
     def __call__(
-        self, columns: Mapping[str, tf.Tensor | tf.RaggedTensor], seed: tf.Tensor
+        self,
+        columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
+        seed: tf.Tensor,
+        rows: Rows | None = None,
     ) -> dict[str, tf.Tensor]:
         """The columns of static records.
 
         Args:
           columns: of B dynamic records, see `features.parse`.
           seed: int64 [2].
+          rows: (first, end, size): the records are these rows of a larger batch, and are masked as
+            in it. None: they are a whole batch.
 
         Returns:
           int32 [B, S], [B, P] and [B, 1], float32 masked_lm_weights [B, P].
@@ -47,9 +56,10 @@ class DynamicMasking:
         labels = columns["next_sentence_labels"]  # [B, 1]
         lengths = tf.cast(columns["token_ids"].row_lengths(), tf.int32)  # [B]
         length_a = columns["num_tokens_a"][:, 0]
+        rows = rows or (0, None, tf.shape(lengths)[0])
         swap = tf.zeros_like(lengths, tf.bool)
         if self.swaps:
-            swap = tf.random.stateless_uniform(tf.shape(lengths), seeds[0]) < 0.5
+            swap = _uniform(seeds[0], rows) < 0.5
             labels = tf.cast(swap, tf.int32)[:, None]
         sequence = self._assemble(columns, lengths, length_a, swap)
         ngrams = choose_ngrams(
@@ -57,10 +67,10 @@ class DynamicMasking:
             sequence["is_special"],
             self._budgets(sequence["total"]),
             masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
-            _uniform_draws(seeds[1], tf.shape(lengths)[0]),
+            _ngram_draws(seeds[1], rows),
         )
         return {
-            **self._replace(sequence, ngrams, seeds[2:]),
+            **self._replace(sequence, ngrams, seeds[2:], rows),
             "input_mask": tf.cast(sequence["is_token"], tf.int32),
             "segment_ids": sequence["segment_ids"],
             "token_boundary": tf.cast(sequence["boundary"], tf.int32),
@@ -111,16 +121,16 @@ class DynamicMasking:
         return tf.clip_by_value(budgets, 1, self.rule.max_predictions)
 
     def _replace(
-        self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor]
+        self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor], rows: Rows
     ) -> dict[str, tf.Tensor]:
         """Masked tokens and what is to be predicted."""
-        tokens, shape = sequence["tokens"], tf.shape(sequence["tokens"])
+        tokens = sequence["tokens"]
         is_label = ngrams > 0
-        draws = tf.random.stateless_uniform(shape, seeds[0])  # [B, S]
+        draws = _uniform(seeds[0], rows, self.max_seq_length)  # [B, S]
         if self.rule.by_span:  # The draw at the number of the n-gram; numbers may exceed S.
             draws = tf.gather(draws, ngrams % self.max_seq_length, batch_dims=1)
         ids = tf.constant(self.rule.replacement_ids)
-        places = tf.random.stateless_uniform(shape, seeds[1], 0, tf.size(ids), tf.int32)
+        places = _uniform(seeds[1], rows, self.max_seq_length, maxval=tf.size(ids), dtype=tf.int32)
         kept = masking.MASK_PROBABILITY + masking.KEEP_PROBABILITY
         replaced = tf.where(draws < kept, tokens, tf.gather(ids, places))
         replaced = tf.where(draws < masking.MASK_PROBABILITY, self.rule.mask_id, replaced)
@@ -142,10 +152,18 @@ def _positions(values: tf.Tensor) -> tf.Tensor:
     return tf.broadcast_to(tf.range(tf.shape(values)[1]), tf.shape(values))
 
 
-def _uniform_draws(seed: tf.Tensor, count: tf.Tensor) -> Callable[[tf.Tensor], tf.Tensor]:
+def _uniform(seed: tf.Tensor, rows: Rows, *row_shape: int, **arguments: Any) -> tf.Tensor:
+    """[B, *row_shape]: of the random numbers of a whole batch, those of some rows."""
+    first, end, size = rows
+    return tf.random.stateless_uniform([size, *row_shape], seed, 0, **arguments)[first:end]
+
+
+def _ngram_draws(seed: tf.Tensor, rows: Rows) -> Callable[[tf.Tensor], tf.Tensor]:
+    first, end, size = rows
+
     def draw(number: tf.Tensor) -> tf.Tensor:
         key = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int64))
-        return tf.random.stateless_uniform([2, count], key, dtype=tf.float64)
+        return tf.random.stateless_uniform([2, size], key, dtype=tf.float64)[:, first:end]
 
     return draw
 

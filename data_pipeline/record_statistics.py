@@ -166,17 +166,27 @@ def pretraining_baselines(
 ) -> dict[str, tuple[float, str]]:
     """What a guess without a model reaches: metric -> (figure, how it is guessed).
 
+    The label of a pair is guessed to be the most frequent one, or by the lengths of the segments,
+    whichever is better.
+
     Arguments and errors are those of `unigram_baseline`.
     """
     unigram = unigram_baseline(train_manifest, eval_manifest)
-    majority = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")
+    order = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")
+    order_loss = (math.log(2), "ln 2")
+    if eval_manifest["settings"]["sentence_objective"] != "none":
+        from data_pipeline.length_baseline import length_baseline  # Needs TensorFlow.
+
+        accuracy, loss = length_baseline(train_manifest, eval_manifest) or (0.0, math.inf)
+        order = max(order, (accuracy, "lengths of the segments"))
+        order_loss = min(order_loss, (loss, "lengths of the segments"))
     return {
         "masked_lm_accuracy": (unigram["accuracy"], "most frequent piece"),
         "masked_lm_loss": (unigram["cross_entropy"], "unigram distribution"),
-        "sentence_order_accuracy": majority,
-        "sentence_order_loss": (math.log(2), "ln 2"),
-        "next_sentence_accuracy": majority,
-        "next_sentence_loss": (math.log(2), "ln 2"),
+        "sentence_order_accuracy": order,
+        "sentence_order_loss": order_loss,
+        "next_sentence_accuracy": order,
+        "next_sentence_loss": order_loss,
     }
 
 

@@ -25,6 +25,7 @@ FORMAT_VERSION = 2
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"
 _COMMIT_THREADS = 16
+_HASH_THREADS = 16
 
 
 def check_output_dir(output_dir: str, overwrite: bool) -> None:
@@ -193,18 +194,22 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
     if full is None:
         full = sum(entry["bytes"] for entry in manifest["files"]) <= FULL_CHECK_BYTES
     advice = "Copy it again, or make the data again with --overwrite."
-    for entry in manifest["files"]:
-        path = os.path.join(data_dir(data), entry["name"])
-        if not storage.exists(path):
+    entries, folder = manifest["files"], manifest["directory"]
+    sizes = storage.sizes(folder, [entry["name"] for entry in entries])
+    for entry in entries:
+        path, size = os.path.join(folder, entry["name"]), sizes.get(entry["name"])
+        if size is None:
             raise UserError(f"{path} is missing, though {MANIFEST} lists it. {advice}")
-        size = storage.size(path)
         if size != entry["bytes"]:
             raise UserError(
                 f"{path} should hold {entry['bytes']} bytes but holds {size}: it is damaged or cut "
                 f"short. {advice}"
             )
-        if full and atomic_files.sha256(path) != entry["sha256"]:
-            raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")
+    paths = [os.path.join(folder, entry["name"]) for entry in entries] if full else []
+    with concurrent.futures.ThreadPoolExecutor(_HASH_THREADS) as pool:
+        for path, entry, digest in zip(paths, entries, pool.map(atomic_files.sha256, paths)):
+            if digest != entry["sha256"]:
+                raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")
     return manifest
 
 

@@ -12,7 +12,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.tasks import Task
 from albert_tf.training.reporting import Reporter, StepCost
 from albert_tf.training.state import checkpoints_dir
-from albert_tf.training.steps import Stepper
+from albert_tf.training.steps import Data, Stepper
 
 # A figure that follows from another: name -> (the other's name, how).
 _DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
@@ -27,10 +27,13 @@ class Evaluator:
 
     def __init__(
         self,
-        parts: Sequence[tuple[Task, tf.data.Dataset]],
+        parts: Sequence[tuple[Task, Data]],
         strategy: tf.distribute.Strategy,
     ) -> None:
-        self._parts = [(Stepper(task, None, strategy), data) for task, data in parts]
+        self._parts = []
+        for task, data in parts:
+            stepper = Stepper(task, None, strategy)
+            self._parts.append((stepper, stepper.distribute(data)))
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -42,8 +45,8 @@ class Evaluator:
     def __call__(self) -> dict[str, float]:
         """Figures by name."""
         figures: dict[str, float] = {}
-        for stepper, data in self._parts:
-            figures = {**stepper.evaluate(data), **figures}
+        for stepper, batches in self._parts:
+            figures = {**stepper.evaluate(batches), **figures}
         for name, (source, compute) in _DERIVED.items():
             if source in figures:
                 figures[name] = compute(figures[source])

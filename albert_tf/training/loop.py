@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 
@@ -91,7 +92,8 @@ def train(
 
     Args:
       stepper: task, optimizer and strategy.
-      training_data: called with `start_step=`; endless global batches from that step on.
+      training_data: called with `start_step=`, and with `input_context=` where several hosts read;
+        endless batches from that step on.
       evaluator: held-out figures, or None.
       run_dir: where checkpoints, metrics.csv, TensorBoard files and curves.png go.
       cost: of a step, for the progress report.
@@ -158,7 +160,8 @@ class _Loop:
     ) -> dict[str, float]:
         """Returns the held-out figures at the end."""
         step = self._state.step
-        iterator = iter(self._stepper.distribute(training_data(start_step=step)))
+        data = functools.partial(training_data, start_step=step)
+        iterator = iter(self._stepper.distribute(data))
         while step < self._settings.num_train_steps:
             stop = self._settings.next_stop(step)
             outcome = self._stepper.train(iterator, tf.constant(stop - step))

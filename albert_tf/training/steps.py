@@ -6,7 +6,7 @@ nothing to do and take as long as all the rest of tracing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -16,6 +16,8 @@ from albert_tf.keras_compat import keras
 from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
 
+# Global batches, or a function that makes them.
+Data = tf.data.Dataset | Callable[..., tf.data.Dataset]
 Gradients = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
 
 
@@ -220,10 +222,10 @@ class Stepper:
             per_replica,
         )
 
-    def evaluate(self, dataset: tf.data.Dataset) -> dict[str, float]:
-        """The task's metrics over a whole dataset of batches, and `loss`."""
+    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """The task's metrics over all batches, see `distribute`, and `loss`."""
         totals = None
-        for batch in self.distribute(dataset):
+        for batch in batches:
             sums = self._evaluation_step(batch)
             totals = sums if totals is None else tf.nest.map_structure(tf.add, totals, sums)
         metrics = {name: float(value) for name, value in _divide(totals).items()}
@@ -236,13 +238,36 @@ class Stepper:
 
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 
-    def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
-        """Splits each global batch over the replicas."""
-        options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = (
-            tf.data.experimental.AutoShardPolicy.DATA
-        )
-        return self.strategy.experimental_distribute_dataset(dataset.with_options(options))
+    def distribute(self, data: Data) -> Iterable[Batch]:
+        """Splits each global batch over the replicas.
+
+        Where several hosts read, a function is called on each with `input_context=`, and gives the
+        host's rows; a dataset is read as a whole by every host, which uses its share.
+        """
+        if isinstance(data, tf.data.Dataset):
+            options = tf.data.Options()
+            options.experimental_distribute.auto_shard_policy = (
+                tf.data.experimental.AutoShardPolicy.DATA
+            )
+            return self.strategy.experimental_distribute_dataset(data.with_options(options))
+
+        def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            is_alone = context.num_input_pipelines == 1
+            dataset = data() if is_alone else data(input_context=context)
+            num_replicas = context.num_replicas_in_sync // context.num_input_pipelines
+            return _split_batches(dataset, num_replicas)
+
+        return self.strategy.distribute_datasets_from_function(read)
+
+
+def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
+    """Each batch as `num_parts` of equal size, one after the other; the last may be smaller."""
+    if num_parts == 1:
+        return dataset
+    size = tf.nest.flatten(dataset.element_spec)[0].shape[0]
+    bounds = [min(size, part * -(-size // num_parts)) for part in range(num_parts + 1)]
+    sizes = [end - first for first, end in zip(bounds, bounds[1:])]
+    return dataset.rebatch(sizes, drop_remainder=True).prefetch(num_parts)
 
 
 def skip_bad_updates(

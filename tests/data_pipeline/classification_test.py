@@ -1,7 +1,10 @@
 """TSV rows become the reference's inputs; what is wrong with a file is named by file and line."""
 
+import itertools
+
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,3 +137,22 @@ def test_batches():
     for step in (1, 2, 7):
         resumed = rows(classification_dataset(arrays, 4, seed=3, start_step=step), 3)
         assert resumed == stream[4 * step : 4 * step + 12]
+
+
+@pytest.mark.parametrize("size", [4, 5])
+def test_two_hosts_share_the_batches_of_one(size):
+    arrays = {"input_word_ids": np.arange(11, dtype=np.int32)[:, None]}
+    for training in (True, False):
+        options = {"training": training, "seed": 3, "start_step": 1}
+        alone = classification_dataset(arrays, size, **options)
+        hosts = [
+            classification_dataset(
+                arrays, size, input_context=tf.distribute.InputContext(2, host), **options
+            )
+            for host in range(2)
+        ]
+        for whole, *parts in itertools.islice(zip(alone, *hosts), 5):
+            assert len(parts[0]["example_weights"]) == size // 2
+            for name, values in whole.items():
+                together = np.concatenate([part[name] for part in parts])
+                np.testing.assert_array_equal(together, values, err_msg=name)

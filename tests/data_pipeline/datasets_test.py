@@ -3,12 +3,13 @@
 import collections
 import hashlib
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import datasets, features, records
+from data_pipeline import datasets, features, record_order, records
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import create_pretraining_data
@@ -65,6 +66,7 @@ def test_evaluation_is_one_padded_pass(records_dir, all_keys):
     last = batches[-1]["example_weights"].numpy()
     assert last.tolist() == [1.0] * (count % size) + [0.0] * (size - count % size)
     assert all(batch["example_weights"].numpy().all() for batch in batches[:-1])
+    assert not batches[-1]["masked_lm_weights"].numpy()[count % size :].any(), "words count, too"
     again = keys(datasets.pretraining_dataset(records_dir, size, training=False))
     assert again == all_keys
 
@@ -144,10 +146,91 @@ def test_dynamic_masks_are_new_in_each_epoch_and_resume(dynamic_dir):
     assert keys(training(dynamic_dir, seed=1), 2) != stream[: 2 * BATCH]
 
 
-def test_dynamic_masks_of_evaluation_stay(dynamic_dir):
-    first = keys(training(dynamic_dir, training=False, seed=1))
-    assert keys(training(dynamic_dir, training=False, seed=2)) == first
-    assert len(first) == records.read_manifest(dynamic_dir)["num_records"]
+@pytest.fixture(scope="module")
+def few_dir(tmp_path_factory, small_file, tokenizer):
+    """Some hundred dynamic records."""
+    folder = tmp_path_factory.mktemp("few") / "data"
+    settings = PretrainingSettings(max_seq_length=64, dupe_factor=1, masking="dynamic")
+    create_pretraining_data(Corpus(small_file), str(folder), tokenizer, settings)
+    return str(folder)
+
+
+def test_dynamic_masks_of_evaluation_stay(few_dir):
+    """For every seed and batch size, to the last record."""
+    first = keys(training(few_dir, training=False, seed=1))
+    assert len(first) == records.read_manifest(few_dir)["num_records"] > 200
+    for size in (1, 7, 64):
+        assert keys(training(few_dir, training=False, seed=2, batch=size)) == first
+
+
+def two_hosts(data, **options):
+    """The datasets of two hosts."""
+    contexts = [tf.distribute.InputContext(2, host, 2) for host in range(2)]
+    return [training(data, input_context=context, **options) for context in contexts]
+
+
+@pytest.mark.parametrize("size", [BATCH, 7])
+def test_two_hosts_train_on_the_batches_of_one(few_dir, size):
+    alone = training(few_dir, start_step=3, batch=size).take(3)
+    hosts = two_hosts(few_dir, start_step=3, batch=size)
+    for whole, *parts in zip(alone, *hosts):
+        assert [len(part["input_mask"]) for part in parts] == [size // 2, size - size // 2]
+        for name, values in whole.items():
+            together = np.concatenate([part[name] for part in parts])
+            np.testing.assert_array_equal(together, values, err_msg=name)
+
+
+def test_two_hosts_evaluate_each_record_once(few_dir):
+    expected = keys(training(few_dir, training=False))
+    hosts = [list(dataset) for dataset in two_hosts(few_dir, training=False, batch=7)]
+    assert len(hosts[0]) == len(hosts[1])
+    found = [key for batches in hosts for batch in batches for key in row_keys(batch)]
+    assert collections.Counter(found) == collections.Counter(expected)
+    with pytest.raises(UserError, match="2 hosts cannot share batches of 1"):
+        two_hosts(few_dir, batch=1)
+
+
+def test_a_host_parses_and_masks_its_own_rows_only(few_dir, monkeypatch):
+    sizes, counted, parse = [], [], features.parse
+
+    def spy(schema, serialized):
+        sizes.append(serialized.shape[0])
+        count = tf.numpy_function(lambda rows: counted.append(len(rows)), [serialized], [])
+        with tf.control_dependencies([count]):
+            return parse(schema, tf.identity(serialized))
+
+    monkeypatch.setattr(features, "parse", spy)
+    two_hosts(few_dir)
+    assert set(sizes) == {BATCH // 2}  # Training has no end, but batches of a fixed size.
+    num_records = records.read_manifest(few_dir)["num_records"]
+    for dataset in two_hosts(few_dir, training=False):
+        counted.clear()
+        collections.deque(dataset, maxlen=0)
+        assert 0.3 * num_records < sum(counted) < 0.7 * num_records + 64  # And some fillers.
+
+
+def test_resuming_reads_nothing_that_lies_before(records_dir, tmp_path, monkeypatch):
+    """Records that were used may hold anything; without the seek, their checksums are compared."""
+    monkeypatch.setattr(datasets, "SHUFFLE_WINDOW", 50)
+    monkeypatch.setattr(record_order, "_READ_FILES", 2)
+    monkeypatch.setattr(records, "FULL_CHECK_BYTES", 0)
+    manifest = records.read_manifest(records_dir)
+    step = int(0.9 * manifest["num_records"]) // BATCH
+    expected = keys(training(records_dir, start_step=step), 3)
+    epoch = datasets._training_records(manifest, manifest["num_records"], 0, seed=0)
+    epoch = next(iter(epoch)).numpy().tolist()
+    start = step * BATCH // 50 * 50  # Of the window that the step is in.
+    used = set(epoch[:start]) - set(epoch[start:])
+
+    folder = shutil.copytree(records_dir, tmp_path / "data")
+    for path in map(Path, records.record_files(str(folder))):
+        content = bytearray(path.read_bytes())
+        for record in used.intersection(tf.data.TFRecordDataset(str(path)).as_numpy_iterator()):
+            content[content.index(record) + len(record) // 2] ^= 1
+        path.write_bytes(content)
+    assert keys(training(str(folder), start_step=step), 3) == expected
+    with pytest.raises(tf.errors.DataLossError):
+        keys(training(str(folder)), 1)
 
 
 def test_dynamic_records_need_their_vocabulary(dynamic_dir, tmp_path, records_dir):

@@ -1,7 +1,9 @@
 """Folders of records are complete or absent; every kind of damage is named."""
 
+import collections
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -133,6 +135,35 @@ def flip(path: Path):
 def test_damage_is_named(damaged, damage, message):
     with pytest.raises(UserError, match=message):
         records.verify_records(damaged(damage))
+
+
+def test_thousands_of_shards_are_listed_once(tmp_path, monkeypatch):
+    """No file is asked for by itself, and a missing or short one is found all the same."""
+    folder = tmp_path / "a"
+    monkeypatch.setattr(records.atomic_files.os, "fsync", lambda file: None)
+    manifest = write(folder, count=4000, shards=2000)
+    calls = collections.Counter()
+
+    def counted(name, function):
+        def call(*arguments):
+            calls[name] += 1
+            return function(*arguments)
+
+        return call
+
+    for name in ("exists", "size", "sizes"):
+        monkeypatch.setattr(storage, name, counted(name, getattr(storage, name)))
+    monkeypatch.setattr(storage.os, "scandir", counted("scandir", os.scandir))
+    monkeypatch.setattr(records, "FULL_CHECK_BYTES", 0)
+    assert records.verify_records(str(folder))["num_records"] == 4000
+    assert calls.pop("exists") < 5 and calls == {"sizes": 1, "scandir": 1}
+    path = folder / manifest["files"][1234]["name"]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match="01234-of-02000.tfrecord.*cut short"):
+        records.verify_records(str(folder))
+    path.unlink()
+    with pytest.raises(UserError, match="01234-of-02000.tfrecord is missing"):
+        records.verify_records(str(folder))
 
 
 def test_read_errors_are_explained(damaged):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,8 @@ def test_files(folder):
     assert storage.size(f"{folder}/c.txt") == 3
     assert storage.names_in(folder) == ["b.txt", "c.txt"]
     assert storage.match(f"{folder}/*.txt") == [f"{folder}/b.txt", f"{folder}/c.txt"]
+    names = ["c.txt", "d.txt", "b.txt"]
+    assert storage.sizes(folder, names) == {"c.txt": 3, "b.txt": 2}
     storage.rename(f"{folder}/b.txt", f"{folder}/c.txt")
     assert storage.read_bytes(f"{folder}/c.txt") == b"12"
     assert storage.names_in(folder) == ["c.txt"]
@@ -46,6 +49,22 @@ def test_files(folder):
     storage.remove_folder(f"{folder}/d")
     storage.remove_folder(f"{folder}/d")
     assert not storage.exists(f"{folder}/d/e") and storage.names_in(f"{folder}/none") == []
+
+
+def test_sizes_are_asked_for_side_by_side(tmp_path, monkeypatch):
+    """Where each answer takes a while."""
+    folder = f"ram://{tmp_path.name}/many"
+    names = [f"{number}" for number in range(20)]
+    for name in names:
+        write(f"{folder}/{name}", name.encode())
+    together, size = threading.Barrier(len(names), timeout=60), storage.size
+
+    def waiting(path):
+        together.wait()
+        return size(path)
+
+    monkeypatch.setattr(storage, "size", waiting)
+    assert storage.sizes(folder, names) == {name: len(name) for name in names}
 
 
 def test_records_are_made_anywhere(folder, tmp_path, small_file, tokenizer):

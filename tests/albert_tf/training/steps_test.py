@@ -2,6 +2,8 @@
 finite is found, and left out on request.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,6 +53,41 @@ def test_accumulation_on_two_replicas(tiny_config, two_devices, pretraining_data
     whole, _ = after(tiny_config, pretraining_data(0))
     parts, _ = after(tiny_config, pretraining_data(0), strategy=two_devices, num_micro_batches=4)
     assert difference(whole, parts) < 1e-6
+
+
+def batches_of(size):
+    return tf.data.Dataset.range(1000).batch(size, drop_remainder=True)
+
+
+@pytest.mark.parametrize("size", [8, 5])
+def test_replicas_share_the_batches_of_a_function(two_devices, size):
+    """As they share those of a dataset, also where the parts cannot be equal."""
+    stepper = Stepper(None, None, two_devices)
+    shared = stepper.distribute(lambda: batches_of(size)), stepper.distribute(batches_of(size))
+    for left, right in itertools.islice(zip(*shared), 3):
+        left, right = map(two_devices.experimental_local_results, (left, right))
+        assert [part.numpy().tolist() for part in left] == [part.numpy().tolist() for part in right]
+    assert shared[0].element_spec == shared[1].element_spec  # Static shapes where it can be.
+
+
+class OneHostOfTwo:
+    """A strategy of four replicas, as the second of two hosts sees it."""
+
+    @staticmethod
+    def distribute_datasets_from_function(read):
+        return read(tf.distribute.InputContext(2, 1, 4))
+
+
+def test_a_host_makes_its_own_rows_only():
+    contexts = []
+
+    def data(input_context):
+        contexts.append(input_context)
+        return batches_of(6)
+
+    parts = Stepper(None, None, OneHostOfTwo()).distribute(data)
+    assert [context.input_pipeline_id for context in contexts] == [1]
+    assert [part.tolist() for part in parts.take(2).as_numpy_iterator()] == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_replicas_add_up_once_for_an_update(
