@@ -6,6 +6,7 @@ nothing to do and take as long as all the rest of tracing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -266,7 +267,7 @@ def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
         return dataset
     size = tf.nest.flatten(dataset.element_spec)[0].shape[0]
     bounds = [min(size, part * -(-size // num_parts)) for part in range(num_parts + 1)]
-    sizes = [end - first for first, end in zip(bounds, bounds[1:])]
+    sizes = [end - first for first, end in itertools.pairwise(bounds)]
     return dataset.rebatch(sizes, drop_remainder=True).prefetch(num_parts)
 
 
