@@ -10,6 +10,7 @@ A TSV file has a header; by default its columns are `text` and `label`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 
@@ -90,6 +91,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         optimizer = shared_flags.make_optimizer(config, recipe)
     task = ClassificationTask(model)
     stepper = shared_flags.make_stepper(task, optimizer, strategy)
+    lock = contextlib.nullcontext()
     if is_chief(strategy):
         fixed = {
             "seed": FLAGS.seed,
@@ -97,8 +99,14 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
             "num_examples": len(training),
             "labels": labels,
         }
-        flag_values = shared_flags.flag_values()
-        run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
+        lock = run_folder.prepare(
+            FLAGS.output_dir,
+            config,
+            shared_flags.flag_values(),
+            fixed,
+            FLAGS.overwrite,
+            FLAGS.allow_changes,
+        )
         print_classification_start(
             model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
         )
@@ -120,7 +128,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     flops = 3 * encoder_flops_per_token(config, FLAGS.max_seq_length)
     cost = step_cost(FLAGS.train_batch_size * FLAGS.max_seq_length, flops, strategy)
     hooks = Hooks(on_evaluation=best.offer)
-    train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
+    with lock:
+        train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
     if not is_chief(strategy):
         return
     report(strategy, dev)
