@@ -93,7 +93,7 @@ def evaluate_checkpoints(
 def _can_be_read(checkpoint: tf.train.Checkpoint, path: str) -> bool:
     """Restores a checkpoint if it is there and whole."""
     try:
-        checkpoint.restore(path).expect_partial().assert_existing_objects_matched()
+        checkpoint.read(path).expect_partial().assert_existing_objects_matched()
     except (tf.errors.OpError, IndexError):  # IndexError: a file is too short.
         return False
     return True

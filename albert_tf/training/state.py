@@ -36,15 +36,15 @@ class TrainingState:
         keep: how many of the newest are kept.
         loss_scale: of float16 training, which is part of its state.
         is_chief: whether this process writes; of several workers one does.
-        must_match: False: what a checkpoint lacks of optimizer and loss scale, since another
-          optimizer or precision wrote it, stays as it is.
+        must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
+          they are of the same kind, or lack a loss scale.
         """
         self._directory, self._keep = directory, keep
         self._model, self._optimizer = model, optimizer
         self._is_chief = is_chief
         self._must_match = must_match
-        parts = {"loss_scale": loss_scale} if loss_scale is not None else {}
-        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **parts)
+        self._scale = {"loss_scale": loss_scale} if loss_scale is not None else {}
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
         self._latest = -1  # Steps; -1: none.
         self._under_way = -1
         if is_chief:
@@ -64,11 +64,14 @@ class TrainingState:
 
     @tf.function(autograph=False)
     def _all_finite(self) -> tf.Tensor:
-        optimizer = self._optimizer.variables
-        variables = [*self._model.variables, *(optimizer() if callable(optimizer) else optimizer)]
+        variables = [*self._model.variables, *self._optimizer_variables()]
         return tf.reduce_all(
             [tf.reduce_all(tf.math.is_finite(v)) for v in variables if v.dtype.is_floating]
         )
+
+    def _optimizer_variables(self) -> list[tf.Variable]:
+        variables = self._optimizer.variables
+        return variables() if callable(variables) else variables  # Keras's older ones: a method.
 
     def is_finite(self) -> bool:
         """Whether all weights and moments are numbers; where one is not, nothing can heal it."""
@@ -143,12 +146,24 @@ class TrainingState:
 
     def _read(self, path: str, step: int) -> None:
         if self._must_match:
-            self._checkpoint.restore(path).assert_existing_objects_matched()
+            self._checkpoint.read(path).assert_existing_objects_matched()
             return
-        model = tf.train.Checkpoint(model=self._model)
-        model.restore(path).expect_partial().assert_existing_objects_matched()
-        self._checkpoint.restore(path).expect_partial()
+        _read_into(path, model=self._model)
+        tf.train.Checkpoint(**self._scale).read(path).expect_partial()
+        try:
+            _read_into(path, model=self._model, optimizer=self._optimizer)
+        except (ValueError, AssertionError):
+            print(f"{path} is of another kind of optimizer: moments start at zero.", flush=True)
+            for variable in self._optimizer_variables():
+                if variable.shape.rank:
+                    variable.assign(tf.zeros_like(variable))
         self._optimizer.iterations.assign(step)
+
+
+def _read_into(path: str, **parts: tf.Module) -> None:
+    """Restores some parts of a checkpoint, whole."""
+    checkpoint = tf.train.Checkpoint(**parts)
+    checkpoint.read(path).expect_partial().assert_existing_objects_matched()
 
 
 @contextlib.contextmanager
