@@ -146,7 +146,7 @@ class TrainingState:
 
     def _read(self, path: str, step: int) -> None:
         if self._must_match:
-            self._checkpoint.read(path).assert_existing_objects_matched()
+            self._checkpoint.restore(path).assert_existing_objects_matched()
             return
         _read_into(path, model=self._model)
         tf.train.Checkpoint(**self._scale).read(path).expect_partial()
