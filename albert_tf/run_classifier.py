@@ -29,6 +29,7 @@ from albert_tf.run_classifier_eval import model_dir, predict, read_examples, rep
 from albert_tf.tasks import ClassificationTask
 from albert_tf.training import BestModel, Evaluator, Hooks, make_strategy, run_folder, train
 from albert_tf.training.cards import print_classification_start
+from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
@@ -82,6 +83,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     dev_arrays = encode_classification(dev, tokenizer, FLAGS.max_seq_length, labels)
 
     num_steps = max(1, int(len(training) * FLAGS.num_train_epochs / FLAGS.train_batch_size))
+    if not FLAGS.overwrite:
+        check_steps(FLAGS.output_dir, num_steps)
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
         model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout)

@@ -193,4 +193,4 @@ def read_metrics(path: str) -> list[dict[str, str]]:
     with tf.io.gfile.GFile(path, "rb") as file:
         lines = file.read().decode("utf-8", "replace").split("\n")[:-1]
     rows = csv.DictReader(line for line in lines if "\0" not in line)
-    return [row for row in rows if row["step"].isdigit() and None not in row.values()]
+    return [row for row in rows if row.get("step", "").isdigit() and None not in row.values()]

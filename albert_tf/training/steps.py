@@ -90,11 +90,11 @@ class Stepper:
         first_bad = last_good = tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
             totals, is_good = self._update(next(iterator), totals)
+            step = tf.cast(self.optimizer.iterations, tf.int64)
             num_bad += tf.cast(~is_good, tf.int32)
             if first_bad == 0 and not is_good:
-                first_bad = tf.cast(self.optimizer.iterations, tf.int64)
-            if is_good:
-                last_good = tf.cast(self.optimizer.iterations, tf.int64)
+                first_bad = step
+            last_good = tf.where(is_good, step, last_good)
         return Outcome(self._metrics(totals, last_good > 0), num_bad, first_bad, last_good)
 
     @tf.autograph.experimental.do_not_convert
