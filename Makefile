@@ -18,13 +18,14 @@ VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test compatibility lint install clean interpreter
+.PHONY: help demo test test-long compatibility lint install clean interpreter
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    raw text to a served model, in five to ten minutes (CORPUS=, OUTPUT=, RESTART=1)"
 	@echo "make test    all tests (PYTEST_ARGS=)"
 	@echo "make compatibility   the core of the tests on the oldest and the newest Python that is supported"
+	@echo "make test-long   the tests that take long: many kills of real runs"
 	@echo "make lint    ruff"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
@@ -46,6 +47,9 @@ lint: install
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
 test: lint
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-long: install
+	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
 
 # The oldest and the newest Python of README.md, with what every user runs: layers, goldens, optimizers, the loop and its
 # binary, text to records, exports. `make test` covers 3.11 or 3.12 in full.

@@ -24,6 +24,7 @@ from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
 from albert_tf.tasks import Task
 from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
+from albert_tf.training.starts import CHANGES
 from albert_tf.training.steps import check_batch_size, skip_bad_updates
 
 FLAGS = flags.FLAGS
@@ -53,6 +54,17 @@ def define_run_flags(modes: tuple[str, ...]) -> None:
         "output_dir", None, "Folder of the run; a run found there is continued.", required=True
     )
     flags.DEFINE_bool("overwrite", False, "Delete the run found in --output_dir and start over.")
+    flags.DEFINE_list(
+        "allow_changes",
+        [],
+        f"What a run that is continued may have another of ({', '.join(CHANGES)}); refused if not "
+        "named here.",
+    )
+    flags.register_validator(
+        "allow_changes",
+        lambda names: set(names) <= set(CHANGES),
+        message=f"Name some of {', '.join(CHANGES)}.",
+    )
     flags.DEFINE_integer("seed", 0, "Decides initial weights, order of the data and dropout.")
 
 
@@ -114,7 +126,9 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
     )
     flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.")
     flags.DEFINE_integer(
-        "max_bad_steps", 0, "Steps without a finite loss and gradient that may be left out."
+        "max_bad_steps",
+        0,
+        "Steps without a finite loss and gradient that may be left out; ten in a row end the run.",
     )
     flags.DEFINE_integer(
         "max_failures", 0, "How often a run that dies is started again.", lower_bound=0
@@ -285,6 +299,7 @@ def loop_settings(num_train_steps: int) -> LoopSettings:
         eval_steps=FLAGS.eval_steps,
         keep_checkpoints=FLAGS.keep_checkpoints,
         max_bad_steps=FLAGS.max_bad_steps,
+        allow_changes=tuple(FLAGS.allow_changes),
     )
 
 

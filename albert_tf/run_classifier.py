@@ -10,6 +10,7 @@ A TSV file has a header; by default its columns are `text` and `label`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 
@@ -29,6 +30,7 @@ from albert_tf.run_classifier_eval import model_dir, predict, read_examples, rep
 from albert_tf.tasks import ClassificationTask
 from albert_tf.training import BestModel, Evaluator, Hooks, run_folder, train
 from albert_tf.training.cards import print_classification_start
+from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
@@ -81,6 +83,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     dev_arrays = encode_classification(dev, tokenizer, FLAGS.max_seq_length, labels)
 
     num_steps = max(1, int(len(training) * FLAGS.num_train_epochs / FLAGS.train_batch_size))
+    if not FLAGS.overwrite:
+        check_steps(FLAGS.output_dir, num_steps)
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
         packed = is_packed()
@@ -91,6 +95,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         optimizer = shared_flags.make_optimizer(config, recipe)
     task = ClassificationTask(model)
     stepper = shared_flags.make_stepper(task, optimizer, strategy)
+    lock = contextlib.nullcontext()
     if is_chief(strategy):
         fixed = {
             "seed": FLAGS.seed,
@@ -98,8 +103,14 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
             "num_examples": len(training),
             "labels": labels,
         }
-        flag_values = shared_flags.flag_values()
-        run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
+        lock = run_folder.prepare(
+            FLAGS.output_dir,
+            config,
+            shared_flags.flag_values(),
+            fixed,
+            FLAGS.overwrite,
+            FLAGS.allow_changes,
+        )
         print_classification_start(
             model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
         )
@@ -123,7 +134,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     flops = 3 * encoder_flops_per_token(config, FLAGS.max_seq_length)
     cost = step_cost(FLAGS.train_batch_size * FLAGS.max_seq_length, flops, strategy)
     hooks = Hooks(on_evaluation=best.offer)
-    train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
+    with lock:
+        train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
     if not is_chief(strategy):
         return
     report(strategy, dev)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 
@@ -32,6 +33,7 @@ from albert_tf.run_pretraining_output import finish, prepare_run_folder, saved_w
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import BestModel, Hooks, train
 from albert_tf.training.cards import print_pretraining_start
+from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
@@ -89,6 +91,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         FLAGS.recipe_batch_size,
     )
     settings = shared_flags.loop_settings(recipe.num_train_steps)
+    if not FLAGS.overwrite:
+        check_steps(FLAGS.output_dir, recipe.num_train_steps)
 
     keras.utils.set_random_seed(FLAGS.seed)
     with strategy.scope():
@@ -101,8 +105,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     evaluator = None
     if FLAGS.mode == "train_and_eval" and FLAGS.eval_data:
         evaluator = make_evaluator(model, strategy, manifest["vocab_fingerprint"])
+    lock = contextlib.nullcontext()
     if is_chief(strategy):
-        prepare_run_folder(config, manifest)
+        lock = prepare_run_folder(config, manifest)
         print_pretraining_start(
             model, strategy, manifest, FLAGS.train_batch_size, recipe.num_train_steps
         )
@@ -120,12 +125,14 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         source_of_batch, FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed
     )
     hooks = Hooks(best.offer, example_writer(model, manifest), source)
-    try:
-        metrics = train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
-    except tf.errors.DataLossError as error:
-        raise explain_read_error(FLAGS.train_data, error) from None
-    if is_chief(strategy):
-        finish(model, metrics, recipe.num_train_steps, saved)
+    run_dir = FLAGS.output_dir
+    with lock:
+        try:
+            metrics = train(stepper, training_data, evaluator, settings, run_dir, cost, hooks)
+        except tf.errors.DataLossError as error:
+            raise explain_read_error(FLAGS.train_data, error) from None
+        if is_chief(strategy):
+            finish(model, metrics, recipe.num_train_steps, saved)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -18,16 +19,24 @@ from data_pipeline.records import content_fingerprint
 FLAGS = flags.FLAGS
 
 
-def prepare_run_folder(config: AlbertConfig, manifest: dict[str, Any]) -> None:
-    """Makes the run's folder, or makes sure that the run in it can go on."""
+def prepare_run_folder(
+    config: AlbertConfig, manifest: dict[str, Any]
+) -> contextlib.AbstractContextManager:
+    """Makes the run's folder, or makes sure that the run in it can go on, and locks it."""
     fixed = {
         "seed": FLAGS.seed,
         "train_batch_size": FLAGS.train_batch_size,
         "records": content_fingerprint(manifest),
         "vocab_fingerprint": manifest["vocab_fingerprint"],
     }
-    flag_values = shared_flags.flag_values()
-    run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
+    return run_folder.prepare(
+        FLAGS.output_dir,
+        config,
+        shared_flags.flag_values(),
+        fixed,
+        FLAGS.overwrite,
+        FLAGS.allow_changes,
+    )
 
 
 def saved_with_model(manifest: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import native, replacement
 from albert_tf.layers import fast
 from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
@@ -135,6 +135,7 @@ def export_model(
     Raises:
       UserError: when the folder, the task and the numbers do not fit each other.
     """
+    model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.

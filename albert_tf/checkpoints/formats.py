@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle, google, huggingface, native, vocabulary
+from albert_tf.checkpoints import (
+    bundle,
+    google,
+    huggingface,
+    native,
+    replacement,
+    vocabulary,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -51,7 +58,7 @@ def recognise(path: str) -> Source:
     Raises:
       UserError: the path is none of them.
     """
-    path = path.rstrip("/")
+    path = replacement.existing(path.rstrip("/"))
     if not tf.io.gfile.isdir(path):
         return _at_prefix(path)
     names = set(tf.io.gfile.listdir(path))

@@ -13,13 +13,13 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle, vocabulary
+from albert_tf import durable
+from albert_tf.checkpoints import bundle, replacement, vocabulary
 from albert_tf.checkpoints.weights import assign, our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
@@ -60,7 +60,8 @@ def save(
     vocab_file: str | None = None,
     tokenizer: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a model folder under a temporary name and renames it; an older one is replaced.
+    """Writes a model folder beside an older one, which it replaces when it is whole, see
+    replacement.py.
 
     Args:
       model: one of MODELS.
@@ -69,37 +70,14 @@ def save(
       vocab_file: vocabulary to copy into the folder.
       tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
     """
-    temporary = f"{directory.rstrip('/')}.tmp-{uuid.uuid4().hex[:8]}"
-    tf.io.gfile.makedirs(temporary)
-    try:
-        model.config.to_json_file(os.path.join(temporary, CONFIG_FILE))
-        _write_json(os.path.join(temporary, METADATA_FILE), {**_describe(model), **metadata})
+    with replacement.of(directory) as new:
+        model.config.to_json_file(os.path.join(new, CONFIG_FILE))
+        durable.write_json(os.path.join(new, METADATA_FILE), {**_describe(model), **metadata})
         if vocab_file:
-            tf.io.gfile.copy(
-                vocab_file, os.path.join(temporary, vocabulary.stored_name(vocab_file))
-            )
-            _write_json(os.path.join(temporary, TOKENIZER_FILE), tokenizer)
+            tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
+            durable.write_json(os.path.join(new, TOKENIZER_FILE), tokenizer)
         values = {our_name(variable): variable.numpy() for variable in model.variables}
-        bundle.write(os.path.join(temporary, WEIGHTS_PREFIX), values)
-        _replace(directory, temporary)
-    finally:
-        if tf.io.gfile.exists(temporary):
-            tf.io.gfile.rmtree(temporary)
-
-
-def _write_json(path: str, values: Any) -> None:
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(json.dumps(values, indent=2) + "\n")
-
-
-def _replace(directory: str, new: str) -> None:
-    """Renames `new` to `directory`; what was there goes away only once the new folder stands."""
-    old = f"{new}-old"
-    if tf.io.gfile.exists(directory):
-        tf.io.gfile.rename(directory, old)
-    tf.io.gfile.rename(new, directory)
-    if tf.io.gfile.exists(old):
-        tf.io.gfile.rmtree(old)
+        bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
@@ -113,6 +91,7 @@ def _describe(model: keras.Model) -> dict[str, Any]:
 
 def read_metadata(directory: str) -> dict[str, Any]:
     """The contents of model.json."""
+    directory = replacement.existing(directory)
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
         raise UserError(
@@ -125,12 +104,12 @@ def read_metadata(directory: str) -> dict[str, Any]:
 
 def read_config(directory: str) -> AlbertConfig:
     """The architecture of a model folder."""
-    return AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
+    return AlbertConfig.from_json_file(os.path.join(replacement.existing(directory), CONFIG_FILE))
 
 
 def vocabulary_file(directory: str) -> str:
     """Path of the vocabulary of a model folder; raises UserError where it has none."""
-    path = vocabulary.find(directory)
+    path = vocabulary.find(replacement.existing(directory))
     if path is None:
         raise UserError(
             f"{directory} holds no vocabulary ({vocabulary.SENTENCEPIECE} or "
@@ -172,5 +151,6 @@ def load_weights(
 
     Arguments, result and errors are those of `checkpoints.google.load`, with our names throughout.
     """
-    weights = bundle.BundleWeights(os.path.join(directory, WEIGHTS_PREFIX))
+    prefix = os.path.join(replacement.existing(directory), WEIGHTS_PREFIX)
+    weights = bundle.BundleWeights(prefix)
     return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)

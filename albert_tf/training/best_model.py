@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import native, replacement
 from albert_tf.keras_compat import keras
 
 
@@ -35,7 +36,12 @@ class BestModel:
         self._vocabulary = (vocab_file, tokenizer)
 
     def offer(self, step: int, metrics: dict[str, float]) -> None:
-        """Saves the model of `step` if its metrics are better than those of the folder."""
+        """Saves the model of `step` if its metrics are better than those of the folder. A figure
+        that is no number is never better.
+        """
+        replacement.settle(self.directory)
+        if not math.isfinite(metrics[self._metric]):
+            return
         if tf.io.gfile.exists(self.directory):
             best = native.read_metadata(self.directory)["metrics"]
             if self._sign * metrics[self._metric] <= self._sign * best[self._metric]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.tasks import Task
+from albert_tf.training.checkpoint_files import checkpoints_dir, find, path_of
 from albert_tf.training.reporting import Reporter, StepCost
-from albert_tf.training.state import checkpoints_dir
 from albert_tf.training.steps import Data, Stepper
 
 # A figure that follows from another: name -> (the other's name, how).
 _DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
+
+_POLL_SECONDS = 1.0
 
 
 class Evaluator:
@@ -62,7 +65,8 @@ def evaluate_checkpoints(
       model: the one that `evaluator` evaluates.
       run_dir: of the run; figures go to its folder continuous_eval.
       last_step: it ends with the checkpoint of this step.
-      timeout: seconds without a new checkpoint after which it ends, too.
+      timeout: seconds without a new checkpoint after which it ends, too. One that cannot be read is
+        none: it may be half written, old and just removed, or damaged.
 
     Returns:
       The last figures; empty when no checkpoint came.
@@ -73,18 +77,26 @@ def evaluate_checkpoints(
     checkpoint = tf.train.Checkpoint(model=model)
     figures: dict[str, float] = {}
     try:
-        for path in tf.train.checkpoints_iterator(
-            checkpoints_dir(run_dir), min_interval_secs=1, timeout=timeout
-        ):
-            step = int(path.rpartition("-")[2])
-            try:
-                checkpoint.restore(path).expect_partial().assert_existing_objects_matched()
-            except tf.errors.NotFoundError:  # Old, and removed while a newer one appeared.
+        seen, last_time = -1, time.monotonic()
+        while seen < last_step and time.monotonic() - last_time < timeout:
+            step = max(find(checkpoints_dir(run_dir)), default=seen)
+            if step == seen or not _can_be_read(
+                checkpoint, path_of(checkpoints_dir(run_dir), step)
+            ):
+                time.sleep(_POLL_SECONDS)
                 continue
             figures = evaluator()
             reporter.evaluation(step, figures)
-            if step >= last_step:
-                break
+            seen, last_time = step, time.monotonic()
     finally:
         reporter.close()
     return figures
+
+
+def _can_be_read(checkpoint: tf.train.Checkpoint, path: str) -> bool:
+    """Restores a checkpoint if it is there and whole."""
+    try:
+        checkpoint.read(path).expect_partial().assert_existing_objects_matched()
+    except (tf.errors.OpError, IndexError):  # IndexError: a file is too short.
+        return False
+    return True

@@ -11,13 +11,22 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
+from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
 from albert_tf.training.curves import plot_curves
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.preemption import Preempted, TerminationNotice
-from albert_tf.training.reporting import METRICS_FILE, Reporter, SilentReporter, StepCost
-from albert_tf.training.state import TrainingState, checkpoints_dir
+from albert_tf.training.reporting import (
+    METRICS_FILE,
+    Reporter,
+    SilentReporter,
+    StepCost,
+    read_metrics,
+)
+from albert_tf.training.state import TrainingState
 from albert_tf.training.steps import Outcome, Stepper
 from albert_tf.training.strategy import is_chief
+
+MAX_BAD_IN_A_ROW = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +40,9 @@ class LoopSettings:
       eval_steps: updates between two evaluations; 0 evaluates at the end only.
       keep_checkpoints: how many of the newest checkpoints are kept.
       max_bad_steps: how many steps without a finite loss and gradient are left out before the run
-        stops; 0 stops at the first.
+        stops; 0 stops at the first. It stops after MAX_BAD_IN_A_ROW of them in a row, too: weights
+        that are not updated do not heal.
+      allow_changes: to go on with all the same, see starts.CHANGES.
     """
 
     num_train_steps: int
@@ -40,6 +51,7 @@ class LoopSettings:
     eval_steps: int = 0
     keep_checkpoints: int = 3
     max_bad_steps: int = 0
+    allow_changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"):
@@ -103,7 +115,8 @@ def train(
       The held-out figures at the end; empty without an evaluator.
 
     Raises:
-      UserError: a checkpoint that does not fit, or too many steps that are not finite.
+      UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
+        that are not finite.
       Preempted: SIGTERM came, and everything is saved.
     """
     with TerminationNotice() as notice:
@@ -131,6 +144,7 @@ class _Loop:
         self._num_bad = 0
         self._evaluated: dict[str, float] = {}
         self._is_chief = is_chief(stepper.strategy)
+        check_steps(run_dir, settings.num_train_steps)
         with stepper.strategy.scope():
             stepper.optimizer.build(stepper.task.model.trainable_variables)
             self._state = TrainingState(
@@ -140,12 +154,13 @@ class _Loop:
                 settings.keep_checkpoints,
                 stepper.loss_scaling,
                 self._is_chief,
+                must_match=not {"optimizer", "precision"} & set(settings.allow_changes),
             )
             resumed = self._state.restore()
+        self._last_good = self._state.step
         self._reporter = SilentReporter()
         if self._is_chief:
-            if resumed:
-                print(f"resuming at step {self._state.step}", flush=True)
+            self._say_where(resumed)
             self._reporter = Reporter(
                 run_dir,
                 stepper.task.metrics,
@@ -153,6 +168,17 @@ class _Loop:
                 settings.num_train_steps,
                 self._state.step,
                 cost,
+            )
+
+    def _say_where(self, resumed: bool) -> None:
+        rows = read_metrics(os.path.join(self._run_dir, METRICS_FILE))
+        if resumed:
+            print(f"resuming at step {self._state.step}", flush=True)
+        elif rows:
+            print(
+                f"{self._run_dir} has figures up to step {rows[-1]['step']}, but no checkpoint: "
+                "starting again at step 0",
+                flush=True,
             )
 
     def run(
@@ -167,11 +193,16 @@ class _Loop:
             outcome = self._stepper.train(iterator, tf.constant(stop - step))
             step = stop
             self._report(step, outcome)
-            if self._evaluator and self._settings.is_due(step, self._settings.eval_steps):
+            is_evaluated = self._evaluator and self._settings.is_due(
+                step, self._settings.eval_steps
+            )
+            if is_evaluated and self._is_sound(step):
                 self._evaluate(step)
             # After the evaluation, so that a run interrupted in between makes it again.
             is_preempted = notice.arrived(self._stepper.strategy)
-            if is_preempted or self._settings.is_due(step, self._settings.checkpoint_steps):
+            is_saved = is_preempted or self._settings.is_due(step, self._settings.checkpoint_steps)
+            if is_saved and self._is_sound(step):
+                self._reporter.sync()
                 self._state.save()
             if is_preempted and step < self._settings.num_train_steps:
                 self._state.wait()
@@ -190,27 +221,51 @@ class _Loop:
     def _report(self, step: int, outcome: Outcome) -> None:
         metrics = {name: float(value) for name, value in outcome.metrics.items()}
         num_bad = int(outcome.num_bad)
+        self._last_good = int(outcome.last_good) or self._last_good
         if num_bad:
             self._num_bad += num_bad
-            self._check_bad(int(outcome.first_bad), num_bad)
+            self._check_bad(int(outcome.first_bad), num_bad, step - self._last_good)
         details = None
         if self._is_chief and isinstance(self._stepper.optimizer, AdamFamily):
             details = self._stepper.describe_updates()
         self._reporter.train(step, metrics, details)
 
-    def _check_bad(self, first: int, count: int) -> None:
+    def _check_bad(self, first: int, count: int, in_a_row: int) -> None:
         """Says that steps were left out; raises UserError when they were too many."""
         source = ""
         if self._hooks.describe_batch:
             source = f" (its batch comes from {self._hooks.describe_batch(first)})"
         found = f"loss or gradient is not finite at step {first}{source}"
         if self._num_bad > self._settings.max_bad_steps:
-            self._state.wait()
-            raise UserError(
-                f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, "
-                "lengthen the warm-up, or let --max_bad_steps leave out such steps."
+            raise self._broken(found, ", or let --max_bad_steps leave out such steps")
+        if in_a_row >= MAX_BAD_IN_A_ROW:
+            raise self._broken(
+                f"{found}; {in_a_row} steps in a row were left out, and weights that are not "
+                "updated do not heal"
             )
         self._reporter.note(f"{found}; {count} step(s) left out, {self._num_bad} so far")
+
+    def _is_sound(self, step: int) -> bool:
+        """Whether the weights of a step are worth a checkpoint, which older ones make room for.
+
+        Raises:
+          UserError: they are not finite, or the run ends with a step that was left out.
+        """
+        if not self._state.is_finite():
+            raise self._broken(f"weights or moments are not finite at step {step}")
+        if self._last_good < step == self._settings.num_train_steps:
+            raise self._broken(
+                f"the last steps, from {self._last_good + 1} to {step}, were left out, so that the "
+                "weights may be broken; they are not saved"
+            )
+        return self._last_good == step
+
+    def _broken(self, found: str, remedy: str = "") -> UserError:
+        self._state.wait()
+        return UserError(
+            f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, or "
+            f"lengthen the warm-up{remedy}."
+        )
 
     def _evaluate(self, step: int) -> None:
         self._evaluated = self._evaluator()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import os
 import sys
 import time
@@ -11,6 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 from tqdm import tqdm
+
+from albert_tf import durable
 
 METRICS_FILE = "metrics.csv"
 _LINE_SECONDS = 15.0  # Without a terminal, a line of progress is printed this often.
@@ -35,7 +38,8 @@ class Reporter:
     """Shows and stores the figures of a training run.
 
     metrics.csv has a row for each report: step, split (train or eval) and every metric; figures
-    that a split does not have are empty. Rows after the step that a run resumes at are dropped.
+    that a split does not have are empty, those of steps that were all left out are nan. Rows after
+    the step that a run resumes at are dropped.
     """
 
     def __init__(
@@ -64,7 +68,7 @@ class Reporter:
             split: tf.summary.create_file_writer(os.path.join(run_dir, "tensorboard", split))
             for split in ("train", "eval")
         }
-        self._write_rows(row for row in read_metrics(self._path) if int(row["step"]) <= start_step)
+        self._drop_rows_after(start_step)
         self._bar = tqdm(
             total=num_train_steps,
             initial=start_step,
@@ -134,6 +138,10 @@ class Reporter:
         self._bar.write(line, file=sys.stdout)
         sys.stdout.flush()
 
+    def sync(self) -> None:
+        """Returns when metrics.csv is safe on the disk."""
+        durable.sync(self._path)
+
     def go_on(self) -> None:
         """Time from the last report until now is not training time."""
         self._last_time = time.monotonic()
@@ -148,12 +156,13 @@ class Reporter:
             for name, value in metrics.items():
                 tf.summary.scalar(name, value)
 
-    def _write_rows(self, rows) -> None:
-        kept = list(rows)
-        with tf.io.gfile.GFile(self._path, "w") as file:
-            writer = csv.DictWriter(file, self._fields, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: row.get(name) for name in self._fields} for row in kept)
+    def _drop_rows_after(self, step: int) -> None:
+        kept = [row for row in read_metrics(self._path) if int(row["step"]) <= step]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._fields, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: row.get(name) for name in self._fields} for row in kept)
+        durable.write_text(self._path, text.getvalue())
 
     def close(self) -> None:
         """Flushes everything."""
@@ -176,8 +185,12 @@ def _duration(seconds: float) -> str:
 
 
 def read_metrics(path: str) -> list[dict[str, str]]:
-    """The rows of a metrics.csv; none when there is no file."""
+    """The rows of a metrics.csv; none when there is no file. A row that a power cut left half
+    written is none.
+    """
     if not tf.io.gfile.exists(path):
         return []
-    with tf.io.gfile.GFile(path) as file:
-        return list(csv.DictReader(file.read().splitlines()))
+    with tf.io.gfile.GFile(path, "rb") as file:
+        lines = file.read().decode("utf-8", "replace").split("\n")[:-1]
+    rows = csv.DictReader(line for line in lines if "\0" not in line)
+    return [row for row in rows if row.get("step", "").isdigit() and None not in row.values()]

@@ -1,8 +1,10 @@
 """The folder of a run: what was asked for, with which software, and whether an older run may be
 continued there.
 
-flags.json  environment.json  albert_config.json   what was run
-run.json                                            what a continued run may not change
+flags.json  environment.json                        what was run, by the last start
+starts/                                             the same of each start, see starts.py
+albert_config.json  run.json                        what a continued run may not change
+run.lock                                            see lock.py
 checkpoints/                                        to resume from
 metrics.csv  tensorboard/  curves.png               how it went
 model/                                              the result, see checkpoints/native.py
@@ -10,19 +12,24 @@ model/                                              the result, see checkpoints/
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import durable
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from albert_tf.training import checkpoint_files, lock, starts
 
 CONFIG_FILE = "albert_config.json"
 RUN_FILE = "run.json"
+# All that a start that was killed at once may leave: RUN_FILE is written last.
+_WRITTEN_FIRST = {CONFIG_FILE, lock.FILE, starts.FOLDER, starts.FLAGS_FILE, "environment.json"}
 
 
 def prepare(
@@ -31,8 +38,9 @@ def prepare(
     settings: dict[str, Any],
     fixed: dict[str, Any],
     overwrite: bool,
-) -> None:
-    """Makes the folder of a run, or checks that the run in it can be continued.
+    allowed: Sequence[str] = (),
+) -> contextlib.AbstractContextManager:
+    """Makes the folder of a run, or checks that the run in it can be continued, and locks it.
 
     Args:
       run_dir: the folder.
@@ -40,35 +48,65 @@ def prepare(
       settings: flags to record.
       fixed: what decides the order of the data, by name; an interrupted run goes on with the same.
       overwrite: start over in a folder that holds a run.
+      allowed: changes to go on with all the same, see starts.CHANGES.
+
+    Returns:
+      The lock: closed at its end as a context, or when the process ends.
 
     Raises:
-      UserError: the folder holds a run of another model or on other data, or files that are no run.
+      UserError: the folder holds a run of another model or on other data, or files that are no run,
+        or another process trains there.
     """
     if tf.io.gfile.exists(run_dir) and not tf.io.gfile.isdir(run_dir):
         raise UserError(f"--output_dir={run_dir} is a file. Name a folder.")
-    config_path = os.path.join(run_dir, CONFIG_FILE)
-    if tf.io.gfile.exists(config_path):
-        if overwrite:
-            tf.io.gfile.rmtree(run_dir)
-        elif not _is_same_model(AlbertConfig.from_json_file(config_path), config):
-            raise UserError(
-                f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
-                "another folder, or pass --overwrite to delete that run and start over."
-            )
-        else:
-            _check_fixed(run_dir, fixed)
-    elif tf.io.gfile.exists(run_dir) and tf.io.gfile.listdir(run_dir):
+    if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
         raise UserError(f"--output_dir={run_dir} is not empty and holds no run. Name a new folder.")
     tf.io.gfile.makedirs(run_dir)
-    config.to_json_file(config_path)
-    _write_json(os.path.join(run_dir, RUN_FILE), fixed)
-    _write_json(os.path.join(run_dir, "flags.json"), settings)
-    _write_json(os.path.join(run_dir, "environment.json"), environment())
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(lock.locked(run_dir))
+        if overwrite:
+            _empty(run_dir)
+        if _holds_run(run_dir):
+            _check_model(run_dir, config)
+            _check_fixed(run_dir, fixed)
+            changes = starts.changes_since_last(run_dir, settings)
+            starts.check_changes(run_dir, changes, allowed)
+        durable.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
+        newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
+        starts.record(run_dir, settings, environment(), newest)
+        durable.write_json(os.path.join(run_dir, RUN_FILE), fixed, sort_keys=True)
+        return stack.pop_all()
 
 
-def _is_same_model(one: AlbertConfig, other: AlbertConfig) -> bool:
+def _holds_run(run_dir: str) -> bool:
+    return tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE))
+
+
+def _names_in(run_dir: str) -> set[str]:
+    """None where there is no folder; what a write left that was interrupted does not count."""
+    if not tf.io.gfile.exists(run_dir):
+        return set()
+    names = {name.rstrip("/") for name in tf.io.gfile.listdir(run_dir)}
+    return {name for name in names if not name.endswith(".partial")}
+
+
+def _empty(run_dir: str) -> None:
+    """Removes all but the lock, which is held; RUN_FILE last, so that it is a run until then."""
+    names = _names_in(run_dir) - {lock.FILE}
+    for name in sorted(names, key=lambda name: name == RUN_FILE):
+        path = os.path.join(run_dir, name)
+        remove = tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove
+        remove(path)
+
+
+def _check_model(run_dir: str, config: AlbertConfig) -> None:
     """Whether to recompute activations may change from start to start."""
-    return one.replace(recompute=other.recompute) == other
+    last = AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE))
+    if last.replace(recompute=config.recompute) != config:
+        raise UserError(
+            f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
+            "another folder, or pass --overwrite to delete that run and start over."
+        )
 
 
 def _check_fixed(run_dir: str, fixed: dict[str, Any]) -> None:
@@ -87,10 +125,9 @@ def _check_fixed(run_dir: str, fixed: dict[str, Any]) -> None:
 
 def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     """What `prepare` was given as `config` and `fixed`; raises UserError where there is no run."""
-    if not tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE)):
+    if not _holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
-    with tf.io.gfile.GFile(os.path.join(run_dir, RUN_FILE)) as file:
-        fixed = json.load(file)
+    fixed = starts.read_json(os.path.join(run_dir, RUN_FILE))
     return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), fixed
 
 
@@ -114,8 +151,3 @@ def _git_revision() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return result.stdout.strip() if result.returncode == 0 else None
-
-
-def _write_json(path: str, values: dict[str, Any]) -> None:
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(json.dumps(values, indent=2, sort_keys=True) + "\n")

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+from collections.abc import Iterator
 
+import absl.logging
 import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-
-
-def checkpoints_dir(run_dir: str) -> str:
-    """Where a run keeps its checkpoints."""
-    return os.path.join(run_dir, "checkpoints")
+from albert_tf.training import checkpoint_files
 
 
 class TrainingState:
     """Checkpoints of model and optimizer, written beside the training.
 
     The step is the optimizer's. It is the position in the data, too: order and masks are functions
-    of seed and step. A save copies the variables at once and writes them in another thread; it
-    becomes the newest checkpoint only when all of it is on disk.
+    of seed and step. A save copies the variables at once and writes them in another thread; see
+    checkpoint_files.py for when it counts.
     """
 
     def __init__(
@@ -31,29 +29,26 @@ class TrainingState:
         keep: int,
         loss_scale: tf.Variable | None = None,
         is_chief: bool = True,
+        must_match: bool = True,
     ) -> None:
         """Args:
         directory: of the checkpoints.
         keep: how many of the newest are kept.
         loss_scale: of float16 training, which is part of its state.
         is_chief: whether this process writes; of several workers one does.
+        must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
+          they are of the same kind, or lack a loss scale.
         """
-        self._optimizer = optimizer
+        self._directory, self._keep = directory, keep
+        self._model, self._optimizer = model, optimizer
         self._is_chief = is_chief
-        parts = {"loss_scale": loss_scale} if loss_scale is not None else {}
-        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **parts)
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, directory, max_to_keep=keep, checkpoint_name="step"
-        )
-        self._saved_step = -1
+        self._must_match = must_match
+        self._scale = {"loss_scale": loss_scale} if loss_scale is not None else {}
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
+        self._latest = -1  # Steps; -1: none.
+        self._under_way = -1
         if is_chief:
-            self._remove_unfinished()
-
-    def _remove_unfinished(self) -> None:
-        """A save that was interrupted leaves a temporary folder."""
-        for path in tf.io.gfile.glob(os.path.join(self._manager.directory, "step-*_temp*")):
-            if tf.io.gfile.isdir(path):
-                tf.io.gfile.rmtree(path)
+            checkpoint_files.remove_unfinished(directory)
 
     @property
     def step(self) -> int:
@@ -63,20 +58,61 @@ class TrainingState:
     @property
     def latest(self) -> str | None:
         """The newest checkpoint that is complete, if there is one."""
-        return self._manager.latest_checkpoint
+        if self._latest < 0:
+            return None
+        return checkpoint_files.path_of(self._directory, self._latest)
+
+    @tf.function(autograph=False)
+    def _all_finite(self) -> tf.Tensor:
+        variables = [*self._model.variables, *self._optimizer_variables()]
+        return tf.reduce_all(
+            [tf.reduce_all(tf.math.is_finite(v)) for v in variables if v.dtype.is_floating]
+        )
+
+    def _optimizer_variables(self) -> list[tf.Variable]:
+        variables = self._optimizer.variables
+        return variables() if callable(variables) else variables  # Keras's older ones: a method.
+
+    def is_finite(self) -> bool:
+        """Whether all weights and moments are numbers; where one is not, nothing can heal it."""
+        return bool(self._all_finite())
 
     def save(self) -> None:
         """Begins to write a checkpoint of this step, unless there is one."""
-        if not self._is_chief or self._saved_step == self.step:
+        if not self._is_chief:
             return
-        self._saved_step = self.step
-        options = tf.train.CheckpointOptions(experimental_enable_async_checkpoint=True)
-        self._manager.save(checkpoint_number=self.step, options=options)
+        self.wait()
+        if self._latest != self.step:
+            self._under_way = self.step
+            self._write()
+
+    def _write(self) -> None:
+        step = self._under_way
+        options = tf.train.CheckpointOptions(
+            experimental_enable_async_checkpoint=True,
+            experimental_write_callbacks=[lambda: self._publish(step)],
+        )
+        self._checkpoint.write(checkpoint_files.unfinished(self._directory, step), options)
+
+    def _publish(self, step: int) -> None:
+        """Runs in the thread that writes."""
+        checkpoint_files.publish(self._directory, step, self._keep)
+        self._latest = step
 
     def wait(self) -> None:
-        """Returns when the last save is complete."""
-        if self._saved_step >= 0 and self._is_chief:
-            self._checkpoint.sync()
+        """Returns when the last save is complete; raises what went wrong with it."""
+        if self._under_way < 0:
+            return
+        self._checkpoint.sync()
+        try:
+            if self._latest != self._under_way:
+                with _without_log():  # TensorFlow keeps the thread's error for the next save.
+                    self._write()
+        except Exception:
+            checkpoint_files.remove_unfinished(self._directory)  # There may be no room for it.
+            raise
+        finally:
+            self._under_way = -1
 
     def restore(self) -> bool:
         """Goes back to the newest checkpoint that can be read; False when there is none.
@@ -84,12 +120,11 @@ class TrainingState:
         Raises:
           UserError: the checkpoint is of another model, or all of them are damaged.
         """
-        if self.latest is None:
-            return False
         problems = []
-        for path in reversed(self._manager.checkpoints):
+        for step in reversed(checkpoint_files.find(self._directory)):
+            path = checkpoint_files.path_of(self._directory, step)
             try:
-                self._checkpoint.restore(path).assert_existing_objects_matched()
+                self._read(path, step)
             except (ValueError, AssertionError) as error:
                 raise UserError(
                     f"checkpoint {path} does not fit this model: {_first_line(error)} Use another "
@@ -98,14 +133,48 @@ class TrainingState:
             except (tf.errors.OpError, IndexError) as error:  # IndexError: a file is too short.
                 problems.append(f"checkpoint {path} is damaged: {_first_line(error)}")
                 continue
-            self._saved_step = self.step
+            self._latest = step
             for problem in problems:
                 print(f"{problem} Going back to {path}.", flush=True)
             return True
-        raise UserError(
-            f"{' '.join(problems)} No other checkpoint is left. Use another --output_dir, or "
-            "--overwrite to start over."
-        )
+        if problems:
+            raise UserError(
+                f"{' '.join(problems)} No other checkpoint is left. Use another --output_dir, or "
+                "--overwrite to start over."
+            )
+        return False
+
+    def _read(self, path: str, step: int) -> None:
+        if self._must_match:
+            self._checkpoint.restore(path).assert_existing_objects_matched()
+            return
+        _read_into(path, model=self._model)
+        tf.train.Checkpoint(**self._scale).read(path).expect_partial()
+        try:
+            _read_into(path, model=self._model, optimizer=self._optimizer)
+        except (ValueError, AssertionError):
+            print(f"{path} is of another kind of optimizer: moments start at zero.", flush=True)
+            for variable in self._optimizer_variables():
+                if variable.shape.rank:
+                    variable.assign(tf.zeros_like(variable))
+        self._optimizer.iterations.assign(step)
+
+
+def _read_into(path: str, **parts: tf.Module) -> None:
+    """Restores some parts of a checkpoint, whole."""
+    checkpoint = tf.train.Checkpoint(**parts)
+    checkpoint.read(path).expect_partial().assert_existing_objects_matched()
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """TensorFlow logs an error, with its own names in it, and raises it: once is enough."""
+    before = absl.logging.get_verbosity()
+    absl.logging.set_verbosity(absl.logging.FATAL)
+    try:
+        yield
+    finally:
+        absl.logging.set_verbosity(before)
 
 
 def _first_line(error: Exception) -> str:

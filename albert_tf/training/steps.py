@@ -27,15 +27,18 @@ class Outcome(NamedTuple):
 
     Attributes:
       metrics: by name, float32 scalars: the task's metrics over all these steps, `loss`, and of
-        the last step `learning_rate` and the global `gradient_norm` before clipping.
+        the last step `learning_rate` and the global `gradient_norm` before clipping. Means over no
+        step at all are nan.
       num_bad: how many steps had a loss or a gradient that is not finite, int32; their figures are
         in no metric.
       first_bad: the first of them, int64 (1-based); 0 without any.
+      last_good: the last of the others, int64 (1-based); 0 without any.
     """
 
     metrics: dict[str, tf.Tensor]
     num_bad: tf.Tensor
     first_bad: tf.Tensor
+    last_good: tf.Tensor
 
 
 class Stepper:
@@ -86,13 +89,16 @@ class Stepper:
         """Runs `num_steps` (int32 scalar) updates."""
         names = (*self.task.metrics, "gradient_norm")
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
-        num_bad, first_bad = tf.constant(0), tf.constant(0, tf.int64)
+        num_bad = tf.constant(0)
+        first_bad = last_good = tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
             totals, is_good = self._update(next(iterator), totals)
+            step = tf.cast(self.optimizer.iterations, tf.int64)
             num_bad += tf.cast(~is_good, tf.int32)
             if first_bad == 0 and not is_good:
-                first_bad = tf.cast(self.optimizer.iterations, tf.int64)
-        return Outcome(self._metrics(totals), num_bad, first_bad)
+                first_bad = step
+            last_good = tf.where(is_good, step, last_good)
+        return Outcome(self._metrics(totals, last_good > 0), num_bad, first_bad, last_good)
 
     @tf.autograph.experimental.do_not_convert
     def _update(self, batch: Batch, totals: dict[str, Ratio]) -> tuple[dict[str, Ratio], tf.Tensor]:
@@ -102,10 +108,13 @@ class Stepper:
         return _add_if(is_good, totals, sums), is_good
 
     @tf.autograph.experimental.do_not_convert
-    def _metrics(self, totals: dict[str, Ratio]) -> dict[str, tf.Tensor]:
+    def _metrics(self, totals: dict[str, Ratio], is_any_good: tf.Tensor) -> dict[str, tf.Tensor]:
         """See Outcome."""
         metrics = _divide(totals)
         metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
+        metrics = {
+            name: tf.where(is_any_good, value, float("nan")) for name, value in metrics.items()
+        }
         metrics["learning_rate"] = self._last_learning_rate()
         return metrics
 

@@ -1,6 +1,6 @@
-"""Killed at any moment, a run goes on and ends with the same bits as one that never stopped.
+"""run_pretraining, killed at any moment, goes on and ends with the same bits as without a kill.
 
-Run as a program, this file trains in a child process and kills it again and again.
+The real program, with the real input pipeline: dynamic masks, dropout, evaluations, best models.
 """
 
 from __future__ import annotations
@@ -9,132 +9,112 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.keras_compat import keras
-from albert_tf.losses import cross_entropy, weighted_mean
-from albert_tf.optimization import LAMB, WarmupPolynomialDecay
-from albert_tf.training import LoopSettings, StepCost, Stepper, train
-
-BATCH, WORDS, WIDTH = 4, 3000, 64  # Many words: a save takes a while.
+from albert_tf.training.reporting import read_metrics
 
 
-class WordTask:
-    """Tells odd words from even ones, with dropout: small, so that a run starts quickly."""
-
-    losses: ClassVar = {"cross_entropy": "weights"}
-    metrics = ("cross_entropy",)
-
-    def __init__(self) -> None:
-        self.model = keras.Sequential(
-            [keras.layers.Embedding(WORDS, WIDTH), keras.layers.Dense(2, name="kernel")]
-        )
-        self.model.build([None])
-
-    def ratios(self, batch, training, seed):
-        table, kernel, bias = self.model.trainable_variables
-        hidden = tf.gather(table, batch["words"])
-        hidden = tf.nn.experimental.stateless_dropout(hidden, 0.1, seed)
-        logits = tf.matmul(hidden, kernel) + bias
-        return {
-            "cross_entropy": weighted_mean(
-                cross_entropy(logits, batch["words"] % 2), batch["weights"]
-            )
-        }
+def child_of(process: subprocess.Popen) -> int | None:
+    """The process that trains, under the one that starts it again; None while there is none."""
+    try:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(children[0]) if children else None
 
 
-def batch(step: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Made-up data, a function of the step."""
-    seed = [tf.cast(step, tf.int32), 3]
-    words = tf.random.stateless_uniform([BATCH], seed, 0, WORDS, tf.int32)
-    return {"words": words, "weights": tf.ones([BATCH])}
+def wait_until(is_so: Callable[[], bool], process: subprocess.Popen) -> None:
+    while not is_so():
+        assert process.poll() is None, "the run ended before it was killed"
+        time.sleep(0.0002)
 
 
-def run(run_dir: str, num_devices: int, num_steps: int) -> None:
-    """Trains with a checkpoint after every second step, and writes all variables to the end."""
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * num_devices,
-    )
-    strategy = tf.distribute.MirroredStrategy(
-        [device.name for device in tf.config.list_logical_devices("CPU")]
-    )
-    keras.utils.set_random_seed(2)
-    with strategy.scope():
-        task = WordTask()
-        optimizer = LAMB(WarmupPolynomialDecay(0.02, num_steps, 5))
-    stepper = Stepper(task, optimizer, strategy, seed=4)
-    settings = LoopSettings(num_steps, steps_per_loop=1, checkpoint_steps=2, keep_checkpoints=2)
+def kill_again_and_again(process: subprocess.Popen, run_dir: Path, num_kills: int) -> int:
+    """Kills the training: by turns while it saves, between two saves, and while it starts.
 
-    def data(start_step: int) -> tf.data.Dataset:
-        return tf.data.Dataset.range(start_step, 1 << 40).map(batch)
-
-    train(stepper, data, None, settings, run_dir, StepCost(BATCH))
-    variables = [*task.model.variables, *optimizer.variables]
-    np.savez(os.path.join(run_dir, "end"), *[variable.numpy() for variable in variables])
-
-
-def start(*arguments: str | int) -> int:
-    """A child that runs; TensorFlow is imported here, but not in use yet, so it may be forked."""
-    child = os.fork()
-    if child == 0:
-        os.environ["TQDM_DISABLE"] = "1"
-        run(*arguments)
-        os._exit(0)
-    return child
+    Returns:
+      How many kills hit a save.
+    """
+    folder, rng, hits, killed = run_dir / "checkpoints", random.Random(5), 0, None
+    for kill in range(num_kills):
+        wait_until(lambda last=killed: child_of(process) not in (None, last), process)
+        before = newest(folder)
+        if kill % 3 == 0:
+            wait_until(lambda last=before: is_saving(folder) and newest(folder) > last, process)
+        elif kill % 3 == 1:
+            wanted = before + rng.choice([2, 4])
+            wait_until(lambda wanted=wanted: newest(folder) >= wanted, process)
+        else:
+            time.sleep(rng.uniform(0.0, 3.0))
+        killed = child_of(process)
+        os.kill(killed, signal.SIGKILL)
+        hits += is_saving(folder)
+    return hits
 
 
-def saves_under_way(run_dir: str) -> set[str]:
-    return {path.name for path in Path(run_dir, "checkpoints").glob("step-*_temp")}
+def newest(folder: Path) -> int:
+    return max([int(path.stem[5:]) for path in folder.glob("step-*.index")], default=0)
 
 
-def kill_again_and_again(run_dir: str, num_devices: int, num_steps: int, num_kills: int) -> None:
-    """Kills after some saves: every other time during the last of them, else a little later."""
-    rng, kills, during_saves = random.Random(num_devices), 0, 0
-    while kills < num_kills:
-        child, seen, wanted = start(run_dir, num_devices, num_steps), set(), rng.randint(1, 5)
-        while len(seen) < wanted:
-            if os.waitpid(child, os.WNOHANG)[0]:
-                sys.exit(f"the run ended after {kills} kills")
-            seen |= saves_under_way(run_dir)
-            time.sleep(0.0005)
-        if kills % 2:
-            time.sleep(rng.uniform(0.0, 0.1))
-        during_saves += bool(saves_under_way(run_dir))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        kills += 1
-    assert os.waitpid(start(run_dir, num_devices, num_steps), 0)[1] == 0
-    print(f"killed {kills} times, {during_saves} of them during a save")
+def is_saving(folder: Path) -> bool:
+    return any(folder.glob("*_unfinished"))
 
 
-@pytest.mark.parametrize(("num_devices", "num_steps", "num_kills"), [(1, 220, 20), (2, 70, 3)])
-def test_killed_at_many_moments(tmp_path, num_devices, num_steps, num_kills):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder, kills in ((whole, 0), (killed, num_kills)):
-        numbers = map(str, (num_devices, num_steps, kills))
-        command = [sys.executable, __file__, str(folder), *numbers]
-        result = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert result.returncode == 0, result.stderr[-3000:]
-    print(result.stdout)
-    with np.load(whole / "end.npz") as expected, np.load(killed / "end.npz") as found:
-        assert expected.files == found.files
-        for name in expected.files:
-            np.testing.assert_array_equal(expected[name], found[name])
+def tensors(prefix: Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-if __name__ == "__main__":
-    kill_again_and_again(sys.argv[1], *map(int, sys.argv[2:]))
+def figures(run_dir: Path) -> list[dict[str, str]]:
+    """All of metrics.csv but how fast the machine was."""
+    rows = read_metrics(str(run_dir / "metrics.csv"))
+    return [{**row, "tokens_per_second": ""} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("num_kills", "num_steps"), [(3, 60), pytest.param(24, 240, marks=pytest.mark.long)]
+)
+def test_killed_at_many_moments(
+    num_kills, num_steps, pretraining_command, start_program, work, tmp_path
+):
+    whole, killed = tmp_path / "whole", tmp_path / "run"
+    flags = {
+        "num_train_steps": num_steps,
+        "checkpoint_steps": 2,
+        "eval_steps": 6,
+        "eval_data": work / "sop",
+        "max_failures": num_kills,
+    }
+    process = start_program(pretraining_command(**flags))
+    reference = start_program(pretraining_command(**flags, output_dir=whole))
+    with ThreadPoolExecutor() as readers:  # Nobody waits for a full pipe.
+        futures = [readers.submit(program.communicate) for program in (process, reference)]
+        hits = kill_again_and_again(process, killed, num_kills)
+        outputs = [future.result() for future in futures]
+    outputs = [output for output, _ in outputs]
+    for program, output in zip((process, reference), outputs):
+        assert program.returncode == 0, output[-4000:]
+    print(f"killed {num_kills} times, {hits} of them during a save")
+
+    last = f"checkpoints/step-{num_steps}"
+    expected, found = tensors(whole / last), tensors(killed / last)
+    assert sorted(expected) == sorted(found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    for model in ("model", "best_model"):
+        names = sorted(path.name for path in (whole / model).iterdir())
+        assert names == sorted(path.name for path in (killed / model).iterdir())
+        for name in names:
+            assert (whole / model / name).read_bytes() == (killed / model / name).read_bytes()
+    assert figures(killed) == figures(whole)
+    assert len(figures(whole)) == num_steps // 2 + num_steps // 6
+    assert not list(killed.glob("*.new")) and not list(killed.glob("checkpoints/*_*"))
+    assert f"failure {num_kills} of {num_kills} that are allowed" in outputs[0]
+    assert "resuming at step" in outputs[0]

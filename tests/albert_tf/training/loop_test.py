@@ -1,5 +1,7 @@
 """The loop: replicas change nothing, an interruption changes nothing, and trouble is reported."""
 
+import math
+
 import pytest
 import tensorflow as tf
 
@@ -8,6 +10,7 @@ from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, Hooks, LoopSettings, StepCost, Stepper, train
+from albert_tf.training.checkpoint_files import find
 from albert_tf.training.reporting import read_metrics
 from albert_tf.training.steps import skip_bad_updates
 
@@ -53,6 +56,7 @@ def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_dat
     with pytest.raises(tf.errors.OutOfRangeError):
         run(make_stepper(config), failing_data, tmp_path / "interrupted")
     assert len(read_metrics(str(tmp_path / "interrupted" / "metrics.csv"))) == 6
+    (tmp_path / "interrupted" / "checkpoints" / "checkpoint").unlink()
     resumed = run(make_stepper(config), pretraining_data, tmp_path / "interrupted")
     assert losses(resumed) == losses(
         expected
@@ -106,6 +110,51 @@ def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_p
     assert "not finite at step 3 (its batch comes from file 3); 1 step(s) left out" in shown
 
 
+def with_bad_steps(stepper, pretraining_data, is_bad):
+    """The stepper with bad updates left out, and data whose weights are infinite at some steps."""
+
+    def data(start_step):
+        def poison(step, batch):
+            weights = batch["masked_lm_weights"]
+            return {
+                **batch,
+                "masked_lm_weights": tf.where(is_bad(step + 1), float("inf"), weights),
+            }
+
+        return pretraining_data(start_step).enumerate(start_step).map(poison)
+
+    guarded = skip_bad_updates(stepper.optimizer)
+    return Stepper(stepper.task, guarded, ONE_DEVICE, seed=5), data
+
+
+def test_bad_steps_in_a_row_stop_the_run(tiny_config, pretraining_data, tmp_path, capsys):
+    """All from step 6 on. What is reported of them is nan; good checkpoints stay."""
+    stepper, data = with_bad_steps(
+        make_stepper(tiny_config, num_train_steps=40), pretraining_data, lambda step: step >= 6
+    )
+    settings = LoopSettings(40, 4, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
+    offered, figures = [], Evaluator([(stepper.task, pretraining_data(1000).take(1))], ONE_DEVICE)
+    hooks = Hooks(on_evaluation=lambda step, metrics: offered.append(step))
+    with pytest.raises(UserError, match="not finite at step 13; 11 steps in a row .*step-4"):
+        train(stepper, data, figures, settings, str(tmp_path), StepCost(96), hooks)
+    assert find(str(tmp_path / "checkpoints")) == [4] and offered == [4]
+    rows = [row for row in read_metrics(str(tmp_path / "metrics.csv")) if row["split"] == "train"]
+    assert [row["step"] for row in rows] == ["4", "8", "12"]
+    for name in ("loss", "masked_lm_accuracy", "gradient_norm"):
+        assert [math.isnan(float(row[name])) for row in rows] == [False, False, True], name
+    assert float(rows[2]["learning_rate"]) > 0
+
+
+def test_a_run_does_not_end_well_with_a_bad_step(tiny_config, pretraining_data, tmp_path):
+    stepper, data = with_bad_steps(
+        make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
+    )
+    settings = LoopSettings(10, 2, checkpoint_steps=4, max_bad_steps=100)
+    with pytest.raises(UserError, match="the last steps, from 9 to 10, were left out.*step-8"):
+        train(stepper, data, None, settings, str(tmp_path), StepCost(96))
+    assert find(str(tmp_path / "checkpoints")) == [4, 8]
+
+
 @pytest.mark.parametrize(
     "name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"]
 )
@@ -119,7 +168,12 @@ def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_pa
     again = make_stepper(tiny_config)
     settings = LoopSettings(num_train_steps=10)
     evaluator = Evaluator([(again.task, pretraining_data(1000).take(2))], ONE_DEVICE)
+    before = (tmp_path / "metrics.csv").read_bytes()
+    (tmp_path / "checkpoints" / "checkpoint").write_bytes(b"")  # As a power cut leaves it.
     metrics = train(again, pretraining_data, evaluator, settings, str(tmp_path), StepCost(96))
+    assert (tmp_path / "metrics.csv").read_bytes() == before
+    with pytest.raises(UserError, match="already made 10 updates, and is now to end after 9"):
+        train(again, pretraining_data, None, LoopSettings(9), str(tmp_path), StepCost(96))
     rows = read_metrics(str(tmp_path / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

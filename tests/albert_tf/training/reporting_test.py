@@ -63,3 +63,14 @@ def test_a_resumed_run_drops_what_it_does_again(tmp_path):
         ("20", "20", ""),
         ("20", "1", "2"),
     ]
+
+
+@pytest.mark.parametrize("torn", ["3", "30,tra", "30,train,1.5,", "\0" * 40, "30,train,\0\0,,,,\n"])
+def test_a_row_that_a_power_cut_tore(tmp_path, torn):
+    first = reporter(tmp_path)
+    first.train(10, {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 1.0})
+    first.close()
+    with open(tmp_path / "metrics.csv", "a") as file:
+        file.write(torn)
+    reporter(tmp_path, start_step=30).close()
+    assert [row["step"] for row in read_metrics(str(tmp_path / "metrics.csv"))] == ["10"]

@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
-from albert_tf.training.supervision import supervise
+from albert_tf.training import failures
+from albert_tf.training.supervision import run_supervised, supervise
 
 # Appends its arguments to a file, and ends as the line says whose number this attempt has.
 PROGRAM = """
@@ -28,8 +30,61 @@ sys.exit(code)
 def attempts(tmp_path, codes, max_failures):
     log = tmp_path / "log"
     program = PROGRAM.format(log=str(log), codes=codes)
-    code = supervise([sys.executable, "-c", program, "--x=1"], max_failures)
+    code = supervise([sys.executable, "-c", program, "--x=1"], max_failures, pause_seconds=0.01)
     return code, log.read_text().splitlines()
+
+
+@pytest.mark.parametrize("code", [failures.DISK_FULL, failures.WORKER_LOST])
+def test_after_a_failure_of_the_machine(tmp_path, capfd, code):
+    assert attempts(tmp_path, [code, code, 0], max_failures=2)[0] == 0
+    shown = capfd.readouterr().err
+    assert f"exit code {code}); failure 2 of 2" in shown
+    assert ("last checkpoint in " in shown) == (code == failures.DISK_FULL)
+
+
+LOST = """Graph execution error:
+
+Detected at node while/CollectiveReduceV2_2 defined at (most recent call last):
+Collective ops is aborted by: Connection reset by peer
+Additional GRPC error information from remote target /job:worker/replica:0/task:1"""
+FULL = (
+    "{{function_node __wrapped__SaveV2_dtypes_100_device_/job:localhost/device:CPU:0}} run/"
+    "checkpoints/step-8.data; No space left on device [Op:SaveV2]"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (
+            tf.errors.ResourceExhaustedError(None, None, FULL),
+            failures.DISK_FULL,
+            "the disk is full: run/checkpoints/step-8.data; No space left on device. Make room",
+        ),
+        (OSError(28, "No space left on device", "a"), failures.DISK_FULL, "No space left on"),
+        (tf.errors.UnavailableError(None, None, LOST), failures.WORKER_LOST, "another worker is"),
+    ],
+)
+def test_a_failure_of_the_machine_is_one_sentence(capsys, error, code, said):
+    def main():
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        run_supervised(main, 0)
+    assert ended.value.code == code
+    shown = capsys.readouterr().err
+    assert said in shown and shown.count("\n") == 1 and "{{" not in shown and "[Op" not in shown
+
+
+@pytest.mark.parametrize(
+    "error", [tf.errors.ResourceExhaustedError(None, None, "OOM"), KeyError("x"), OSError(2, "no")]
+)
+def test_other_errors_are_not_touched(error):
+    def main():
+        raise error
+
+    with pytest.raises(type(error)):
+        run_supervised(main, 0)
 
 
 @pytest.mark.parametrize("last", [0, 2, 75, 130])

@@ -1,0 +1,104 @@
+"""The files of a run's checkpoints, told by their names alone: step-1000.index, step-1000.data-...
+
+A checkpoint is written in a folder of its own, step-1000_unfinished, and its files get their names
+only when all of them are safe on the disk, the index last. TensorFlow's file `checkpoint` is
+written for other programs; nothing here reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import tensorflow as tf
+
+from albert_tf import durable
+from albert_tf.errors import UserError
+
+_NAME = re.compile(r"step-(\d+)\.(?:index|data-\d{5}-of-\d{5})")
+_LEFTOVER = re.compile(r"step-(\d+)_(?:unfinished|temp\w*)")
+
+
+def checkpoints_dir(run_dir: str) -> str:
+    """Where a run keeps its checkpoints."""
+    return os.path.join(run_dir, "checkpoints")
+
+
+def path_of(directory: str, step: int) -> str:
+    """The checkpoint of a step, as TensorFlow names it: without the ending of its files."""
+    return os.path.join(directory, f"step-{step}")
+
+
+def find(directory: str) -> list[int]:
+    """Steps of which there is a checkpoint, or a file of one, in ascending order."""
+    matches = map(_NAME.fullmatch, _names_in(directory))
+    return sorted({int(match[1]) for match in matches if match})
+
+
+def check_steps(run_dir: str, num_train_steps: int) -> None:
+    """Raises UserError when the run in a folder has made more updates than it is to make."""
+    done = max(find(checkpoints_dir(run_dir)), default=0)
+    if done > num_train_steps:
+        raise UserError(
+            f"the run in --output_dir={run_dir} has already made {done} updates, and is now to end "
+            f"after {num_train_steps} (num_train_steps). Ask for {done} or more, or pass "
+            "--overwrite to delete that run and start over."
+        )
+
+
+def unfinished(directory: str, step: int) -> str:
+    """Where the checkpoint of a step is to be written until `publish`; makes its folder."""
+    folder = _unfinished_folder(directory, step)
+    tf.io.gfile.makedirs(folder)
+    return path_of(folder, step)
+
+
+def publish(directory: str, step: int, keep: int) -> None:
+    """Gives the files of an unfinished checkpoint their names, and removes the oldest ones.
+
+    Args:
+      step: of the checkpoint, which is the newest; what is newer could not be read, see
+        `TrainingState.restore`.
+      keep: how many are kept.
+    """
+    folder = _unfinished_folder(directory, step)
+    durable.sync_tree(folder)
+    names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))
+    for name in sorted(names, key=lambda name: name.endswith(".index")):
+        old, new = os.path.join(folder, name), os.path.join(directory, name)
+        tf.io.gfile.rename(old, new, overwrite=True)
+    durable.sync(directory)
+    tf.io.gfile.rmtree(folder)
+    kept = [found for found in find(directory) if found <= step][-keep:]
+    for other in set(find(directory)) - set(kept):
+        _remove(directory, other)
+    lines = [f'model_checkpoint_path: "step-{step}"']
+    lines += [f'all_model_checkpoint_paths: "step-{found}"' for found in kept]
+    durable.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
+
+
+def remove_unfinished(directory: str) -> None:
+    """Removes what saves left that were interrupted."""
+    names = _names_in(directory)
+    for match in filter(None, map(_LEFTOVER.fullmatch, names)):
+        if f"step-{match[1]}.index" not in names:
+            _remove(directory, int(match[1]))  # Data that were already given their name.
+        tf.io.gfile.rmtree(os.path.join(directory, match[0]))
+
+
+def _unfinished_folder(directory: str, step: int) -> str:
+    return f"{path_of(directory, step)}_unfinished"
+
+
+def _remove(directory: str, step: int) -> None:
+    """Removes a checkpoint, its index first: without it the rest is no checkpoint."""
+    names = [name for name in _names_in(directory) if name.startswith(f"step-{step}.")]
+    for name in sorted(names, key=lambda name: not name.endswith(".index")):
+        tf.io.gfile.remove(os.path.join(directory, name))
+
+
+def _names_in(directory: str) -> list[str]:
+    """None where there is no such folder."""
+    if not tf.io.gfile.isdir(directory):
+        return []
+    return [name.rstrip("/") for name in tf.io.gfile.listdir(directory)]

@@ -1,0 +1,55 @@
+"""Failures of the machine, not of the program or the user: the same command goes on after them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+import tensorflow as tf
+
+# Of sysexits.h: an error while writing, a service that is gone. --max_failures tries again.
+DISK_FULL, WORKER_LOST = 74, 69
+
+_NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT)))
+_OF_TENSORFLOW = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*?\]")
+_OF_OTHER_WORKERS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+)
+_SIGNS_OF_A_LOSS = ("Collective ops is aborted", "remote target /job:")
+
+
+class MachineFailure(Exception):
+    """The machine failed; the message says how, and what helps.
+
+    Attributes:
+      exit_code: of the program.
+    """
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def explain(error: Exception) -> MachineFailure | None:
+    """What an error that ended a run says of the machine; None for any other kind of error."""
+    text = str(getattr(error, "message", None) or error)
+    is_os_error = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if is_os_error or (isinstance(error, tf.errors.OpError) and any(s in text for s in _NO_ROOM)):
+        first_line = _OF_TENSORFLOW.sub("", text.strip().splitlines()[0])
+        return MachineFailure(
+            f"the disk is full: {first_line}. Make room and run the same command again: it goes on "
+            "at the last complete checkpoint.",
+            DISK_FULL,
+        )
+    if isinstance(error, _OF_OTHER_WORKERS) and any(sign in text for sign in _SIGNS_OF_A_LOSS):
+        return MachineFailure(
+            "another worker is gone (it ended, was killed, or cannot be reached). Run the same "
+            "command on every worker again: they go on at the last complete checkpoint.",
+            WORKER_LOST,
+        )
+    return None

@@ -1,0 +1,57 @@
+"""One process trains in a folder at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from typing import TextIO
+
+from albert_tf import durable
+from albert_tf.errors import UserError
+
+FILE = "run.lock"
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Locks a folder while the context lasts or until the process ends, however it ends.
+
+    The lock is the operating system's (flock) on the file run.lock, which stays there and means
+    nothing by itself. gs:// and the like have no locks, and some network file systems neither.
+
+    Raises:
+      UserError: another process holds the lock; the message says which.
+    """
+    if not durable.is_local(folder):
+        yield
+        return
+    with open(os.path.join(folder, FILE), "a+") as file:
+        _lock(file, folder)
+        yield
+
+
+def _lock(file: TextIO, folder: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        raise UserError(
+            f"--output_dir={folder} is in use: {holder}, trains there. Wait for it to end, or name "
+            "another folder."
+        ) from None
+    except OSError as error:
+        print(
+            f"--output_dir={folder} cannot be locked ({error.strerror}). Make sure that no other "
+            "process trains there.",
+            flush=True,
+        )
+        return
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}, started {now}\n")
+    file.flush()

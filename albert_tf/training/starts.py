@@ -1,0 +1,124 @@
+"""The starts of a run: the flags of each, and what may differ from one to the next."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf import durable
+from albert_tf.errors import UserError
+
+FOLDER = "starts"
+FLAGS_FILE = "flags.json"
+# What a run cannot go on with, unless --allow_changes names it.
+CHANGES = ("optimizer", "precision", "init_checkpoint")
+
+_OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
+_REASONS = {
+    "optimizer": "the moments in its checkpoints mean something else",
+    "bias_correction": "the moments in its checkpoints mean something else",
+    "precision": "its checkpoints have a loss scale for mixed_float16, and for nothing else",
+    "init_checkpoint": "it would not be read, since the run goes on from its own checkpoints",
+}
+
+
+def changes_since_last(run_dir: str, flags: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Flags that the last start of a run had other values of: name -> (old, new).
+
+    Raises:
+      UserError: the last start's flags cannot be read.
+    """
+    path = os.path.join(run_dir, FLAGS_FILE)
+    if not tf.io.gfile.exists(path):
+        return {}
+    last = read_json(path)
+    return {
+        name: (last[name], value)
+        for name, value in _as_json(flags).items()
+        if name in last and name not in _OF_ONE_START and last[name] != value
+    }
+
+
+def check_changes(
+    run_dir: str, changes: dict[str, tuple[Any, Any]], allowed: Sequence[str]
+) -> None:
+    """Says what changed.
+
+    Args:
+      changes: see changes_since_last.
+      allowed: those of CHANGES that the user wants all the same.
+
+    Raises:
+      UserError: the run cannot go on with such a change, and it is not in `allowed`.
+    """
+    for name, (old, new) in changes.items():
+        kind = _kind(name, old, new)
+        if kind and kind not in allowed:
+            raise UserError(
+                f"--{name}={new}: the run in --output_dir={run_dir} was started with --{name}="
+                f"{old}, and {_REASONS[name]}. Use what it was started with, or --allow_changes="
+                f"{kind} to go on all the same, or another folder with --init_checkpoint for the "
+                "run's weights, or --overwrite to delete it."
+            )
+    if changes:
+        lines = [f"  --{name}: {old} -> {new}" for name, (old, new) in sorted(changes.items())]
+        print("Changed since the last start of this run:", *lines, sep="\n", flush=True)
+
+
+def _kind(name: str, old: Any, new: Any) -> str | None:
+    """Which of CHANGES a flag's change is; None for one that a run can go on with."""
+    if name in ("optimizer", "bias_correction"):
+        return "optimizer"
+    if name == "precision" and "mixed_float16" in (old, new):
+        return "precision"
+    if name == "init_checkpoint" and new is not None:
+        return "init_checkpoint"
+    return None
+
+
+def record(
+    run_dir: str, flags: dict[str, Any], environment: dict[str, str], newest_step: int
+) -> None:
+    """Writes flags.json and environment.json of this start, and both to starts/0001.json.
+
+    Args:
+      newest_step: of the checkpoints; 0 without any.
+    """
+    folder = os.path.join(run_dir, FOLDER)
+    tf.io.gfile.makedirs(folder)
+    numbers = [
+        int(name[:4]) for name in tf.io.gfile.listdir(folder) if re.fullmatch(r"\d{4}.json", name)
+    ]
+    start = {
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "newest_checkpoint": newest_step,
+        "environment": environment,
+        "flags": flags,
+    }
+    path = os.path.join(folder, f"{max(numbers, default=0) + 1:04}.json")
+    durable.write_json(path, start, sort_keys=True)
+    durable.write_json(os.path.join(run_dir, "environment.json"), environment, sort_keys=True)
+    durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The object in a file of a run folder; raises UserError when the file is damaged."""
+    with tf.io.gfile.GFile(path, "rb") as file:
+        try:
+            return json.loads(file.read().decode("utf-8"))
+        except ValueError:
+            raise UserError(
+                f"{path} is damaged: it is not JSON. Copy it from another start of the run (see "
+                f"{FOLDER}/), or pass --overwrite to delete the run and start over."
+            ) from None
+
+
+def _as_json(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as they are when they come back from a file."""
+    return json.loads(json.dumps(values))

@@ -1,0 +1,117 @@
+"""What may change from one start of a run to the next, and what is kept of each."""
+
+import json
+
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.training import lock, run_folder
+from albert_tf.training.starts import CHANGES
+
+FLAGS = {
+    "optimizer": "lamb",
+    "bias_correction": False,
+    "precision": "float32",
+    "init_checkpoint": None,
+    "learning_rate": 0.1,
+    "num_train_steps": 10,
+    "overwrite": False,
+    "max_failures": 0,
+    "eval_data": ["a"],
+}
+
+
+@pytest.fixture
+def start(tiny_config, tmp_path):
+    """(allowed, **flags) -> starts the run in tmp_path / "run", and ends at once."""
+
+    def run(allowed=(), **changes):
+        flags = {**FLAGS, **changes}
+        folder = str(tmp_path / "run")
+        with run_folder.prepare(folder, tiny_config, flags, {"seed": 1}, False, allowed):
+            pass
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "reason"),
+    [
+        ("optimizer", {"optimizer": "adamw"}, "--optimizer=lamb, and the moments"),
+        ("optimizer", {"bias_correction": True}, "moments"),
+        ("precision", {"precision": "mixed_float16"}, "loss scale"),
+        ("init_checkpoint", {"init_checkpoint": "other"}, "would not be read"),
+    ],
+)
+def test_what_a_run_cannot_go_on_with(start, capsys, kind, changes, reason):
+    start()
+    name, value = next(iter(changes.items()))
+    with pytest.raises(UserError, match=f"--{name}={value}: .*{reason}.*--allow_changes={kind} "):
+        start(**changes)
+    with pytest.raises(UserError, match="--allow_changes"):
+        start([other for other in CHANGES if other != kind], **changes)
+    start([kind], **changes)
+    assert f"  --{name}: {FLAGS[name]} -> {value}\n" in capsys.readouterr().out
+    start([], **changes)  # As it was started last.
+    assert not capsys.readouterr().out
+
+
+def test_other_changes_are_said(start, capsys):
+    start(overwrite=True)
+    start(overwrite=False, max_failures=3, eval_data=["a"])
+    assert not capsys.readouterr().out
+    start(learning_rate=0.2, num_train_steps=20, precision="mixed_bfloat16")
+    assert capsys.readouterr().out.splitlines() == [
+        "Changed since the last start of this run:",
+        "  --learning_rate: 0.1 -> 0.2",
+        "  --num_train_steps: 10 -> 20",
+        "  --precision: float32 -> mixed_bfloat16",
+    ]
+
+
+def test_each_start_is_kept(start, tmp_path):
+    start()
+    start(learning_rate=0.2)
+    with pytest.raises(UserError):
+        start(optimizer="adamw")
+    folder = tmp_path / "run"
+    starts = {path.name: json.loads(path.read_text()) for path in (folder / "starts").iterdir()}
+    assert sorted(starts) == ["0001.json", "0002.json"]
+    rates = [starts[name]["flags"]["learning_rate"] for name in sorted(starts)]
+    assert rates == [0.1, 0.2] and starts["0001.json"]["newest_checkpoint"] == 0
+    assert json.loads((folder / "flags.json").read_text()) == starts["0002.json"]["flags"]
+    assert json.loads((folder / "environment.json").read_text())["python"]
+
+
+@pytest.mark.parametrize("name", ["flags.json", "run.json", "albert_config.json"])
+def test_a_file_that_a_power_cut_emptied(start, tmp_path, name):
+    start()
+    (tmp_path / "run" / name).write_bytes(b"")
+    with pytest.raises(UserError, match=name):
+        start()
+
+
+def test_a_start_that_was_killed_at_once(start, tmp_path, tiny_config):
+    start()
+    (tmp_path / "run" / run_folder.RUN_FILE).unlink()  # It is written last.
+    (tmp_path / "run" / "run.json.partial").write_text("half")
+    start(optimizer="adamw")
+    assert run_folder.read(str(tmp_path / "run"))[1] == {"seed": 1}
+
+
+def test_files_of_a_run_without_its_description(start, tmp_path):
+    start()
+    (tmp_path / "run" / run_folder.RUN_FILE).unlink()
+    (tmp_path / "run" / "checkpoints").mkdir()
+    with pytest.raises(UserError, match="is not empty and holds no run"):
+        start()
+
+
+def test_one_process_at_a_time(start, tmp_path):
+    start()
+    with (
+        lock.locked(str(tmp_path / "run")),
+        pytest.raises(UserError, match="is in use: process .* trains there"),
+    ):
+        start(learning_rate=0.3)
+    assert len(list((tmp_path / "run" / "starts").iterdir())) == 1
