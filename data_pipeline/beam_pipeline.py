@@ -35,8 +35,8 @@ from data_pipeline.text_ranges import FileGroup, TextRange
 
 # A document's place in the corpus, and the part it is read with: group, block, number, part's name.
 _Place = tuple[int, int, int, str]
-# A part of the corpus, and the first documents of their text in it: (block, number) each.
-_Part = tuple["TextRange | FileGroup", "Sequence[tuple[int, int]] | None"]
+# A part of the corpus, and the documents of it to keep, (block, number) each; None: all.
+_Part = tuple[TextRange | FileGroup, Sequence[tuple[int, int]] | None]
 
 
 @functools.lru_cache(maxsize=1)
@@ -59,8 +59,9 @@ def _divide(
 
 
 def _digests(
-    name: str, part: TextRange | FileGroup, job: Job, block_bytes: int
+    named: tuple[str, TextRange | FileGroup], job: Job, block_bytes: int
 ) -> Iterator[tuple[int, _Place]]:
+    name, part = named
     for block in part.blocks(job.corpus, block_bytes):
         for number, digest in enumerate(documents.document_digests(block, job.corpus)):
             yield digest, (block.group, block.index, number, name)
@@ -81,7 +82,7 @@ def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -
     firsts = (
         parts
         | "Spread parts to digest" >> beam.Reshuffle()
-        | "Digests" >> beam.FlatMapTuple(_digests, job, block_bytes)
+        | "Digests" >> beam.FlatMap(_digests, job, block_bytes)
         | "First of each text" >> beam.CombinePerKey(min)
         | "Places" >> beam.Values()
         | "By part" >> beam.Map(_by_part)
@@ -93,13 +94,9 @@ def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -
     )
 
 
-def _make_records(
-    part: TextRange | FileGroup,
-    firsts: Sequence[tuple[int, int]] | None,
-    job: Job,
-    block_bytes: int,
-) -> Iterator[BlockResult]:
-    """Makes the records of a part's blocks; `firsts` None: of all documents."""
+def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockResult]:
+    """Makes the records of a part's blocks."""
+    part, firsts = chosen
     kept = set(firsts or ())
     for block in part.blocks(job.corpus, block_bytes):
         dropped = []
@@ -193,7 +190,7 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
     _ = (
         chosen
         | "Spread parts" >> beam.Reshuffle()
-        | "Records" >> beam.FlatMapTuple(_make_records, plan.job, plan.block_bytes)
+        | "Records" >> beam.FlatMap(_make_records, plan.job, plan.block_bytes)
         | "Merge" >> beam.CombineGlobally(_Merge(vocab_size))
         | "Note" >> beam.Map(lambda merged: atomic_files.write_json(results_path, merged, None))
     )
