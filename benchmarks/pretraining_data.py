@@ -141,7 +141,7 @@ def scaling(text: Path) -> list[dict[str, object]]:
     ]
 
 
-def _memory_mb(pid: int) -> float:
+def memory_mb(pid: int) -> float:
     """Resident memory of a process."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
@@ -160,7 +160,7 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
             rows.append(
                 {
                     "seconds": round(time.monotonic() - start, 2),
-                    "resident MB": round(_memory_mb(process.pid)),
+                    "resident MB": round(memory_mb(process.pid)),
                 }
             )
             time.sleep(_SAMPLE_SECONDS)

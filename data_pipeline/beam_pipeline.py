@@ -21,20 +21,17 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from data_pipeline import (
     atomic_files,
     block_records,
-    documents,
     pretraining_data,
     storage,
     text_blocks,
     text_ranges,
 )
-from data_pipeline.block_records import BlockResult, Job
+from data_pipeline.block_records import BlockResult, DocumentPlace, Job
 from data_pipeline.errors import UserError
 from data_pipeline.merged_results import MergedResults
 from data_pipeline.pretraining_data import Plan
 from data_pipeline.text_ranges import FileGroup, TextRange
 
-# A document's place in the corpus, and the part it is read with: group, block, number, part's name.
-_Place = tuple[int, int, int, str]
 # A part of the corpus, and the documents of it to keep, (block, number) each; None: all.
 _Part = tuple[TextRange | FileGroup, Sequence[tuple[int, int]] | None]
 
@@ -58,18 +55,18 @@ def _divide(
         yield part.name, part
 
 
-def _digests(
+def _places(
     named: tuple[str, TextRange | FileGroup], job: Job, block_bytes: int
-) -> Iterator[tuple[int, _Place]]:
+) -> Iterator[tuple[int, tuple[DocumentPlace, str]]]:
+    """(digest, (place, name of the part)) of each document."""
     name, part = named
-    for block in part.blocks(job.corpus, block_bytes):
-        for number, digest in enumerate(documents.document_digests(block, job.corpus)):
-            yield digest, (block.group, block.index, number, name)
+    for digest, place in block_records.document_places(part, job, block_bytes):
+        yield digest, (place, name)
 
 
-def _by_part(place: _Place) -> tuple[str, tuple[int, int]]:
-    _, index, number, name = place
-    return name, (index, number)
+def _by_part(named: tuple[DocumentPlace, str]) -> tuple[str, tuple[int, int]]:
+    place, name = named
+    return name, (place.index, place.number)
 
 
 def _with_firsts(_, joined: dict[str, Iterable[Any]]) -> Iterator[_Part]:
@@ -82,7 +79,7 @@ def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -
     firsts = (
         parts
         | "Spread parts to digest" >> beam.Reshuffle()
-        | "Digests" >> beam.FlatMap(_digests, job, block_bytes)
+        | "Digests" >> beam.FlatMap(_places, job, block_bytes)
         | "First of each text" >> beam.CombinePerKey(min)
         | "Places" >> beam.Values()
         | "By part" >> beam.Map(_by_part)
@@ -95,15 +92,8 @@ def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -
 
 
 def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockResult]:
-    """Makes the records of a part's blocks."""
-    part, firsts = chosen
-    kept = set(firsts or ())
-    for block in part.blocks(job.corpus, block_bytes):
-        dropped = []
-        if firsts is not None:
-            count = documents.number_of_documents(block, job.corpus)
-            dropped = [number for number in range(count) if (block.index, number) not in kept]
-        yield block_records.process_block(block, dropped, job)
+    part, kept = chosen
+    return block_records.process_part(part, kept, job, block_bytes)
 
 
 class _Merge(beam.CombineFn):

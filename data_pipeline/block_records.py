@@ -11,19 +11,25 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline import atomic_files, storage, tokenized, wire_format
-from data_pipeline.documents import Corpus, ReadReport, documents_of_block
+from data_pipeline.documents import (
+    Corpus,
+    ReadReport,
+    document_digests,
+    documents_of_block,
+    number_of_documents,
+)
 from data_pipeline.pretraining_columns import ColumnMaker
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import RecordStatistics
 from data_pipeline.segments import PairMaker, Pairs
 from data_pipeline.text_blocks import TextBlock
-from data_pipeline.text_ranges import TextRange, text_of
+from data_pipeline.text_ranges import FileGroup, TextRange, text_of
 from data_pipeline.tokenization import Tokenizer, load_tokenizer
 from data_pipeline.tokenized import TokenizedDocuments
 
@@ -197,6 +203,48 @@ def process_block(
     result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
     atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
     return result
+
+
+class DocumentPlace(NamedTuple):
+    """Where a document is in a corpus; sorts in the corpus' order.
+
+    Attributes:
+      group, index: of the block.
+      number: of the document in the block.
+    """
+
+    group: int
+    index: int
+    number: int
+
+
+def document_places(
+    part: TextRange | FileGroup, job: Job, block_bytes: int
+) -> Iterator[tuple[int, DocumentPlace]]:
+    """(digest, place) of each document in a part of the corpus, see `text_ranges.divide`."""
+    for block in part.blocks(job.corpus, block_bytes):
+        for number, digest in enumerate(document_digests(block, job.corpus)):
+            yield digest, DocumentPlace(block.group, block.index, number)
+
+
+def process_part(
+    part: TextRange | FileGroup, kept: Iterable[tuple[int, int]] | None, job: Job, block_bytes: int
+) -> Iterator[BlockResult]:
+    """Makes the records of a part of the corpus, block by block.
+
+    Args:
+      part: see `text_ranges.divide`.
+      kept: (block's index, document's number) of the documents to keep; None: all.
+      job: everything else.
+      block_bytes: text in a block.
+    """
+    kept = None if kept is None else frozenset(kept)
+    for block in part.blocks(job.corpus, block_bytes):
+        dropped = []
+        if kept is not None:
+            numbers = range(number_of_documents(block, job.corpus))
+            dropped = [number for number in numbers if (block.index, number) not in kept]
+        yield process_block(block, dropped, job)
 
 
 def _tokenize(documents: Iterator[list[str]], tokenizer: Tokenizer) -> TokenizedDocuments:

@@ -85,6 +85,21 @@ def test_lines_beyond_the_limit_are_divided_at_spaces(tmp_path, monkeypatch):
     assert [example.split(":")[1] for example in report.examples] == ["2", "4"]
 
 
+def test_lines_before_one_beyond_the_limit_are_read_at_once(tmp_path, monkeypatch):
+    """Looking through the whole block for each of them took five minutes for 3 MB."""
+    (tmp_path / "a.txt").write_text("A short line.\n" * 20_000 + "word " * 300_000 + "\n\n")
+    calls, read_lines = [], text_blocks.Reader.read_lines
+
+    def counting(reader, size, limit):
+        calls.append(size)
+        return read_lines(reader, size, limit)
+
+    monkeypatch.setattr(text_blocks.Reader, "read_lines", counting)
+    [block] = blocks_of(tmp_path / "a.txt", 8 << 20)
+    assert block.text_bytes == (tmp_path / "a.txt").stat().st_size
+    assert len(calls) < 20
+
+
 def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
     monkeypatch.setattr(text_parts, "MAX_JSON_BYTES", 60)
     rows = ["One.", "long " * 100, "Two."]
