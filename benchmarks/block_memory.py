@@ -22,7 +22,7 @@ from absl import app, flags
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.pretraining_data import memory_mb, text_of  # noqa: E402
+from benchmarks.programs import memory_mb, text_of  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 
 FLAGS = flags.FLAGS
