@@ -90,7 +90,7 @@ if __name__ == "__main__":
     flags.DEFINE_string("before", "", "Folder of another version of this project.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for pretraining_data_blocks.csv.")
     flags.DEFINE_string("scratch", "", "Folder for text and records; default: the system's.")
-    flags.DEFINE_float("megabytes", 55, "Size of the text, which is repeated if need be.")
+    flags.DEFINE_float("megabytes", 75, "Size of the text, which is repeated if need be.")
     flags.DEFINE_float("block_kb", 4, "A block ends with the document in which it has so many KB.")
     flags.DEFINE_integer("processes", 2, "Processes that make records.", lower_bound=2)
     app.run(main)

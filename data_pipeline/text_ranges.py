@@ -60,7 +60,7 @@ class TextRange:
         """The block; its lines are counted from 1."""
         builder = PartBuilder(self.path, self.input_format)
         builder.in_long_line = self.in_long_line
-        with Reader(self.path, self.start - self.held_back) as reader:
+        with Reader(self.path, self.start - self.held_back, _LOOK_BYTES) as reader:
             if self.held_back:
                 builder.held_back = reader.read_line(self.held_back)
             while reader.offset < self.end and builder.add_from(reader, self.end - reader.offset):
