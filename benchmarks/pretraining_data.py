@@ -10,7 +10,6 @@ documents; it is cut, or repeated, to the sizes below.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -24,13 +23,13 @@ from absl import app, flags
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.programs import memory_mb, text_of  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
 WORKER = HERE / "workers" / "records.py"
 _SAMPLE_SECONDS = 0.25
-_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 # Name -> kind and options of workers/records.py.
 CASES = {
@@ -40,15 +39,6 @@ CASES = {
     "ours, dynamic": ("ours", "masking=dynamic"),
     "Model Garden, 1 copy": ("garden",),
 }
-
-
-def text_of(source: Path, megabytes: float, path: Path) -> Path:
-    """Writes the beginning of a text, repeated as needed, to `path`."""
-    content, size = source.read_bytes(), int(megabytes * 1e6)
-    with open(path, "wb") as file:
-        for start in range(0, size, len(content) + 2):
-            file.write(content[: size - start] + b"\n\n")
-    return path
 
 
 def wordpiece_of(vocab_file: str, path: Path) -> Path:
@@ -141,14 +131,6 @@ def scaling(text: Path) -> list[dict[str, object]]:
     ]
 
 
-def _memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-
-
 def memory_curve(text: Path) -> list[dict[str, object]]:
     """Resident memory of the program in one process, over time, on a very large text."""
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
@@ -160,7 +142,7 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
             rows.append(
                 {
                     "seconds": round(time.monotonic() - start, 2),
-                    "resident MB": round(_memory_mb(process.pid)),
+                    "resident MB": round(memory_mb(process.pid)),
                 }
             )
             time.sleep(_SAMPLE_SECONDS)

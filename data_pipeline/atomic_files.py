@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -20,9 +21,10 @@ def writing(path: str) -> Iterator[BinaryIO]:
     """A file to write that gets the name `path` when the block ends without an error.
 
     On a disk its content is safe before it gets the name, so that a machine that loses its power
-    leaves no file of this name with less in it.
+    leaves no file of this name with less in it. Any number of processes and machines may write it
+    at once: each has a file of its own, and the last to end gives it the name.
     """
-    partial = f"{path}.{os.getpid()}.partial"
+    partial = f"{path}.{uuid.uuid4().hex}.partial"
     try:
         with storage.open_file(partial, "wb") as file:
             yield file

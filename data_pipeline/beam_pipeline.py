@@ -1,70 +1,123 @@
 """The same records by Apache Beam, on one machine or on a cluster.
 
-Groups of files are read in parallel, and their blocks made into records by whichever worker is
-free. The bytes are those that `pretraining_data.create_pretraining_data` writes. All workers must
-reach the corpus, the vocabulary and the output folder by the same paths (gs://, or a shared disk).
+What travels between workers is small: (file, offset, length) of the text, never the text, and sums.
+A large file is divided into ranges that any worker reads; a compressed file, which can only be read
+from its beginning, is read and made into records by one worker. The bytes are those that
+`pretraining_data.create_pretraining_data` writes. All workers must reach the corpus, the vocabulary
+and the output folder by the same paths (gs://, or a shared disk); the program that starts the
+pipeline publishes what they made.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from data_pipeline import block_records, documents, pretraining_data, records, storage, text_blocks
-from data_pipeline.block_records import BlockResult
+from data_pipeline import (
+    atomic_files,
+    block_records,
+    pretraining_data,
+    storage,
+    text_blocks,
+    text_ranges,
+)
+from data_pipeline.block_records import BlockResult, DocumentPlace, Job
 from data_pipeline.errors import UserError
+from data_pipeline.merged_results import MergedResults
 from data_pipeline.pretraining_data import Plan
-from data_pipeline.text_blocks import TextBlock
+from data_pipeline.text_ranges import FileGroup, TextRange
+
+# A part of the corpus, and the documents of it to keep, (block, number) each; None: all.
+_Part = tuple[TextRange | FileGroup, Sequence[tuple[int, int]] | None]
 
 
-def _read(numbered: tuple[int, Sequence[str]], plan: Plan) -> Iterator[TextBlock]:
-    group, files = numbered
-    return text_blocks.read_blocks(group, files, plan.block_bytes, plan.job.corpus.input_format)
+@functools.lru_cache(maxsize=1)
+def _groups(files_path: str, block_bytes: int) -> list[list[str]]:
+    """Groups of the files that are listed in a file, read once per process."""
+    files, sizes = zip(*atomic_files.read_json(files_path))
+    return text_blocks.group_files(files, sizes, block_bytes)
 
 
-def _digests(block: TextBlock, plan: Plan) -> Iterator[tuple[int, tuple[str, int]]]:
-    """(digest, (block, number)) of each document."""
-    for number, digest in enumerate(documents.document_digests(block, plan.job.corpus)):
-        yield digest, (block.name, number)
+def _numbers(count: int) -> Iterator[int]:
+    yield from range(count)
 
 
-def _later_ones(_, places: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """All places of a text but the first."""
-    return iter(sorted(places)[1:])
+def _divide(
+    group: int, files_path: str, job: Job, block_bytes: int
+) -> Iterator[tuple[str, TextRange | FileGroup]]:
+    files = _groups(files_path, block_bytes)[group]
+    for part in text_ranges.divide(group, files, job.corpus, block_bytes):
+        yield part.name, part
 
 
-def _with_dropped(_, joined: dict[str, Iterable[Any]]) -> Iterator[tuple[TextBlock, list[int]]]:
-    for block in joined["block"]:
-        yield block, sorted(joined["dropped"])
+def _places(
+    named: tuple[str, TextRange | FileGroup], job: Job, block_bytes: int
+) -> Iterator[tuple[int, tuple[DocumentPlace, str]]]:
+    """(digest, (place, name of the part)) of each document."""
+    name, part = named
+    for digest, place in block_records.document_places(part, job, block_bytes):
+        yield digest, (place, name)
 
 
-def _deduplicated(blocks: beam.PCollection, plan: Plan) -> beam.PCollection:
-    """Blocks with the numbers of their documents that occurred before."""
-    dropped = (
-        blocks
-        | "Digests" >> beam.FlatMap(_digests, plan)
-        | "By text" >> beam.GroupByKey()
-        | "Later ones" >> beam.FlatMapTuple(_later_ones)
+def _by_part(named: tuple[DocumentPlace, str]) -> tuple[str, tuple[int, int]]:
+    place, name = named
+    return name, (place.index, place.number)
+
+
+def _with_firsts(_, joined: dict[str, Iterable[Any]]) -> Iterator[_Part]:
+    for part in joined["part"]:
+        yield part, list(joined["first"])
+
+
+def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -> beam.PCollection:
+    """Parts with the places of the documents whose text does not occur before."""
+    firsts = (
+        parts
+        | "Spread parts to digest" >> beam.Reshuffle()
+        | "Digests" >> beam.FlatMap(_places, job, block_bytes)
+        | "First of each text" >> beam.CombinePerKey(min)
+        | "Places" >> beam.Values()
+        | "By part" >> beam.Map(_by_part)
     )
-    named = blocks | "By name" >> beam.Map(lambda block: (block.name, block))
     return (
-        {"block": named, "dropped": dropped}
+        {"part": parts, "first": firsts}
         | "Join" >> beam.CoGroupByKey()
-        | "With duplicates" >> beam.FlatMapTuple(_with_dropped)
+        | "With first documents" >> beam.FlatMapTuple(_with_firsts)
     )
 
 
-def _process(element: tuple[TextBlock, Sequence[int]], plan: Plan) -> dict[str, Any]:
-    block, dropped = element
-    return block_records.process_block(block, dropped, plan.job).to_json()
+def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockResult]:
+    part, kept = chosen
+    return block_records.process_part(part, kept, job, block_bytes)
 
 
-def _finish(results: Iterable[dict[str, Any]], plan: Plan, output_dir: str) -> dict[str, Any]:
-    found = [BlockResult.from_json(result) for result in results]
-    return pretraining_data.finish(plan, output_dir, plan.job.load_tokenizer(), found)
+class _Merge(beam.CombineFn):
+    """Merges what was made of blocks, wherever and in whatever order they are finished."""
+
+    def __init__(self, vocab_size: int):
+        super().__init__()
+        self._vocab_size = vocab_size
+
+    def create_accumulator(self) -> MergedResults:
+        return MergedResults(self._vocab_size)
+
+    def add_input(self, merged: MergedResults, result: BlockResult) -> MergedResults:
+        merged.add(result)
+        return merged
+
+    def merge_accumulators(self, accumulators: Iterable[MergedResults]) -> MergedResults:
+        whole = self.create_accumulator()
+        for merged in accumulators:
+            whole.merge(merged)
+        return whole
+
+    def extract_output(self, merged: MergedResults) -> dict[str, Any]:
+        return merged.to_json()
 
 
 def create_pretraining_data(
@@ -93,9 +146,13 @@ def create_pretraining_data(
     manifest = pretraining_data.prepare(plan, output_dir, overwrite)
     if manifest:
         return manifest
+    tokenizer = plan.job.load_tokenizer()
+    results_path = os.path.join(plan.job.folder, f"results-{plan.fingerprint}.json")
     try:
         with pipeline:
-            _build(pipeline, plan, output_dir)
+            _build(pipeline, plan, tokenizer.vocab_size, results_path)
+        merged = MergedResults.from_json(atomic_files.read_json(results_path))
+        return pretraining_data.finish(plan, output_dir, tokenizer, merged)
     except RuntimeError as error:
         # Beam wraps what happened on a worker in an error of its own.
         if UserError.__name__ in str(error):
@@ -103,27 +160,29 @@ def create_pretraining_data(
         raise
     finally:
         pretraining_data.clean_up(output_dir, is_new)
-    return records.read_manifest(output_dir)
 
 
-def _build(pipeline: beam.Pipeline, plan: Plan, output_dir: str) -> None:
-    groups = list(enumerate(text_blocks.group_files(plan.files, plan.block_bytes)))
-    blocks = (
+def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: str) -> None:
+    # The list of files may be longer than a description of a pipeline may be: workers read it.
+    files_path = os.path.join(plan.job.folder, f"files-{plan.fingerprint}.json")
+    atomic_files.write_json(files_path, list(zip(plan.files, plan.sizes)))
+    parts = (
         pipeline
-        | "Groups of files" >> beam.Create(groups)
+        | "Number of groups" >> beam.Create([len(plan.groups)])
+        | "Groups of files" >> beam.FlatMap(_numbers)
         | "Spread groups" >> beam.Reshuffle()
-        | "Read" >> beam.FlatMap(_read, plan)
+        | "Divide" >> beam.FlatMap(_divide, files_path, plan.job, plan.block_bytes)
     )
     if plan.job.corpus.deduplicate:
-        blocks = _deduplicated(blocks, plan)
+        chosen = _with_first_documents(parts, plan.job, plan.block_bytes)
     else:
-        blocks = blocks | "Nothing dropped" >> beam.Map(lambda block: (block, []))
+        chosen = parts | "All documents" >> beam.MapTuple(lambda name, part: (part, None))
     _ = (
-        blocks
-        | "Spread blocks" >> beam.Reshuffle()
-        | "Records" >> beam.Map(_process, plan)
-        | "Collect" >> beam.combiners.ToList()
-        | "Publish" >> beam.Map(_finish, plan, output_dir)
+        chosen
+        | "Spread parts" >> beam.Reshuffle()
+        | "Records" >> beam.FlatMap(_make_records, plan.job, plan.block_bytes)
+        | "Merge" >> beam.CombineGlobally(_Merge(vocab_size))
+        | "Note" >> beam.Map(lambda merged: atomic_files.write_json(results_path, merged, None))
     )
 
 

@@ -11,18 +11,25 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline import atomic_files, storage, tokenized, wire_format
-from data_pipeline.documents import Corpus, ReadReport, documents_of_block
+from data_pipeline.documents import (
+    Corpus,
+    ReadReport,
+    document_digests,
+    documents_of_block,
+    number_of_documents,
+)
 from data_pipeline.pretraining_columns import ColumnMaker
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import RecordStatistics
 from data_pipeline.segments import PairMaker, Pairs
 from data_pipeline.text_blocks import TextBlock
+from data_pipeline.text_ranges import FileGroup, TextRange, text_of
 from data_pipeline.tokenization import Tokenizer, load_tokenizer
 from data_pipeline.tokenized import TokenizedDocuments
 
@@ -79,6 +86,7 @@ class BlockResult:
       name: of the block.
       key: fingerprint of everything it was made of.
       text_bytes: bytes of text.
+      lines: of the block, when the report counts lines from its start; else 0.
       shards: for each file name, num_records, bytes and sha256.
       report: what was met while reading.
       statistics: sums.
@@ -87,6 +95,7 @@ class BlockResult:
     name: str
     key: str
     text_bytes: int
+    lines: int
     shards: list[dict[str, Any]]
     report: ReadReport
     statistics: RecordStatistics
@@ -97,6 +106,7 @@ class BlockResult:
             "name": self.name,
             "key": self.key,
             "text_bytes": self.text_bytes,
+            "lines": self.lines,
             "shards": self.shards,
             "problems": dict(self.report.problems),
             "examples": self.report.examples,
@@ -110,9 +120,8 @@ class BlockResult:
         report.problems.update(value["problems"])
         report.examples.extend(value["examples"])
         statistics = RecordStatistics.from_json(value["statistics"])
-        return cls(
-            value["name"], value["key"], value["text_bytes"], value["shards"], report, statistics
-        )
+        names = ("name", "key", "text_bytes", "lines", "shards")
+        return cls(*(value[name] for name in names), report, statistics)
 
 
 def note_path(folder: str, block_name: str) -> str:
@@ -122,7 +131,7 @@ def note_path(folder: str, block_name: str) -> str:
 
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
     digest = hashlib.blake2b(job.fingerprint, digest_size=16)
-    digest.update(json.dumps([block.name, *dropped]).encode("utf-8"))
+    digest.update(json.dumps([block.name, block.lines, *dropped]).encode("utf-8"))
     for part in block.parts:
         described = [part.path, part.input_format, part.first_line, len(part.content)]
         digest.update(json.dumps([*described, list(part.problems)]).encode("utf-8"))
@@ -135,9 +144,10 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
     path = note_path(job.folder, block.name)
     if not storage.exists(path):
         return None
-    found = BlockResult.from_json(atomic_files.read_json(path))
-    if found.key != _key(block, dropped, job):
+    note = atomic_files.read_json(path)
+    if note["key"] != _key(block, dropped, job):
         return None
+    found = BlockResult.from_json(note)
     for shard in found.shards:
         path = os.path.join(job.folder, shard["name"])
         if not storage.exists(path) or storage.size(path) != shard["bytes"]:
@@ -146,12 +156,15 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
 
 
 def process_block(
-    block: TextBlock, dropped: Sequence[int], job: Job, tokenizer: Tokenizer | None = None
+    block: TextBlock | TextRange,
+    dropped: Sequence[int],
+    job: Job,
+    tokenizer: Tokenizer | None = None,
 ) -> BlockResult:
     """Writes one file of records per copy of the text, and notes it.
 
     Args:
-      block: the text.
+      block: the text, or where it is.
       dropped: numbers of the documents to leave out.
       job: everything else.
       tokenizer: the job's, if it is loaded already.
@@ -159,6 +172,7 @@ def process_block(
     Returns:
       What was made; what an earlier run made when it was finished.
     """
+    block = text_of(block)
     found = finished_block(block, dropped, job)
     if found is not None:
         return found
@@ -185,11 +199,52 @@ def process_block(
             shards.append(_write_shard(name, text, shuffled, rng, job, maker, statistics))
     if pair_maker.documents_without_pair:
         statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
-    result = BlockResult(
-        block.name, _key(block, dropped, job), block.text_bytes, shards, report, statistics
-    )
+    key = _key(block, dropped, job)
+    result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
     atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
     return result
+
+
+class DocumentPlace(NamedTuple):
+    """Where a document is in a corpus; sorts in the corpus' order.
+
+    Attributes:
+      group, index: of the block.
+      number: of the document in the block.
+    """
+
+    group: int
+    index: int
+    number: int
+
+
+def document_places(
+    part: TextRange | FileGroup, job: Job, block_bytes: int
+) -> Iterator[tuple[int, DocumentPlace]]:
+    """(digest, place) of each document in a part of the corpus, see `text_ranges.divide`."""
+    for block in part.blocks(job.corpus, block_bytes):
+        for number, digest in enumerate(document_digests(block, job.corpus)):
+            yield digest, DocumentPlace(block.group, block.index, number)
+
+
+def process_part(
+    part: TextRange | FileGroup, kept: Iterable[tuple[int, int]] | None, job: Job, block_bytes: int
+) -> Iterator[BlockResult]:
+    """Makes the records of a part of the corpus, block by block.
+
+    Args:
+      part: see `text_ranges.divide`.
+      kept: (block's index, document's number) of the documents to keep; None: all.
+      job: everything else.
+      block_bytes: text in a block.
+    """
+    kept = None if kept is None else frozenset(kept)
+    for block in part.blocks(job.corpus, block_bytes):
+        dropped = []
+        if kept is not None:
+            numbers = range(number_of_documents(block, job.corpus))
+            dropped = [number for number in numbers if (block.index, number) not in kept]
+        yield process_block(block, dropped, job)
 
 
 def _tokenize(documents: Iterator[list[str]], tokenizer: Tokenizer) -> TokenizedDocuments:

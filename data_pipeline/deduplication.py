@@ -10,26 +10,33 @@ _BUFFER = 1 << 18
 
 
 class SeenDigests:
-    """A set of 64-bit numbers in some 8 bytes each."""
+    """A set of 64-bit numbers in some 8 bytes each, twice that for a moment now and then.
+
+    Older numbers are in sorted arrays, each more than twice as long as the next: a number is copied
+    into a longer array as often as the set has doubled, not whenever some have been added.
+    """
 
     def __init__(self):
-        self._sorted = np.zeros(0, np.uint64)
+        self._sorted: list[np.ndarray] = []
         self._recent: set[int] = set()
 
     def add(self, digests: Sequence[int]) -> list[int]:
         """Adds numbers; returns the indices of those that were there, or occur twice."""
         values = np.array(digests, np.uint64)
-        places = np.searchsorted(self._sorted, values)
         known = np.zeros(len(values), bool)
-        inside = places < len(self._sorted)
-        known[inside] = self._sorted[places[inside]] == values[inside]
+        for array in self._sorted:
+            known |= array[np.minimum(np.searchsorted(array, values), len(array) - 1)] == values
         found = []
         for i, (digest, is_known) in enumerate(zip(digests, known.tolist())):
             if is_known or digest in self._recent:
                 found.append(i)
-            self._recent.add(digest)
+            else:
+                self._recent.add(digest)
         if len(self._recent) >= _BUFFER:
-            recent = np.fromiter(self._recent, np.uint64, len(self._recent))
-            self._sorted = np.union1d(self._sorted, recent)
+            array = np.fromiter(self._recent, np.uint64, len(self._recent))
             self._recent = set()
+            while self._sorted and len(self._sorted[-1]) <= 2 * len(array):
+                array = np.concatenate([self._sorted.pop(), array])
+            array.sort(kind="stable")  # Merges what is sorted already.
+            self._sorted.append(array)
         return found

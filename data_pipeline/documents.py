@@ -25,7 +25,7 @@ import json
 import re
 import string
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tqdm
@@ -34,7 +34,7 @@ from data_pipeline import storage, text_blocks
 from data_pipeline.errors import UserError
 from data_pipeline.text_blocks import INPUT_FORMATS, TextBlock, TextPart, match_files
 
-_MAX_EXAMPLES = 20
+MAX_EXAMPLES = 20
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
@@ -88,13 +88,8 @@ class ReadReport:
     def add(self, problem: str, where: str) -> None:
         """Counts one problem at "file" or "file:line"."""
         self.problems[problem] += 1
-        if len(self.examples) < _MAX_EXAMPLES:
+        if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{where}: {problem}")
-
-    def merge(self, other: ReadReport) -> None:
-        """Adds what was met later in the corpus."""
-        self.problems.update(other.problems)
-        self.examples = [*self.examples, *other.examples][:_MAX_EXAMPLES]
 
 
 class _RawDocument(NamedTuple):
@@ -265,6 +260,11 @@ def documents_of_block(
                 yield sentences
 
 
+def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
+    """How many documents there are to number in a block, see `documents_of_block`."""
+    return sum(1 for _ in _raw_documents(block, corpus.text_field, ReadReport()))
+
+
 def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
     """A number of 64 bits for each document, equal for equal text but for whitespace."""
     return [
@@ -296,7 +296,7 @@ def read_documents(
     """
     report = report if report is not None else ReadReport()
     files = corpus.files()
-    with progress_bar(files, show_progress) as bar:
+    with progress_bar(sum(storage.sizes(files)), show_progress) as bar:
         for block in read_corpus(files, corpus):
             yield from documents_of_block(block, corpus, report)
             bar.update(block.stored_bytes)
@@ -306,13 +306,13 @@ def read_corpus(
     files: Sequence[str], corpus: Corpus, block_bytes: int = text_blocks.MIN_BLOCK_BYTES
 ) -> Iterator[TextBlock]:
     """All blocks of a corpus in order."""
-    for group, members in enumerate(text_blocks.group_files(files, block_bytes)):
+    groups = text_blocks.group_files(files, storage.sizes(files), block_bytes)
+    for group, members in enumerate(groups):
         yield from text_blocks.read_blocks(group, members, block_bytes, corpus.input_format)
 
 
-def progress_bar(files: Iterable[str], show: bool) -> tqdm.tqdm:
+def progress_bar(total: int, show: bool) -> tqdm.tqdm:
     """A bar over the stored bytes of files on stderr."""
-    total = sum(map(storage.size, files))
     return tqdm.tqdm(
         total=total,
         unit="B",

@@ -1,7 +1,7 @@
 """A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
 
-The corpus is read here, block by block; what becomes of a block is a pure function that any process
-may compute (`block_records`), so the files are the same for any number of processes.
+The corpus is divided here, block by block; what becomes of a block is a pure function that any
+process may compute (`block_records`), so the files are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import errno
+import functools
 import hashlib
 import itertools
 import json
@@ -21,14 +22,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from data_pipeline import block_records, documents, records, storage, text_blocks
+from data_pipeline import block_records, documents, records, storage, text_blocks, text_ranges
 from data_pipeline.block_records import BlockResult, Job
 from data_pipeline.deduplication import SeenDigests
-from data_pipeline.documents import Corpus, ReadReport
+from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
+from data_pipeline.merged_results import MergedResults
 from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.record_statistics import RecordStatistics
 from data_pipeline.text_blocks import TextBlock
+from data_pipeline.text_ranges import TextRange, text_of
 from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer
 
 UNKNOWN_WARNING = 0.01
@@ -41,11 +43,13 @@ class Plan:
 
     Attributes:
       files: paths.
+      sizes: stored bytes of each.
       block_bytes: text per block.
       job: everything else.
     """
 
     files: Sequence[str]
+    sizes: Sequence[int]
     block_bytes: int
     job: Job
 
@@ -55,9 +59,14 @@ class Plan:
         digest = hashlib.sha256(self.job.fingerprint)
         corpus = self.job.corpus
         decides = [self.block_bytes, corpus.input_format, corpus.deduplicate]
-        files = [(path, storage.size(path)) for path in self.files]
+        files = list(zip(self.files, self.sizes))
         digest.update(json.dumps([decides, files]).encode("utf-8"))
         return digest.hexdigest()
+
+    @functools.cached_property
+    def groups(self) -> list[list[str]]:
+        """The files in groups, see `group_files`."""
+        return text_blocks.group_files(self.files, self.sizes, self.block_bytes)
 
 
 def make_plan(
@@ -69,11 +78,12 @@ def make_plan(
 ) -> Plan:
     """See `create_pretraining_data`; raises UserError for files that do not exist."""
     files = corpus.files()
+    sizes = storage.sizes(files)
     block_bytes = int(shard_mb * (1 << 20)) or text_blocks.automatic_block_bytes(
-        sum(map(text_blocks.text_bytes, files))
+        sum(map(text_blocks.text_bytes, files, sizes))
     )
     job = Job(
-        corpus,
+        dataclasses.replace(corpus, patterns=()),
         settings,
         tokenizer.vocab_file,
         tokenizer.lower,
@@ -81,16 +91,26 @@ def make_plan(
         tokenizer.fingerprint,
         records.partial_dir(output_dir),
     )
-    return Plan(files, block_bytes, job)
+    return Plan(files, sizes, block_bytes, job)
 
 
-def _blocks(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
+def _blocks(plan: Plan) -> Iterator[TextBlock | TextRange]:
+    """All blocks; of large plain files only where they are, for whoever makes the records."""
+    for group, files in enumerate(plan.groups):
+        for part in text_ranges.divide(group, files, plan.job.corpus, plan.block_bytes):
+            if isinstance(part, TextRange):
+                yield part
+            else:
+                yield from part.blocks(plan.job.corpus, plan.block_bytes)
+
+
+def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock | TextRange, list[int]]]:
     """All blocks, with the numbers of their documents that are to be dropped."""
     corpus, seen = plan.job.corpus, SeenDigests()
-    for block in documents.read_corpus(plan.files, corpus, plan.block_bytes):
+    for block in _blocks(plan):
         dropped = []
         if corpus.deduplicate:
-            dropped = seen.add(documents.document_digests(block, corpus))
+            dropped = seen.add(documents.document_digests(text_of(block), corpus))
         yield block, dropped
 
 
@@ -107,12 +127,12 @@ def _start_worker() -> None:
 
 
 def _process_in_parallel(
-    blocks: Iterable[tuple[TextBlock, list[int]]], job: Job, num_processes: int
-) -> Iterator[tuple[TextBlock, BlockResult]]:
-    """Results in the order in which they are ready."""
+    blocks: Iterable[tuple[TextBlock | TextRange, list[int]]], job: Job, num_processes: int
+) -> Iterator[tuple[int, BlockResult]]:
+    """Stored bytes and results in the order in which they are ready."""
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
-    pending: dict[concurrent.futures.Future, TextBlock] = {}
+    pending: dict[concurrent.futures.Future, int] = {}
     with concurrent.futures.ProcessPoolExecutor(
         num_processes, mp_context=context, initializer=_start_worker
     ) as pool:
@@ -121,7 +141,7 @@ def _process_in_parallel(
                 room = _BLOCKS_PER_PROCESS * num_processes - len(pending)
                 for block, dropped in itertools.islice(blocks, room):
                     task = pool.submit(block_records.process_block, block, dropped, job)
-                    pending[task] = block
+                    pending[task] = block.stored_bytes
                 if not pending:
                     return
                 done, _ = concurrent.futures.wait(
@@ -141,13 +161,13 @@ def _process_in_parallel(
 
 def process_blocks(
     plan: Plan, num_processes: int, tokenizer: Tokenizer
-) -> Iterator[tuple[TextBlock, BlockResult]]:
-    """Makes the records of all blocks; results come in any order."""
+) -> Iterator[tuple[int, BlockResult]]:
+    """Makes the records of all blocks; their stored bytes and results come in any order."""
     if num_processes > 1:
-        yield from _process_in_parallel(_blocks(plan), plan.job, num_processes)
+        yield from _process_in_parallel(_blocks_with_dropped(plan), plan.job, num_processes)
         return
-    for block, dropped in _blocks(plan):
-        yield block, block_records.process_block(block, dropped, plan.job, tokenizer)
+    for block, dropped in _blocks_with_dropped(plan):
+        yield block.stored_bytes, block_records.process_block(block, dropped, plan.job, tokenizer)
 
 
 def available_processes() -> int:
@@ -156,51 +176,43 @@ def available_processes() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def _manifest(
-    plan: Plan, tokenizer: Tokenizer, results: Sequence[BlockResult]
-) -> tuple[dict[str, Any], RecordStatistics]:
+def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[str, Any]:
     settings, corpus = plan.job.settings, plan.job.corpus
-    statistics, report = RecordStatistics(tokenizer.vocab_size), ReadReport()
-    for result in results:
-        statistics.merge(result.statistics)
-        report.merge(result.report)
-    shards = [shard for result in results for shard in result.shards]
-    manifest = {
-        **records.described(shards, settings, tokenizer),
+    statistics = merged.statistics
+    return {
+        **records.described(merged.shards(), settings, tokenizer),
         "seed": settings.seed,
         "settings": {**dataclasses.asdict(settings), "input_format": corpus.input_format},
         "fingerprint": plan.fingerprint,
         "corpus": {
             "files": [os.path.basename(path) for path in plan.files],
-            "bytes": sum(map(storage.size, plan.files)),
-            "text_bytes": sum(result.text_bytes for result in results),
+            "bytes": sum(plan.sizes),
+            "text_bytes": merged.text_bytes,
             **dict(statistics.corpus),
             "unknown_share": statistics.unknown_share,
-            "problems": dict(sorted(report.problems.items())),
-            "problem_examples": report.examples,
+            "problems": dict(sorted(merged.problems.items())),
+            "problem_examples": merged.examples(plan.groups),
         },
         "statistics": statistics.summary(tokenizer.pieces),
     }
-    return manifest, statistics
 
 
 def finish(
-    plan: Plan, output_dir: str, tokenizer: Tokenizer, results: Iterable[BlockResult]
+    plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
 ) -> dict[str, Any]:
     """Publishes what was made of all blocks; returns the manifest.
 
     Raises:
       UserError: no record could be made.
     """
-    results = sorted(results, key=lambda result: result.name)
-    manifest, statistics = _manifest(plan, tokenizer, results)
+    manifest = _manifest(plan, tokenizer, merged)
     if not manifest["num_records"]:
         storage.remove_folder(plan.job.folder)
         raise UserError(_nothing_made(plan.files, manifest))
     extra_files = {
         tokenizer.STORED_NAME: tokenizer.content(),
         SETTINGS_FILE: tokenizer.settings.json_bytes(),
-        records.LABEL_COUNTS_FILE: statistics.label_counts_json(),
+        records.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
     }
     return records.commit(output_dir, manifest, extra_files)
 
@@ -285,20 +297,18 @@ def create_pretraining_data(
     manifest = prepare(plan, output_dir, overwrite)
     if manifest:
         return manifest
-    results = []
+    merged = MergedResults(tokenizer.vocab_size)
     try:
-        with documents.progress_bar(plan.files, show_progress) as bar:
+        with documents.progress_bar(sum(plan.sizes), show_progress) as bar:
             started = time.monotonic()
-            num_records = text_bytes = 0
             count = num_processes or available_processes()
-            for block, result in process_blocks(plan, count, tokenizer):
-                results.append(result)
-                num_records += sum(shard["num_records"] for shard in result.shards)
-                text_bytes += block.text_bytes
-                speed = text_bytes / 1e6 / (time.monotonic() - started)
+            for stored_bytes, result in process_blocks(plan, count, tokenizer):
+                merged.add(result)
+                num_records = merged.statistics.records["records"]
+                speed = merged.text_bytes / 1e6 / (time.monotonic() - started)
                 bar.set_postfix_str(f"{num_records:,} records, {speed:.1f} MB/s of text")
-                bar.update(block.stored_bytes)
-        return finish(plan, output_dir, tokenizer, results)
+                bar.update(stored_bytes)
+        return finish(plan, output_dir, tokenizer, merged)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

@@ -195,7 +195,7 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
         full = sum(entry["bytes"] for entry in manifest["files"]) <= FULL_CHECK_BYTES
     advice = "Copy it again, or make the data again with --overwrite."
     entries, folder = manifest["files"], manifest["directory"]
-    sizes = storage.sizes(folder, [entry["name"] for entry in entries])
+    sizes = storage.sizes_in(folder, [entry["name"] for entry in entries])
     for entry in entries:
         path, size = os.path.join(folder, entry["name"]), sizes.get(entry["name"])
         if size is None:

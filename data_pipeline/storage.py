@@ -10,7 +10,7 @@ import concurrent.futures
 import glob as local_glob
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 _THREADS = 64
@@ -53,11 +53,18 @@ def size(path: str) -> int:
     return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
-def sizes(folder: str, names: Iterable[str]) -> dict[str, int]:
+def sizes(paths: Sequence[str]) -> list[int]:
+    """Bytes of files; many are asked for at once where an answer takes its time."""
+    if not any(map(is_remote, paths)):
+        return list(map(size, paths))
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(size, paths))
+
+
+def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
     """Bytes of some files of a folder by name, without those that are missing.
 
-    One listing says which there are, so that thousands take seconds. Elsewhere than on a disk each
-    answer takes a while, so the sizes are asked for side by side.
+    One listing says which there are, so that thousands take seconds.
     """
     if not is_remote(folder):
         with os.scandir(folder or ".") as entries:
@@ -65,8 +72,7 @@ def sizes(folder: str, names: Iterable[str]) -> dict[str, int]:
         return {name: found[name].stat().st_size for name in names if name in found}
     present = set(names_in(folder))
     names = [name for name in names if name in present]
-    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(names, pool.map(lambda name: size(os.path.join(folder, name)), names)))
+    return dict(zip(names, sizes([os.path.join(folder, name) for name in names])))
 
 
 def match(pattern: str) -> list[str]:

@@ -23,33 +23,14 @@ import numpy as np
 
 from data_pipeline import storage
 from data_pipeline.errors import UserError
+from data_pipeline.text_parts import MAX_LINE_BYTES, PartBuilder, TextPart
 
 INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "wikiextractor")
 MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
-MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
 _COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}  # Text bytes per stored byte, roughly.
 _SAMPLE_LINES = 1000
 _BUFFER_BYTES = 1 << 20
 _SENTENCE_END_INSIDE = re.compile(r"[.!?。！？][\"'”’)\]]*\s+[^\W\d_a-z]")
-
-
-@dataclasses.dataclass(frozen=True)
-class TextPart:
-    """Consecutive lines of one file.
-
-    Attributes:
-      path: the file.
-      input_format: one of INPUT_FORMATS but "auto".
-      first_line: number of the first line, from 1.
-      content: the lines as they are stored, without a byte order mark.
-      problems: ("file:line", what was wrong) of what was met while reading.
-    """
-
-    path: str
-    input_format: str
-    first_line: int
-    content: bytes
-    problems: Sequence[tuple[str, str]] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,22 +41,30 @@ class TextBlock:
       group, index: number of the group of files, and of the block in it, from 0.
       parts: the text.
       stored_bytes: what reading it took from the (compressed) files.
+      lines: how many line ends there are when `parts` count their lines from the block's start,
+        see text_ranges.py; 0 when they count from the file's.
     """
 
     group: int
     index: int
     parts: Sequence[TextPart]
     stored_bytes: int
+    lines: int = 0
 
     @property
     def name(self) -> str:
         """Sorts in the order of the corpus."""
-        return f"{self.group:05d}-{self.index:05d}"
+        return block_name(self.group, self.index)
 
     @property
     def text_bytes(self) -> int:
         """Bytes of text."""
         return sum(len(part.content) for part in self.parts)
+
+
+def block_name(group: int, index: int) -> str:
+    """Name of a block: "00002-00013" for 2 and 13."""
+    return f"{group:05d}-{index:05d}"
 
 
 def match_files(patterns: Sequence[str] | str) -> list[str]:
@@ -100,14 +89,15 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
     return list(files)
 
 
-def _compression(path: str) -> str:
+def compression(path: str) -> str:
+    """The extension that says how a file is compressed, or nothing."""
     extension = os.path.splitext(path)[1]
     return extension if extension in _COMPRESSION else ""
 
 
-def text_bytes(path: str) -> float:
-    """Bytes of a file's text; a guess for compressed files."""
-    return storage.size(path) * _COMPRESSION.get(_compression(path), 1)
+def text_bytes(path: str, stored_bytes: int) -> float:
+    """Bytes of the text of a file with so many bytes; a guess for compressed files."""
+    return stored_bytes * _COMPRESSION.get(compression(path), 1)
 
 
 def automatic_block_bytes(total_text_bytes: float) -> int:
@@ -115,12 +105,18 @@ def automatic_block_bytes(total_text_bytes: float) -> int:
     return int(min(MAX_BLOCK_BYTES, max(MIN_BLOCK_BYTES, total_text_bytes / BLOCKS)))
 
 
-def group_files(files: Iterable[str], block_bytes: int) -> list[list[str]]:
-    """Consecutive files in groups: as many as fill a block; a large file is alone."""
+def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) -> list[list[str]]:
+    """Consecutive files in groups: as many as fill a block; a large file is alone.
+
+    Args:
+      files: paths.
+      sizes: stored bytes of each.
+      block_bytes: text in a block.
+    """
     groups: list[list[str]] = []
     room = 0.0
-    for path in files:
-        size = text_bytes(path)
+    for path, stored_bytes in zip(files, sizes):
+        size = text_bytes(path, stored_bytes)
         if not groups or size > room:
             groups.append([])
             room = block_bytes
@@ -130,11 +126,13 @@ def group_files(files: Iterable[str], block_bytes: int) -> list[list[str]]:
 
 
 class _Counted(io.RawIOBase):
-    """A file that counts the bytes read."""
+    """A file from a place on, that counts the bytes read."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, start: int):
         super().__init__()
         self._file = storage.open_file(path, "rb")
+        if start:
+            self._file.seek(start)
         self.count = 0
 
     def readable(self) -> bool:
@@ -179,24 +177,41 @@ def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
     return errors
 
 
-class _Reader:
+class Reader:
     """One file, in lines; use as a context manager.
 
     Raises UserError for UTF-16 and for damaged compression, whenever it shows.
+
+    Args:
+      path: the file.
+      start: where to begin, in a file that is plain.
+      buffer_bytes: read at once at least.
+
+    Attributes:
+      is_plain: whether the text is the file's own bytes, so that reading can begin anywhere.
+      offset: bytes of text before the next line.
     """
 
-    def __init__(self, path: str):
-        self.path = path
-        self._extension = _compression(path)
-        self._raw = _Counted(path)
+    def __init__(self, path: str, start: int = 0, buffer_bytes: int = _BUFFER_BYTES):
+        self.path, self.offset = path, start
+        self._extension = compression(path)
+        self._raw = _Counted(path, start)
         self._taken = 0
-        self._stream = _decompressed(io.BufferedReader(self._raw, _BUFFER_BYTES), self._extension)
-        self._ahead, self._place = self._read(3), 0  # What was read, and how much of it is used.
-        if self._ahead.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
-        self._ahead = self._ahead.removeprefix(b"\xef\xbb\xbf")
+        buffered = io.BufferedReader(self._raw, buffer_bytes)
+        self._stream = _decompressed(buffered, self._extension)
+        self.is_plain = self._stream is buffered
+        self._ahead, self._place = b"", 0  # What was read, and how much of it is used.
+        if not start:
+            self._skip_mark()
 
-    def __enter__(self) -> _Reader:
+    def _skip_mark(self) -> None:
+        begin = self._read(3)
+        if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
+        self._ahead = begin.removeprefix(b"\xef\xbb\xbf")
+        self.offset = len(begin) - len(self._ahead)
+
+    def __enter__(self) -> Reader:
         return self
 
     def __exit__(self, *unused_error) -> None:
@@ -222,18 +237,23 @@ class _Reader:
         line, self._place = self._ahead[self._place : end], end
         if not line.endswith(b"\n") and len(line) < limit:
             line += self._read(limit - len(line), is_line=True)
+        self.offset += len(line)
         return line
 
     def read_lines(self, size: int, limit: int) -> bytes:
-        """Many whole lines at once, about `size` bytes; nothing when a line is beyond `limit`."""
+        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more.
+
+        Nothing when the first is so long, or longer than `size`.
+        """
         ahead = self._ahead[self._place :]
         ahead += self._read(max(0, size - len(ahead)))
         ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
-        if not len(ends) or np.diff(ends, prepend=0).max() >= limit:
-            self._ahead, self._place = ahead, 0
-            return b""
-        self._ahead, self._place = ahead[ends[-1] :], 0
-        return ahead[: ends[-1]]
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) >= limit)
+        whole = ends[: too_long[0]] if len(too_long) else ends
+        end = int(whole[-1]) if len(whole) else 0
+        self._ahead, self._place = ahead[end:], 0
+        self.offset += end
+        return ahead[:end]
 
 
 def detect_format(path: str) -> str:
@@ -243,10 +263,10 @@ def detect_format(path: str) -> str:
     "<doc "; otherwise paragraphs when more than half of the first 1,000 lines with text hold the
     end of a sentence inside, else lines.
     """
-    name = path.removesuffix(_compression(path)) if _compression(path) else path
+    name = path.removesuffix(compression(path)) if compression(path) else path
     if name.endswith((".jsonl", ".json")):
         return "jsonl"
-    with _Reader(path) as reader:
+    with Reader(path) as reader:
         lines = iter(lambda: reader.read_line(MAX_LINE_BYTES), b"")
         sample = list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
     if sample and sample[0].lstrip().startswith(b"<doc "):
@@ -255,94 +275,6 @@ def detect_format(path: str) -> str:
         bool(_SENTENCE_END_INSIDE.search(line.decode("utf-8", errors="replace"))) for line in sample
     )
     return "paragraphs" if inside * 2 > len(sample) else "lines"
-
-
-class _PartBuilder:
-    """Collects the lines of one file; knows where documents end."""
-
-    def __init__(self, path: str, input_format: str):
-        self.path, self.input_format = path, input_format
-        self.next_line = 1
-        self.ends_document, self.has_text = True, False
-        self.in_long_line = False
-        self._rest = b""
-        self.limit = MAX_JSON_BYTES if input_format == "jsonl" else MAX_LINE_BYTES
-        self._restart()
-
-    def _restart(self) -> None:
-        self._lines: list[bytes] = []
-        self._problems: list[tuple[str, str]] = []
-        self._first_line = self.next_line
-        self.bytes = 0
-
-    def add_lines(self, lines: bytes) -> None:
-        """Whole lines, none longer than the limit."""
-        self._lines.append(lines)
-        self.bytes += len(lines)
-        self.next_line += lines.count(b"\n")
-        self.has_text = self.has_text or not lines.isspace()
-        self._see_end(lines[lines.rfind(b"\n", 0, -1) + 1 :])
-
-    def _see_end(self, line: bytes) -> None:
-        """Notes whether a document ends with this line, the last one so far."""
-        if self.input_format == "jsonl":
-            self.ends_document = True
-        elif self.input_format == "wikiextractor":
-            self.ends_document = line.lstrip().startswith(b"</doc>")
-        else:
-            self.ends_document = not line.strip()
-
-    def add(self, line: bytes) -> None:
-        """One line, or a part of a line that is longer than the limit."""
-        is_whole = line.endswith(b"\n") or len(line) < self.limit
-        if self.in_long_line or not is_whole:
-            line = self._long_line(line, is_whole)
-        line, self._rest = self._rest + line, b""
-        if not is_whole and line:
-            line = self._cut_at_space(line)
-        self._lines.append(line)
-        self.bytes += len(line)
-        self.next_line += 1 if is_whole else 0
-        self._see_end(line)
-        self.ends_document &= is_whole
-        self.has_text = self.has_text or not line.isspace()
-
-    def _long_line(self, line: bytes, is_whole: bool) -> bytes:
-        if not self.in_long_line:
-            action = "skipped" if self.input_format == "jsonl" else "divided"
-            self._report(f"line longer than {self.limit >> 20} MB, {action}")
-        self.in_long_line = not is_whole
-        if self.input_format != "jsonl":
-            return line
-        return b"\n" if is_whole else b""
-
-    def _cut_at_space(self, line: bytes) -> bytes:
-        """What comes before the last space; the rest is kept for the next part."""
-        cut = line.rfind(b" ") + 1
-        if not cut:  # One endless word: at least no character is cut.
-            cut = len(line)
-            while line[cut - 1] & 0xC0 == 0x80:
-                cut -= 1
-            cut -= 1
-        self._rest = line[cut:]
-        return line[:cut]
-
-    def _report(self, problem: str) -> None:
-        self._problems.append((f"{self.path}:{self.next_line}", problem))
-
-    def take(self, final: bool) -> TextPart:
-        """All lines since the last call."""
-        if final:
-            self._lines.append(self._rest)
-            if not self.has_text:
-                self._problems.append((self.path, "file without text"))
-        elif not self.ends_document:
-            self._report(f"document longer than {MAX_DOCUMENT_BYTES >> 20} MB, divided")
-        part = TextPart(
-            self.path, self.input_format, self._first_line, b"".join(self._lines), self._problems
-        )
-        self._restart()
-        return part
 
 
 def read_blocks(
@@ -364,24 +296,10 @@ def read_blocks(
     in_block = stored = 0
     for path in files:
         kind = detect_format(path) if input_format == "auto" else input_format
-        builder = _PartBuilder(path, kind)
-        with _Reader(path) as reader:
-            while True:
-                room = block_bytes - in_block - builder.bytes
-                lines = b""
-                if room > 0 and not builder.in_long_line:
-                    lines = reader.read_lines(room, builder.limit)
-                if lines:
-                    builder.add_lines(lines)
-                else:
-                    line = reader.read_line(builder.limit)
-                    if not line:
-                        break
-                    builder.add(line)
-                size = in_block + builder.bytes
-                if size >= block_bytes and (
-                    builder.ends_document or size >= block_bytes + MAX_DOCUMENT_BYTES
-                ):
+        builder = PartBuilder(path, kind)
+        with Reader(path) as reader:
+            while builder.add_from(reader, block_bytes - in_block - builder.bytes):
+                if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))
                     stored += reader.take_stored_bytes()
                     yield TextBlock(group, next(numbers), parts, stored)

@@ -17,7 +17,7 @@ def run(script, tmp_path, *arguments):
     vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 40)
     command = [
         sys.executable, f"benchmarks/{script}.py", f"--text={tmp_path}/text.txt",
-        f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", "--rounds=1", *arguments,
+        f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", *arguments,
     ]  # fmt: skip
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -26,7 +26,7 @@ def run(script, tmp_path, *arguments):
 
 def test_making_records(tmp_path):
     shown = run(
-        "pretraining_data", tmp_path, "--megabytes=0.05", "--scaling_megabytes=0.1",
+        "pretraining_data", tmp_path, "--rounds=1", "--megabytes=0.05", "--scaling_megabytes=0.1",
         "--memory_megabytes=0.1", "--scaling_rounds=1", "--peers=/nowhere",
     )  # fmt: skip
     for case in ("SentencePiece alone", "ours, static, 4 copies", "ours, dynamic", "times one"):
@@ -36,7 +36,14 @@ def test_making_records(tmp_path):
     assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 5
 
 
+def test_memory_over_blocks(tmp_path):
+    shown = run("block_memory", tmp_path, "--megabytes=0.2", "--block_kb=1")
+    assert shown.count("MB at most") == 1
+    rows = (tmp_path / "out" / "pretraining_data_blocks.csv").read_text().splitlines()
+    assert len(rows) == 11 and int(rows[-1].split(",")[1]) > 50
+
+
 def test_reading(tmp_path):
-    shown = run("reading", tmp_path, "--batches=2")
+    shown = run("reading", tmp_path, "--rounds=1", "--batches=2")
     assert shown.count("dynamic") == shown.count("training step") == 3
     assert len((tmp_path / "out" / "reading.csv").read_text().splitlines()) == 10

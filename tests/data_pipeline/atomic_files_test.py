@@ -1,6 +1,7 @@
 """A reader sees the old file or the new one."""
 
 import hashlib
+import os
 
 import pytest
 
@@ -16,6 +17,21 @@ def test_json_round_trip_and_hash(tmp_path):
         atomic_files.sha256(path) == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_several_may_write_the_same_file_at_once(tmp_path, monkeypatch):
+    """On a cluster: workers in containers have the same process number, and tasks run twice."""
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    path = str(tmp_path / "a.bin")
+    with atomic_files.writing(path) as slow:
+        slow.write(b"whole ")
+        slow.flush()
+        with atomic_files.writing(path) as again:
+            again.write(b"whole content")
+        assert (tmp_path / "a.bin").read_bytes() == b"whole content"
+        slow.write(b"content")
+    assert (tmp_path / "a.bin").read_bytes() == b"whole content"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
 
 
 def test_failure_keeps_the_old_file(tmp_path):

@@ -160,6 +160,22 @@ def test_digests_are_remembered_beyond_the_buffer(monkeypatch):
     assert seen.add([1, numbers[0], 1, numbers[499]]) == [1, 2, 3]
 
 
+def test_digests_are_kept_once_and_copied_seldom(monkeypatch):
+    """Sorting all of them again for each full buffer would take hours for a terabyte."""
+    monkeypatch.setattr(deduplication, "_BUFFER", 10)
+    copied, concatenate = [], np.concatenate
+    monkeypatch.setattr(
+        deduplication.np, "concatenate", lambda parts: copied.append(1) or concatenate(parts)
+    )
+    seen = SeenDigests()
+    sizes = []
+    for start in range(0, 1000, 10):
+        assert len(seen.add([*range(start, start + 10), *range(start)])) == start
+        sizes.append(sum(map(len, seen._sorted)))
+    assert sizes[-1] == 1000, "duplicates take no memory"
+    assert len(copied) <= 100 and len(seen._sorted) < 8
+
+
 def test_what_is_not_text_is_counted_with_its_place(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"Fine.\nBad \xff byte.\nN\0UL.\n")

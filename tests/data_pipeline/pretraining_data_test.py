@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +222,27 @@ def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch)
     assert create(corpus_file, tmp_path / "a", tokenizer) == whole
     assert len(made) == 4 + len(whole["files"]) - 3
     assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+def test_memory_does_not_grow_with_the_blocks(tmp_path, corpus_file, tokenizer, monkeypatch):
+    """A block more costs what the manifest says of it, not what was counted in it."""
+    process_block, made = block_records.process_block, []
+
+    def copy_of_the_first(block, dropped, job, *unused):
+        made.append(process_block(block, dropped, job).to_json() if not made else made[0])
+        return block_records.BlockResult.from_json({**made[0], "name": block.name})
+
+    monkeypatch.setattr(block_records, "process_block", copy_of_the_first)
+    peaks = {}
+    for shard_mb in (0.01, 0.001):
+        made.clear()
+        tracemalloc.start()
+        create(corpus_file, tmp_path / str(shard_mb), tokenizer, shard_mb=shard_mb)
+        peaks[len(made)] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    (few, low), (many, high) = peaks.items()
+    assert many > few + 300
+    assert (high - low) / (many - few) < 2000, "bytes a block; its counts take 8 * 2,500"
 
 
 def test_blocks_of_another_run_are_not_taken_for_finished(tmp_path, corpus_file, tokenizer):

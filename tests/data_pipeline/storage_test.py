@@ -37,7 +37,7 @@ def test_files(folder):
     assert storage.names_in(folder) == ["b.txt", "c.txt"]
     assert storage.match(f"{folder}/*.txt") == [f"{folder}/b.txt", f"{folder}/c.txt"]
     names = ["c.txt", "d.txt", "b.txt"]
-    assert storage.sizes(folder, names) == {"c.txt": 3, "b.txt": 2}
+    assert storage.sizes_in(folder, names) == {"c.txt": 3, "b.txt": 2}
     storage.rename(f"{folder}/b.txt", f"{folder}/c.txt")
     assert storage.read_bytes(f"{folder}/c.txt") == b"12"
     assert storage.names_in(folder) == ["c.txt"]
@@ -64,7 +64,7 @@ def test_sizes_are_asked_for_side_by_side(tmp_path, monkeypatch):
         return size(path)
 
     monkeypatch.setattr(storage, "size", waiting)
-    assert storage.sizes(folder, names) == {name: len(name) for name in names}
+    assert storage.sizes_in(folder, names) == {name: len(name) for name in names}
 
 
 def test_records_are_made_anywhere(folder, tmp_path, small_file, tokenizer):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_pipeline import text_blocks
+from data_pipeline import storage, text_blocks, text_parts
 from data_pipeline.documents import Corpus, ReadReport, documents_of_block, read_corpus
 from data_pipeline.text_blocks import group_files, read_blocks
 
@@ -64,7 +64,7 @@ def test_small_files_share_a_block_and_stay_apart(tmp_path):
     for i in range(7):
         paths.append(str(tmp_path / f"{i}.txt"))
         (tmp_path / f"{i}.txt").write_text(f"Text {i}.\n" * (100 if i == 3 else 1))
-    groups = group_files(paths, 30)
+    groups = group_files(paths, storage.sizes(paths), 30)
     assert list(itertools.chain(*groups)) == paths and [paths[3]] in groups
     assert max(map(len, groups)) == 3
     blocks = list(read_corpus(paths, Corpus(""), 30))
@@ -73,7 +73,7 @@ def test_small_files_share_a_block_and_stay_apart(tmp_path):
 
 
 def test_lines_beyond_the_limit_are_divided_at_spaces(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(text_parts, "MAX_LINE_BYTES", 100)
     long, endless = "word " * 100, "ä" * 300
     (tmp_path / "a.txt").write_text(f"Before.\n{long}\nBetween.\n{endless}\nAfter.\n")
     report = ReadReport()
@@ -85,8 +85,23 @@ def test_lines_beyond_the_limit_are_divided_at_spaces(tmp_path, monkeypatch):
     assert [example.split(":")[1] for example in report.examples] == ["2", "4"]
 
 
+def test_lines_before_one_beyond_the_limit_are_read_at_once(tmp_path, monkeypatch):
+    """Looking through the whole block for each of them took five minutes for 3 MB."""
+    (tmp_path / "a.txt").write_text("A short line.\n" * 20_000 + "word " * 300_000 + "\n\n")
+    calls, read_lines = [], text_blocks.Reader.read_lines
+
+    def counting(reader, size, limit):
+        calls.append(size)
+        return read_lines(reader, size, limit)
+
+    monkeypatch.setattr(text_blocks.Reader, "read_lines", counting)
+    [block] = blocks_of(tmp_path / "a.txt", 8 << 20)
+    assert block.text_bytes == (tmp_path / "a.txt").stat().st_size
+    assert len(calls) < 20
+
+
 def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_JSON_BYTES", 60)
+    monkeypatch.setattr(text_parts, "MAX_JSON_BYTES", 60)
     rows = ["One.", "long " * 100, "Two."]
     (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
     report = ReadReport()
@@ -98,7 +113,7 @@ def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
 
 
 def test_documents_without_end_are_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_DOCUMENT_BYTES", 50)
+    monkeypatch.setattr(text_parts, "MAX_DOCUMENT_BYTES", 50)
     (tmp_path / "a.txt").write_text("Ten bytes\n" * 40)
     report = ReadReport()
     blocks = blocks_of(tmp_path / "a.txt", 50)
@@ -118,7 +133,7 @@ def test_a_line_of_100_mb_takes_little_memory(tmp_path):
     for block in read_blocks(0, [str(tmp_path / "a.txt")], 1 << 20, "lines"):
         sizes.append(block.text_bytes)
         last = block
-    assert max(sizes) <= (1 << 20) + text_blocks.MAX_DOCUMENT_BYTES + (1 << 20)
+    assert max(sizes) <= (1 << 20) + text_parts.MAX_DOCUMENT_BYTES + (1 << 20)
     assert sum(sizes) == (100 << 20) + 16 and documents([last])[-1] == ["Last."]
 
 

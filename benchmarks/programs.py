@@ -1,0 +1,25 @@
+"""What benchmarks of whole programs need: a text of a given size, the memory of a process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def text_of(source: Path, megabytes: float, path: Path) -> Path:
+    """Writes the beginning of a text, repeated as needed, to `path`."""
+    content, size = source.read_bytes(), int(megabytes * 1e6)
+    with open(path, "wb") as file:
+        for start in range(0, size, len(content) + 2):
+            file.write(content[: size - start] + b"\n\n")
+    return path
+
+
+def memory_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
