@@ -127,32 +127,32 @@ def with_bad_steps(stepper, pretraining_data, is_bad):
     return Stepper(stepper.task, guarded, ONE_DEVICE, seed=5), data
 
 
-def test_bad_steps_in_a_row_stop_the_run(tiny_config, pretraining_data, tmp_path, capsys):
-    """All from step 6 on. What is reported of them is nan; good checkpoints stay."""
-    stepper, data = with_bad_steps(
-        make_stepper(tiny_config, num_train_steps=40), pretraining_data, lambda step: step >= 6
-    )
-    settings = LoopSettings(40, 4, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
-    offered, figures = [], Evaluator([(stepper.task, pretraining_data(1000).take(1))], ONE_DEVICE)
-    hooks = Hooks(on_evaluation=lambda step, metrics: offered.append(step))
-    with pytest.raises(UserError, match="not finite at step 13; 11 steps in a row .*step-4"):
-        train(stepper, data, figures, settings, str(tmp_path), StepCost(96), hooks)
-    assert find(str(tmp_path / "checkpoints")) == [4] and offered == [4]
-    rows = [row for row in read_metrics(str(tmp_path / "metrics.csv")) if row["split"] == "train"]
-    assert [row["step"] for row in rows] == ["4", "8", "12"]
-    for name in ("loss", "masked_lm_accuracy", "gradient_norm"):
-        assert [math.isnan(float(row[name])) for row in rows] == [False, False, True], name
-    assert float(rows[2]["learning_rate"]) > 0
-
-
-def test_a_run_does_not_end_well_with_a_bad_step(tiny_config, pretraining_data, tmp_path):
+def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
+    """All from step 9 on: ten of them stop a run, and one that ends before does not end well. What
+    is reported of them is nan; nothing is evaluated or saved after them.
+    """
     stepper, data = with_bad_steps(
         make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
     )
-    settings = LoopSettings(10, 2, checkpoint_steps=4, max_bad_steps=100)
+    offered, evaluator = [], Evaluator([(stepper.task, pretraining_data(1000).take(1))], ONE_DEVICE)
+    hooks = Hooks(on_evaluation=lambda step, metrics: offered.append(step))
+
+    def run_until(last_step, folder):
+        settings = LoopSettings(last_step, 2, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
+        train(stepper, data, evaluator, settings, str(folder), StepCost(96), hooks)
+
     with pytest.raises(UserError, match="the last steps, from 9 to 10, were left out.*step-8"):
-        train(stepper, data, None, settings, str(tmp_path), StepCost(96))
-    assert find(str(tmp_path / "checkpoints")) == [4, 8]
+        run_until(10, tmp_path)
+    assert find(str(tmp_path / "checkpoints")) == offered == [4, 8]
+    rows = [row for row in read_metrics(str(tmp_path / "metrics.csv")) if row["split"] == "train"]
+    assert [row["step"] for row in rows] == ["2", "4", "6", "8", "10"]
+    for name in ("loss", "masked_lm_accuracy", "gradient_norm"):
+        assert [math.isnan(float(row[name])) for row in rows] == [False] * 4 + [True], name
+    assert float(rows[4]["learning_rate"]) > 0
+
+    with pytest.raises(UserError, match="not finite at step 19; 10 steps in a row .* None"):
+        run_until(40, tmp_path / "longer")
+    assert offered == [4, 8] and not find(str(tmp_path / "longer" / "checkpoints"))
 
 
 @pytest.mark.parametrize(
