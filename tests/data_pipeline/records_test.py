@@ -151,12 +151,12 @@ def test_thousands_of_shards_are_listed_once(tmp_path, monkeypatch):
 
         return call
 
-    for name in ("exists", "size", "sizes"):
+    for name in ("exists", "size", "sizes_in"):
         monkeypatch.setattr(storage, name, counted(name, getattr(storage, name)))
     monkeypatch.setattr(storage.os, "scandir", counted("scandir", os.scandir))
     monkeypatch.setattr(records, "FULL_CHECK_BYTES", 0)
     assert records.verify_records(str(folder))["num_records"] == 4000
-    assert calls.pop("exists") < 5 and calls == {"sizes": 1, "scandir": 1}
+    assert calls.pop("exists") < 5 and calls == {"sizes_in": 1, "scandir": 1}
     path = folder / manifest["files"][1234]["name"]
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match="01234-of-02000.tfrecord.*cut short"):
