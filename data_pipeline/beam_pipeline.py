@@ -22,7 +22,10 @@ from data_pipeline.text_blocks import TextBlock
 
 def _read(numbered: tuple[int, Sequence[str]], plan: Plan) -> Iterator[TextBlock]:
     group, files = numbered
-    return text_blocks.read_blocks(group, files, plan.block_bytes, plan.job.corpus.input_format)
+    corpus = plan.job.corpus
+    return text_blocks.read_blocks(
+        group, files, plan.block_bytes, corpus.input_format, corpus.text_field
+    )
 
 
 def _digests(block: TextBlock, plan: Plan) -> Iterator[tuple[int, tuple[str, int]]]:

@@ -7,30 +7,26 @@ can be read on its own, by another machine if need be.
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
-import gzip
-import io
 import itertools
-import lzma
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 import numpy as np
 
-from data_pipeline import storage
+from data_pipeline import storage, text_streams
 from data_pipeline.errors import UserError
+from data_pipeline.text_streams import compression, text_bytes
 
-INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "wikiextractor")
+INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "parquet", "wikiextractor")
 MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
 MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
-_COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}  # Text bytes per stored byte, roughly.
 _SAMPLE_LINES = 1000
-_BUFFER_BYTES = 1 << 20
-_SENTENCE_END_INSIDE = re.compile(r"[.!?。！？][\"'”’)\]]*\s+[^\W\d_a-z]")
+# A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
+_SENTENCE_END_INSIDE = re.compile(
+    r"""[.!?。！？]["'”’)\]]*\s+[^\W\d_a-z]|[。！？]["'”’」』）)\]]*[^\s"'”’」』）)\]。！？]"""
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +35,7 @@ class TextPart:
 
     Attributes:
       path: the file.
-      input_format: one of INPUT_FORMATS but "auto".
+      input_format: one of INPUT_FORMATS but "auto" and "parquet", whose rows are jsonl.
       first_line: number of the first line, from 1.
       content: the lines as they are stored, without a byte order mark.
       problems: ("file:line", what was wrong) of what was met while reading.
@@ -100,16 +96,6 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
     return list(files)
 
 
-def _compression(path: str) -> str:
-    extension = os.path.splitext(path)[1]
-    return extension if extension in _COMPRESSION else ""
-
-
-def text_bytes(path: str) -> float:
-    """Bytes of a file's text; a guess for compressed files."""
-    return storage.size(path) * _COMPRESSION.get(_compression(path), 1)
-
-
 def automatic_block_bytes(total_text_bytes: float) -> int:
     """A BLOCKS-th of the corpus, between MIN_BLOCK_BYTES and MAX_BLOCK_BYTES."""
     return int(min(MAX_BLOCK_BYTES, max(MIN_BLOCK_BYTES, total_text_bytes / BLOCKS)))
@@ -129,91 +115,13 @@ def group_files(files: Iterable[str], block_bytes: int) -> list[list[str]]:
     return groups
 
 
-class _Counted(io.RawIOBase):
-    """A file that counts the bytes read."""
+class _Reader(text_streams.TextStream):
+    """One file, in lines; use as a context manager."""
 
-    def __init__(self, path: str):
-        super().__init__()
-        self._file = storage.open_file(path, "rb")
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-def _decompressed(raw: BinaryIO, extension: str) -> BinaryIO:
-    if extension == ".gz":
-        return gzip.GzipFile(fileobj=raw)
-    if extension == ".bz2":
-        return bz2.BZ2File(raw)
-    if extension == ".xz":
-        return lzma.LZMAFile(raw)
-    if extension == ".zst":
-        import zstandard
-
-        return io.BufferedReader(
-            zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), _BUFFER_BYTES
-        )
-    return raw
-
-
-def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
-    errors = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
-    if extension == ".bz2":
-        return (*errors, OSError)
-    if extension == ".zst":
-        import zstandard
-
-        return (*errors, zstandard.ZstdError)
-    return errors
-
-
-class _Reader:
-    """One file, in lines; use as a context manager.
-
-    Raises UserError for UTF-16 and for damaged compression, whenever it shows.
-    """
-
-    def __init__(self, path: str):
-        self.path = path
-        self._extension = _compression(path)
-        self._raw = _Counted(path)
-        self._taken = 0
-        self._stream = _decompressed(io.BufferedReader(self._raw, _BUFFER_BYTES), self._extension)
-        self._ahead, self._place = self._read(3), 0  # What was read, and how much of it is used.
-        if self._ahead.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
-        self._ahead = self._ahead.removeprefix(b"\xef\xbb\xbf")
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *unused_error) -> None:
-        self._stream.close()
-        self._raw.close()
-
-    def take_stored_bytes(self) -> int:
-        """Stored bytes read since the last call."""
-        taken, self._taken = self._taken, self._raw.count
-        return self._taken - taken
-
-    def _read(self, size: int, is_line: bool = False) -> bytes:
-        try:
-            return self._stream.readline(size) if is_line else self._stream.read(size)
-        except _decompression_errors(self._extension) as error:
-            kind = {".gz": "gzip", ".zst": "zstd"}.get(self._extension, self._extension[1:])
-            raise UserError(f"{self.path} is not a complete {kind} file: {error}.") from error
+    def __init__(self, path: str, text_field: str = "text"):
+        super().__init__(path, text_field)
+        # What was read, and how much of it is used.
+        self._ahead, self._place = self.read(3).removeprefix(b"\xef\xbb\xbf"), 0
 
     def read_line(self, limit: int) -> bytes:
         """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
@@ -221,13 +129,13 @@ class _Reader:
         end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
         line, self._place = self._ahead[self._place : end], end
         if not line.endswith(b"\n") and len(line) < limit:
-            line += self._read(limit - len(line), is_line=True)
+            line += self.readline(limit - len(line))
         return line
 
     def read_lines(self, size: int, limit: int) -> bytes:
         """Many whole lines at once, about `size` bytes; nothing when a line is beyond `limit`."""
         ahead = self._ahead[self._place :]
-        ahead += self._read(max(0, size - len(ahead)))
+        ahead += self.read(max(0, size - len(ahead)))
         ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
         if not len(ends) or np.diff(ends, prepend=0).max() >= limit:
             self._ahead, self._place = ahead, 0
@@ -236,17 +144,18 @@ class _Reader:
         return ahead[: ends[-1]]
 
 
-def detect_format(path: str) -> str:
+def detect_format(path: str, text_field: str = "text") -> str:
     """What "auto" means for a file.
 
-    jsonl for *.jsonl and *.json, compressed or not; wikiextractor when the text starts with
-    "<doc "; otherwise paragraphs when more than half of the first 1,000 lines with text hold the
-    end of a sentence inside, else lines.
+    parquet for a Parquet file; jsonl for *.jsonl and *.json, compressed or not; wikiextractor when
+    the text starts with "<doc "; otherwise paragraphs when more than half of the first 1,000 lines
+    with text hold the end of a sentence inside, else lines.
     """
-    name = path.removesuffix(_compression(path)) if _compression(path) else path
-    if name.endswith((".jsonl", ".json")):
-        return "jsonl"
-    with _Reader(path) as reader:
+    with _Reader(path, text_field) as reader:
+        if reader.is_parquet:
+            return "parquet"
+        if path.removesuffix(compression(path)).endswith((".jsonl", ".json")):
+            return "jsonl"
         lines = iter(lambda: reader.read_line(MAX_LINE_BYTES), b"")
         sample = list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
     if sample and sample[0].lstrip().startswith(b"<doc "):
@@ -345,8 +254,21 @@ class _PartBuilder:
         return part
 
 
+def _check_format(reader: _Reader, input_format: str) -> None:
+    if reader.is_parquet != (input_format == "parquet"):
+        found = "is a" if reader.is_parquet else "is no"
+        raise UserError(
+            f"{reader.path} {found} Parquet file, but --input_format={input_format} is given; "
+            "leave it at auto."
+        )
+
+
 def read_blocks(
-    group: int, files: Sequence[str], block_bytes: int, input_format: str = "auto"
+    group: int,
+    files: Sequence[str],
+    block_bytes: int,
+    input_format: str = "auto",
+    text_field: str = "text",
 ) -> Iterator[TextBlock]:
     """The blocks of one group of files: a function of the files and `block_bytes` only.
 
@@ -355,17 +277,19 @@ def read_blocks(
       files: its files, see `group_files`.
       block_bytes: a block ends with the document in which it reaches so many bytes.
       input_format: one of INPUT_FORMATS.
+      text_field: column of Parquet files that holds the text; their rows become jsonl.
 
     Raises:
-      UserError: UTF-16, or damaged compression.
+      UserError: a file that is no text, UTF-16 or damaged.
     """
     numbers = itertools.count()
     parts: list[TextPart] = []
     in_block = stored = 0
     for path in files:
-        kind = detect_format(path) if input_format == "auto" else input_format
-        builder = _PartBuilder(path, kind)
-        with _Reader(path) as reader:
+        kind = detect_format(path, text_field) if input_format == "auto" else input_format
+        builder = _PartBuilder(path, "jsonl" if kind == "parquet" else kind)
+        with _Reader(path, text_field) as reader:
+            _check_format(reader, kind)
             while True:
                 room = block_bytes - in_block - builder.bytes
                 lines = b""

@@ -13,6 +13,7 @@ from data_pipeline.pretraining_data import create_pretraining_data
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
 
 MODULES = """
 argparse ast asyncio bisect calendar cmd codecs collections configparser contextlib csv ctypes
@@ -91,6 +92,13 @@ def vocab_file(tmp_path_factory, corpus_file) -> str:
 @pytest.fixture(scope="session")
 def tokenizer(vocab_file) -> SentencePieceTokenizer:
     return SentencePieceTokenizer(vocab_file)
+
+
+@pytest.fixture(scope="session")
+def wordpiece() -> WordPieceTokenizer:
+    """A small vocabulary of English and Chinese."""
+    folder = Path(__file__).parents[1] / "goldens" / "wordpiece"
+    return WordPieceTokenizer(str(folder / "vocab.txt"))
 
 
 @pytest.fixture(scope="session")
