@@ -105,6 +105,6 @@ def wordpiece() -> WordPieceTokenizer:
 def records_dir(tmp_path_factory, corpus_file, tokenizer) -> str:
     """Records of 64 tokens in several files; read only."""
     folder = tmp_path_factory.mktemp("records") / "data"
-    settings = PretrainingSettings(max_seq_length=64, dupe_factor=2)
+    settings = PretrainingSettings(max_seq_length=64, dupe_factor=2, masking="static")
     create_pretraining_data(Corpus(corpus_file), str(folder), tokenizer, settings, shard_mb=0.25)
     return str(folder)

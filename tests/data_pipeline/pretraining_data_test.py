@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 def create(source, folder, tokenizer, overwrite=False, deduplicate=False, **settings):
     options = {"shard_mb": settings.pop("shard_mb", 0.05)}
     options["num_processes"] = settings.pop("num_processes", 1)
-    settings = PretrainingSettings(**{"max_seq_length": 64, "dupe_factor": 1, **settings})
+    defaults = {"max_seq_length": 64, "dupe_factor": 1, "masking": "static"}
+    settings = PretrainingSettings(**{**defaults, **settings})
     return create_pretraining_data(
         Corpus(str(source), deduplicate=deduplicate),
         str(folder),

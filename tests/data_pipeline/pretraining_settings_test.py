@@ -16,8 +16,8 @@ def test_automatic_number_of_predictions(length, most):
 
 @pytest.mark.parametrize(
     "field, value",
-    [("max_seq_length", 4), ("max_predictions_per_seq", 511), ("masked_lm_prob", 0.0), ("ngram", 0),
-     ("short_seq_prob", 1.5), ("dupe_factor", 0), ("sentence_objective", "x"), ("seed", -1),
+    [("max_seq_length", 4), ("max_predictions_per_seq", 511), ("masked_lm_prob", 0.0), ("ngram", -1),
+     ("short_seq_prob", 1.5), ("dupe_factor", -1), ("sentence_objective", "x"), ("seed", -1),
      ("masking", "x")],
 )  # fmt: skip
 def test_impossible_settings_name_flag_and_value(field, value):
@@ -27,5 +27,5 @@ def test_impossible_settings_name_flag_and_value(field, value):
 
 def test_manifests_hold_all_settings(records_dir):
     settings = PretrainingSettings.from_manifest(read_manifest(records_dir))
-    assert settings == PretrainingSettings(max_seq_length=64, dupe_factor=2)
+    assert settings == PretrainingSettings(max_seq_length=64, dupe_factor=2, masking="static")
     assert dataclasses.replace(settings, seed=1) != settings
