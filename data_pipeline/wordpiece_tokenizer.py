@@ -92,6 +92,12 @@ def split_words(text: str, lower: bool = True) -> list[str]:
     return _pattern(punctuation_ranges()).sub(r" \1 ", text).split(" ")
 
 
+def is_word_alone(word: str) -> bool:
+    """Whether a word of `split_words` is a character that is never part of a longer one."""
+    ranges = (*IDEOGRAPHS, *punctuation_ranges())
+    return len(word) == 1 and _pattern(ranges).match(word) is not None
+
+
 @functools.cache
 def _actions() -> np.ndarray:
     """uint8 by code point: what the first half of `split_words` does with a character."""
