@@ -15,7 +15,7 @@ from typing import BinaryIO
 from data_pipeline.errors import UserError, describe
 
 MAGIC = b"PAR1"
-_ROWS_AT_ONCE = 256
+_ROWS_AT_ONCE = 64
 _BUFFER_BYTES = 1 << 20
 
 
@@ -58,7 +58,10 @@ class JsonLines(io.RawIOBase):
         pyarrow = _pyarrow(path)
         self._errors = (pyarrow.ArrowException, OSError)
         try:
-            self._file = pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER_BYTES)
+            # Otherwise a whole row group of the column is read at once, often hundreds of megabytes.
+            self._file = pyarrow.parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_BUFFER_BYTES
+            )
         except self._errors as error:
             raise self._damaged(error) from None
         schema = self._file.schema_arrow

@@ -188,6 +188,7 @@ class TextStream:
         buffered = io.BufferedReader(self._raw, _BUFFER_BYTES)
         self._parquet = None
         if not self._extension and _is_parquet(path, buffered):
+            buffered.detach()  # Otherwise it closes the file when it goes.
             self._parquet = parquet_text.JsonLines(self._raw, path, text_field)
             self._stream = io.BufferedReader(self._parquet, _BUFFER_BYTES)
             return
