@@ -124,7 +124,7 @@ def scaling(text: Path) -> list[dict[str, object]]:
     seconds: dict[str, list[float]] = {}
     for _ in range(FLAGS.scaling_rounds):
         for name, (processes, at_once) in cases.items():
-            options = ("ours", text, FLAGS.vocab_file, f"num_processes={processes}")
+            options = ("ours", text, FLAGS.vocab_file, "masking=static", f"num_processes={processes}")
             result = run(sys.executable, *options, at_once=at_once)
             seconds.setdefault(name, []).append(result["seconds"] / at_once)
     medians = {name: statistics.median(found) for name, found in seconds.items()}

@@ -84,7 +84,7 @@ def test_rows_are_read_as_they_are_needed(texts):
 def test_a_large_row_group_is_read_in_pieces(tmp_path):
     rng = np.random.default_rng(0)
     texts = [rng.bytes(2000).hex() for _ in range(2000)]  # 8 MB
-    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=False)
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=False, data_page_size=1 << 16)
     sizes = []
 
     class Watched(io.FileIO):
@@ -93,7 +93,7 @@ def test_a_large_row_group_is_read_in_pieces(tmp_path):
             return super().read(size)
 
     with Watched(tmp_path / "a.parquet") as file:
-        lines = JsonLines(file, "a.parquet", "text")
+        lines = io.BufferedReader(JsonLines(file, "a.parquet", "text"))
         assert [json.loads(line)["text"] for line in lines] == texts
     assert len(sizes) > 4 and max(sizes) <= 2 << 20
 
