@@ -42,7 +42,9 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
-    flags.DEFINE_string("text_field", "text", "Field of jsonl, or column of Parquet, with the text.")
+    flags.DEFINE_string(
+        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
+    )
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
     flags.DEFINE_integer(
         "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."

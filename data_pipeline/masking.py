@@ -95,9 +95,7 @@ def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> Words:
     return Words(columns[word], columns[word + 1], words_before[next_special], first)
 
 
-def _words_with(
-    is_token: np.ndarray, boundaries: np.ndarray, is_special: np.ndarray
-) -> np.ndarray:
+def _words_with(is_token: np.ndarray, boundaries: np.ndarray, is_special: np.ndarray) -> np.ndarray:
     """int64: the words, as `find_words` counts them, that hold one of the tokens (bool [R, S])."""
     words_before = np.cumsum((boundaries & ~is_special).reshape(-1))
     return words_before[is_token.reshape(-1)] - 1

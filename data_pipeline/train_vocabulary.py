@@ -18,7 +18,9 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
-    flags.DEFINE_string("output_dir", None, "Folder to write spiece.model or vocab.txt to.", required=True)
+    flags.DEFINE_string(
+        "output_dir", None, "Folder to write spiece.model or vocab.txt to.", required=True
+    )
     flags.DEFINE_enum(
         "tokenizer",
         "sentencepiece",
@@ -33,7 +35,9 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
-    flags.DEFINE_string("text_field", "text", "Field of jsonl, or column of Parquet, with the text.")
+    flags.DEFINE_string(
+        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
+    )
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
     flags.DEFINE_integer(
         "input_sentence_size",

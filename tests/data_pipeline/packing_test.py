@@ -118,5 +118,7 @@ def test_masks_never_cover_or_cross_separators(tmp_path, corpus, wordpiece):
 
 
 def test_packing_is_for_text_without_pairs():
-    with pytest.raises(ValueError, match="--pack_documents=true goes with --sentence_objective=none"):
+    with pytest.raises(
+        ValueError, match="--pack_documents=true goes with --sentence_objective=none"
+    ):
         PretrainingSettings(pack_documents=True)

@@ -84,7 +84,12 @@ def test_rows_are_read_as_they_are_needed(texts):
 def test_a_large_row_group_is_read_in_pieces(tmp_path):
     rng = np.random.default_rng(0)
     texts = [rng.bytes(2000).hex() for _ in range(2000)]  # 8 MB
-    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=False, data_page_size=1 << 16)
+    pq.write_table(
+        pa.table({"text": texts}),
+        tmp_path / "a.parquet",
+        use_dictionary=False,
+        data_page_size=1 << 16,
+    )
     sizes = []
 
     class Watched(io.FileIO):

@@ -95,7 +95,9 @@ def test_files_of_other_kinds_are_named(tmp_path, make, kind, name):
 )  # fmt: skip
 def test_compressed_files_without_their_extension(tmp_path, compress, extension):
     (tmp_path / "a.txt").write_bytes(compress(TEXT.encode()))
-    with pytest.raises(UserError, match=rf"a.txt holds compressed data; let its.*end in \.{extension}"):
+    with pytest.raises(
+        UserError, match=rf"a.txt holds compressed data; let its.*end in \.{extension}"
+    ):
         read(tmp_path / "a.txt")
     (tmp_path / "b.gz").write_bytes(gzip.compress((tmp_path / "a.txt").read_bytes()))
     with pytest.raises(UserError, match=r"b.gz holds compressed data inside \.gz"):
@@ -111,7 +113,9 @@ def test_text_that_begins_like_something_else_is_text(tmp_path, start):
 @pytest.mark.parametrize("input_format", ["auto", "lines", "jsonl"])
 def test_random_bytes_are_no_text(tmp_path, input_format):
     (tmp_path / "a.txt").write_bytes(np.random.default_rng(0).bytes(300_000))
-    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d+ lines hold NUL bytes or con"):
+    with pytest.raises(
+        UserError, match=r"a.txt is not text: \d+ of \d+ lines hold NUL bytes or con"
+    ):
         read(tmp_path / "a.txt", input_format)
 
 
@@ -126,7 +130,9 @@ def test_garbage_behind_good_text_is_found(tmp_path):
 def test_other_encodings_get_the_command_that_converts(tmp_path, encoding, hint):
     text = "Il était là, déjà.\n你好，世界。\n" if encoding == "gb18030" else "Il était là, déjà.\n"
     (tmp_path / "a.txt").write_bytes((text * 30).encode(encoding))
-    with pytest.raises(UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1 .*a.txt.*{hint}|LATIN1"):
+    with pytest.raises(
+        UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1 .*a.txt.*{hint}|LATIN1"
+    ):
         read(tmp_path / "a.txt")
 
 
