@@ -114,7 +114,13 @@ def scaling(text: Path) -> list[dict[str, object]]:
     seconds: dict[str, list[float]] = {}
     for _ in range(FLAGS.scaling_rounds):
         for name, (processes, at_once) in cases.items():
-            options = ("ours", text, FLAGS.vocab_file, f"num_processes={processes}")
+            options = (
+                "ours",
+                text,
+                FLAGS.vocab_file,
+                "masking=static",
+                f"num_processes={processes}",
+            )
             result = run(sys.executable, *options, at_once=at_once)
             seconds.setdefault(name, []).append(result["seconds"] / at_once)
     medians = {name: statistics.median(found) for name, found in seconds.items()}
@@ -135,6 +141,7 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
     """Resident memory of the program in one process, over time, on a very large text."""
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
         command = [sys.executable, WORKER, "ours", text, FLAGS.vocab_file, Path(folder) / "out"]
+        command.append("masking=static")
         start = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         rows = []

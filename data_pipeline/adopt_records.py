@@ -118,6 +118,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         max_seq_length=length,
         max_predictions_per_seq=predictions,
         sentence_objective=sentence_objective,
+        masking="static",
     )
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
     tokenizer.settings.to_json(os.path.join(data, SETTINGS_FILE))

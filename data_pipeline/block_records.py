@@ -24,6 +24,7 @@ from data_pipeline.documents import (
     documents_of_block,
     number_of_documents,
 )
+from data_pipeline.packing import DocumentPacker
 from data_pipeline.pretraining_columns import ColumnMaker
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import RecordStatistics
@@ -33,7 +34,7 @@ from data_pipeline.text_ranges import FileGroup, TextRange, text_of
 from data_pipeline.tokenization import Tokenizer, load_tokenizer
 from data_pipeline.tokenized import TokenizedDocuments
 
-CODE_VERSION = 1  # To be raised when the same block would give other records.
+CODE_VERSION = 2  # To be raised when the same block would give other records.
 _RECORDS_AT_ONCE = 1024
 _CHARACTERS_AT_ONCE = 1 << 21
 
@@ -180,13 +181,7 @@ def process_block(
     report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
     text = _tokenize(documents_of_block(block, job.corpus, report, dropped), tokenizer)
     statistics.add_documents(text, tokenizer.unk_id)
-    pair_maker = PairMaker(
-        text,
-        settings.sentence_objective,
-        settings.max_num_tokens,
-        settings.short_seq_prob,
-        swap=settings.masking == "static",
-    )
+    pair_maker = _pair_maker(text, settings, tokenizer)
     maker = ColumnMaker(settings, tokenizer)
     shards = []
     for copy in range(settings.dupe_factor):
@@ -196,13 +191,24 @@ def process_block(
         if len(pairs):
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
             shuffled = pairs.take(rng.permutation(len(pairs)))
-            shards.append(_write_shard(name, text, shuffled, rng, job, maker, statistics))
+            source = pair_maker.tokenized
+            shards.append(_write_shard(name, source, shuffled, rng, job, maker, statistics))
     if pair_maker.documents_without_pair:
         statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
     key = _key(block, dropped, job)
     result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
     atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
     return result
+
+
+def _pair_maker(
+    text: TokenizedDocuments, settings: PretrainingSettings, tokenizer: Tokenizer
+) -> PairMaker | DocumentPacker:
+    lengths = settings.max_num_tokens, settings.short_seq_prob
+    if settings.pack_documents:
+        return DocumentPacker(text, tokenizer.sep_id, *lengths)
+    swap = settings.masking == "static"
+    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap)
 
 
 class DocumentPlace(NamedTuple):

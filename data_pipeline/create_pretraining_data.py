@@ -6,6 +6,7 @@ Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' 
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
@@ -41,7 +42,9 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
-    flags.DEFINE_string("text_field", "text", "Field of jsonl that holds the text.")
+    flags.DEFINE_string(
+        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
+    )
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
     flags.DEFINE_integer(
         "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
@@ -52,17 +55,29 @@ def define_flags() -> None:
         "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
     )
     flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
-    flags.DEFINE_integer("ngram", _DEFAULTS.ngram, "Longest masked n-gram, in words.")
+    flags.DEFINE_integer(
+        "ngram", 0, "Longest masked n-gram, in words; 0: 3, or 1 with --whole_word_mask=false."
+    )
     flags.DEFINE_bool(
         "favor_shorter_ngram",
         True,
         "P(n) is proportional to 1/n; false reverses the probabilities.",
     )
+    flags.DEFINE_bool(
+        "whole_word_mask",
+        _DEFAULTS.whole_word_mask,
+        "Mask whole words; false: pieces one by one, as BERT did at first.",
+    )
+    flags.DEFINE_bool(
+        "mask_unknown", _DEFAULTS.mask_unknown, "<unk> may be predicted; false: never."
+    )
     flags.DEFINE_float(
         "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
     )
     flags.DEFINE_integer(
-        "dupe_factor", _DEFAULTS.dupe_factor, "Copies of the text, each with other masks."
+        "dupe_factor",
+        0,
+        "Copies of the text, each with other masks; 0: 10 for static masks, 1 for dynamic ones.",
     )
     flags.DEFINE_enum(
         "sentence_objective",
@@ -70,11 +85,16 @@ def define_flags() -> None:
         segments.OBJECTIVES,
         "Sentence order, next sentence, or no pairs at all.",
     )
+    flags.DEFINE_bool(
+        "pack_documents",
+        _DEFAULTS.pack_documents,
+        "With --sentence_objective=none: fill records with sentences across documents, as RoBERTa.",
+    )
     flags.DEFINE_enum(
         "masking",
         _DEFAULTS.masking,
         features.MASKINGS,
-        "static: masks are written into the records; dynamic: they are drawn when training reads.",
+        "dynamic: masks are drawn anew when training reads; static: they are in the records.",
     )
     flags.DEFINE_bool(
         "mask_by_span",
@@ -108,19 +128,8 @@ def define_flags() -> None:
 
 def settings_from_flags() -> PretrainingSettings:
     """The flags as a checked dataclass."""
-    return PretrainingSettings(
-        max_seq_length=FLAGS.max_seq_length,
-        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-        masked_lm_prob=FLAGS.masked_lm_prob,
-        ngram=FLAGS.ngram,
-        favor_shorter_ngram=FLAGS.favor_shorter_ngram,
-        short_seq_prob=FLAGS.short_seq_prob,
-        dupe_factor=FLAGS.dupe_factor,
-        sentence_objective=FLAGS.sentence_objective,
-        masking=FLAGS.masking,
-        mask_by_span=FLAGS.mask_by_span,
-        seed=FLAGS.seed,
-    )
+    names = (field.name for field in dataclasses.fields(PretrainingSettings))
+    return PretrainingSettings(**{name: FLAGS[name].value for name in names})
 
 
 def _create_with_beam(

@@ -6,11 +6,12 @@ Formats (`input_format`):
   jsonl          one JSON object per line is one document; its field "text" holds paragraphs, which
                  are separated by blank lines or, unless they look like lines wrapped at a fixed
                  width, by line breaks; sentences are split here.
+  parquet        the same for the rows of a Parquet file and their column "text".
   wikiextractor  <doc ...>, the title, paragraphs, </doc>, as WikiExtractor writes them; the title
                  is left out, sentences are split here. (Its --json output is jsonl.)
   auto           see `text_blocks.detect_format`.
 Sentences of raw text (all but lines) with fewer letters and digits than signs (rows of tables) are
-left out and counted.
+left out and counted; quotation marks, dashes and full stops around a word (“No.”) do not count.
 A document never runs across files. Hard-wrapped plain text should be unwrapped first (or given as
 jsonl): in the formats above each of its lines counts as a sentence or paragraph.
 """
@@ -18,6 +19,7 @@ jsonl): in the formats above each of its lines counts as a sentence or paragraph
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import html
@@ -40,6 +42,10 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
 _PLAIN = (string.ascii_letters + string.digits + " ").encode("ascii")
 _WRAPPED_WIDTHS = range(40, 101)
+_EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、「」『』《》〈〉"
+# Bytes that text does not hold: control characters but white space and escapes of terminals.
+_CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
+_FEW_BAD_LINES = 2
 _TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
@@ -50,7 +56,7 @@ class Corpus:
     Attributes:
       patterns: files, as for `match_files`.
       input_format: one of INPUT_FORMATS, see above.
-      text_field: name of the field of jsonl that holds the text.
+      text_field: name of the field of jsonl, or the column of Parquet, that holds the text.
       language: ISO code, for splitting sentences.
       deduplicate: drop documents that occurred before, but for whitespace.
     """
@@ -100,22 +106,49 @@ class _RawDocument(NamedTuple):
 
 
 def _lines(part: TextPart, report: ReadReport) -> list[str]:
-    """Lines without their ends; what is not text is repaired and reported."""
-    try:
+    """Lines without their ends; what is not text is repaired and reported.
+
+    Raises:
+      UserError: most lines are no text.
+    """
+    with contextlib.suppress(UnicodeDecodeError):
         text = part.content.decode("utf-8")
+        if len(part.content.translate(None, _CONTROLS)) == len(part.content):
+            return text.split("\n")
+    lines = part.content.split(b"\n")
+    _check_are_text(lines, part.path)
+    return [
+        _decode(line, f"{part.path}:{number}", report)
+        for number, line in enumerate(lines, start=part.first_line)
+    ]
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
     except UnicodeDecodeError:
-        return [
-            _decode(line, f"{part.path}:{number}", report)
-            for number, line in enumerate(part.content.split(b"\n"), start=part.first_line)
-        ]
-    lines = text.split("\n")
-    if "\0" not in text:
-        return lines
-    for number, line in enumerate(lines):
-        if "\0" in line:
-            report.add("NUL bytes, replaced by spaces", f"{part.path}:{part.first_line + number}")
-            lines[number] = line.replace("\0", " ")
-    return lines
+        return False
+    return True
+
+
+def _check_are_text(lines: Sequence[bytes], path: str) -> None:
+    """Raises UserError when more than a few lines, and most of those with anything, are no text."""
+    lines = [line for line in lines if line.strip()]
+    limit = max(_FEW_BAD_LINES, len(lines) // 2)
+    binary = sum(len(line.translate(None, _CONTROLS)) < len(line) for line in lines)
+    if binary > limit:
+        raise UserError(
+            f"{path} is not text: {binary} of {len(lines)} lines hold NUL bytes or control "
+            "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
+            "first), jsonl or Parquet files."
+        )
+    wrong = sum(not _is_utf8(line) for line in lines)
+    if wrong > limit:
+        raise UserError(
+            f"{path} is not UTF-8: {wrong} of {len(lines)} lines cannot be read. If it is Latin-1, "
+            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...); if "
+            "it is no text, leave it out."
+        )
 
 
 def _decode(line: bytes, where: str, report: ReadReport) -> str:
@@ -156,6 +189,9 @@ def _mostly_signs(sentence: str) -> bool:
     # are at most as many as bytes that are no ASCII letter, digit or space; that is counted fast.
     if 4 * len(sentence.encode("utf-8", "replace").translate(None, _PLAIN)) <= len(sentence):
         return False
+    words = sentence.strip(_EDGES)
+    if any(map(str.isalpha, words)):
+        sentence = words
     return len(_LETTER_OR_DIGIT.findall(sentence)) < len(_SIGN.findall(sentence))
 
 
@@ -290,9 +326,9 @@ def read_documents(
       show_progress: draw a bar on stderr.
 
     Raises:
-      UserError: no such file, unknown format, UTF-16, damaged compression. Bytes that are not
-        UTF-8, NUL bytes and lines that are not JSON are repaired or skipped, and counted in
-        `report`.
+      UserError: no such file, unknown format, a file that is no text, UTF-16 or damaged. A few
+        lines that are not UTF-8, or not JSON, or hold NUL bytes are repaired or skipped, and
+        counted in `report`.
     """
     report = report if report is not None else ReadReport()
     files = corpus.files()
@@ -308,7 +344,9 @@ def read_corpus(
     """All blocks of a corpus in order."""
     groups = text_blocks.group_files(files, storage.sizes(files), block_bytes)
     for group, members in enumerate(groups):
-        yield from text_blocks.read_blocks(group, members, block_bytes, corpus.input_format)
+        yield from text_blocks.read_blocks(
+            group, members, block_bytes, corpus.input_format, corpus.text_field
+        )
 
 
 def progress_bar(total: int, show: bool) -> tqdm.tqdm:

@@ -63,11 +63,12 @@ class DynamicMasking:
             labels = tf.cast(swap, tf.int32)[:, None]
         sequence = self._assemble(columns, lengths, length_a, swap)
         ngrams = choose_ngrams(
-            sequence["boundary"],
+            sequence["boundary" if self.rule.whole_words else "is_token"],
             sequence["is_special"],
             self._budgets(sequence["total"]),
             masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
             _ngram_draws(seeds[1], rows),
+            None if self.rule.never is None else sequence["tokens"] == self.rule.never,
         )
         return {
             **self._replace(sequence, ngrams, seeds[2:], rows),
@@ -104,6 +105,7 @@ class DynamicMasking:
         tokens = tf.gather(columns["token_ids"].values, source)
         tokens = tf.where(is_separator, self.sep_id, tokens)
         tokens = tf.where(position == 0, self.cls_id, tokens)
+        is_special |= tokens == self.sep_id  # Between packed documents.
         starts_segment = (position == 1) | (position == (first + 2)[:, None])
         starts_word = tf.gather(columns["token_boundary"].values, source) > 0
         return {
@@ -174,14 +176,16 @@ def choose_ngrams(
     budgets: tf.Tensor,
     thresholds: np.ndarray,
     draw: Callable[[tf.Tensor], tf.Tensor],
+    excluded: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """`masking.choose_ngrams` in a graph; the same draws give the same choice.
 
     Args:
-      boundary, is_special: bool [B, S], see `masking.find_words`; one [CLS], one or two [SEP].
+      boundary, is_special: bool [B, S], see `masking.find_words`.
       budgets: int32 [B].
       thresholds: float64 [N].
       draw: round -> float64 [2, B] in [0, 1).
+      excluded: bool [B, S], tokens whose words no n-gram may hold.
 
     Returns:
       int32 [B, S]: 0, or the number of the n-gram that the token is in.
@@ -190,10 +194,13 @@ def choose_ngrams(
     place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
     starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
     starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])
-    special = tf.ragged.boolean_mask(place, is_special).to_tensor()  # [CLS], [SEP], [SEP]
-    separator, last = special[:, 1], tf.reduce_max(special, axis=1)
-    num_special = tf.reduce_sum(tf.cast(is_special, tf.int32), axis=1)
-    count = tf.reduce_max(place, axis=1) + 1 - num_special
+    special = tf.ragged.boolean_mask(place, is_special).to_tensor(tf.int32.max)  # Ascending.
+    words = tf.ragged.boolean_mask(place, boundary & ~is_special)  # [B, (words)], their places
+    count = tf.cast(words.row_lengths(), tf.int32)
+    words = tf.pad(words.to_tensor(), [[0, 0], [0, 1]])  # Something to gather without words, too.
+    segment_ends = tf.gather(
+        special, tf.searchsorted(special, words, side="right"), batch_dims=1
+    )  # [B, words]
     sizes = tf.range(len(thresholds))[None]  # n - 1
     limits = tf.constant(thresholds)
     places = tf.range(tf.shape(starts)[1])[None]
@@ -203,9 +210,9 @@ def choose_ngrams(
         draws = draw(number)
         active = (left > 0) & (unvisited > 0)
         word = tf.cast(draws[0] * tf.cast(count, tf.float64), tf.int32)
-        first = word + 1 + tf.cast(word + 1 >= separator, tf.int32)  # [B], a place
+        first = tf.gather(words, word, batch_dims=1)  # [B], a place
         fresh = active & ~tf.gather(visited, first, batch_dims=1)
-        segment_end = tf.where(first < separator, separator, last)
+        segment_end = tf.gather(segment_ends, word, batch_dims=1)
         available = tf.clip_by_value(segment_end - first, 1, len(thresholds))
         wanted = draws[1] * tf.gather(limits, available - 1)
         members = first[:, None] + sizes  # [B, N]
@@ -228,12 +235,18 @@ def choose_ngrams(
             tf.ensure_shape(tf.where(is_member, number + 1, ngrams), ngrams.shape),
         )
 
-    state = (0, budgets, count, tf.zeros_like(starts, tf.bool), tf.zeros_like(starts))
+    taken = tf.zeros_like(starts)
+    if excluded is not None:  # As if an n-gram had them; it is taken away again at the end.
+        rows = tf.cast(tf.where(excluded)[:, 0], tf.int32)
+        cells = tf.stack([rows, tf.boolean_mask(place, excluded)], axis=1)
+        taken = tf.minimum(1, tf.scatter_nd(cells, tf.ones_like(rows), tf.shape(starts)))
+    state = (0, budgets, count, tf.zeros_like(starts, tf.bool), taken)
     state = tf.while_loop(
         lambda _, left, unvisited, *rest: tf.reduce_any((left > 0) & (unvisited > 0)),
         visit,
         state,
         parallel_iterations=1,
     )
-    ngrams = tf.gather(state[-1], tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
+    ngrams = tf.where(taken > 0, 0, state[-1])
+    ngrams = tf.gather(ngrams, tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
     return tf.ensure_shape(ngrams, boundary.shape)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 MASK_PROBABILITY, KEEP_PROBABILITY = 0.8, 0.1
+_EXCLUDED = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,6 +29,8 @@ class MaskingRule:
       by_span: the 80/10/10 is drawn once per n-gram, otherwise for each piece.
       mask_id: id of [MASK].
       replacement_ids: int32 [R], the ids from which random replacements are drawn.
+      whole_words: words are masked as a whole; otherwise every piece counts as a word.
+      never: an id that is never predicted, nor the word that it is in; None: there is none.
     """
 
     rate: float
@@ -37,6 +40,8 @@ class MaskingRule:
     by_span: bool
     mask_id: int
     replacement_ids: np.ndarray
+    whole_words: bool = True
+    never: int | None = None
 
 
 class Words(NamedTuple):
@@ -91,11 +96,18 @@ def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> Words:
     return Words(columns[word], columns[word + 1], words_before[next_special], first)
 
 
+def _words_with(is_token: np.ndarray, boundaries: np.ndarray, is_special: np.ndarray) -> np.ndarray:
+    """int64: the words, as `find_words` counts them, that hold one of the tokens (bool [R, S])."""
+    words_before = np.cumsum((boundaries & ~is_special).reshape(-1))
+    return words_before[is_token.reshape(-1)] - 1
+
+
 def choose_ngrams(
     words: Words,
     budgets: np.ndarray,
     thresholds: np.ndarray,
     draw: Callable[[int], np.ndarray],
+    excluded: np.ndarray | None = None,
 ) -> np.ndarray:
     """Words to predict: int64 [W], 0 or the number of the n-gram in its sequence, from 1.
 
@@ -110,9 +122,12 @@ def choose_ngrams(
       thresholds: float64 [N], see `ngram_thresholds`; over the words that are left in the segment
         the distribution is renormalised.
       draw: round -> float [2, R] in [0, 1): which word, which n.
+      excluded: int64, words that no n-gram may hold.
     """
     first, count = words.first[:-1], np.diff(words.first)
     taken = np.zeros(len(words.starts), np.int64)
+    if excluded is not None:
+        taken[excluded] = _EXCLUDED
     visited = np.zeros(len(words.starts), bool)
     left, unvisited = budgets.copy(), count.copy()
     active = np.flatnonzero((count > 0) & (left > 0))
@@ -140,6 +155,8 @@ def choose_ngrams(
         taken[members[accepted][in_ngram[accepted]]] = number
         left[rows[accepted]] -= spans[accepted, size[accepted] - 1]
         active = active[(left[active] > 0) & (unvisited[active] > 0)]
+    if excluded is not None:
+        taken[excluded] = 0
     return taken
 
 
@@ -189,11 +206,17 @@ def mask_sequences(
       boundaries, is_special: bool [R, S], see `find_words`.
       lengths: int64 [R], tokens of each sequence.
     """
+    is_token = np.arange(tokens.shape[1]) < lengths[:, None]
+    if not rule.whole_words:
+        boundaries = is_token
     words = find_words(boundaries, is_special)
+    excluded = None
+    if rule.never is not None:
+        excluded = _words_with((tokens == rule.never) & is_token, boundaries, is_special)
     budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
     thresholds = ngram_thresholds(rule.ngram, rule.favor_shorter)
     ngrams = choose_ngrams(
-        words, budgets, thresholds, lambda unused_round: rng.random((2, len(tokens)))
+        words, budgets, thresholds, lambda unused_round: rng.random((2, len(tokens))), excluded
     )
     chosen = np.flatnonzero(ngrams)
     sizes = words.ends[chosen] - words.starts[chosen]

@@ -83,9 +83,17 @@ class ColumnMaker:
             },
             num_tokens=int(_with_specials(pairs).sum()),
             num_swapped=len(pairs) // 2 if self._is_swapped_later else int(pairs.label.sum()),
-            label_counts=np.bincount(ids, minlength=self._vocab_size),
+            label_counts=self._possible_labels(ids),
             num_predictions=int(budgets.sum()),
         )
+
+    def _possible_labels(self, ids: np.ndarray) -> np.ndarray:
+        """int64 [V]: how often each id occurs where it could be predicted."""
+        counts = np.bincount(ids, minlength=self._vocab_size)
+        counts[[self._cls_id, self._sep_id]] = 0  # [SEP] between packed documents.
+        if self._rule.never is not None:
+            counts[self._rule.never] = 0
+        return counts
 
     def _static(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -111,6 +119,8 @@ class ColumnMaker:
         is_token = position < lengths[:, None]
         tokens[~is_token] = 0
         boundary &= is_token
+        if self._settings.pack_documents:
+            is_special |= tokens == self._sep_id
         masked = masking.mask_sequences(tokens, boundary, is_special, lengths, self._rule, rng)
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]

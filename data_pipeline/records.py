@@ -24,6 +24,7 @@ KIND = "albert_pretraining_records"
 FORMAT_VERSION = 2
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"
+_OLDER_MANIFEST = "replaced-manifest.json"
 _COMMIT_THREADS = 16
 _HASH_THREADS = 16
 
@@ -118,16 +119,31 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
 
 
 def _remove_older_data(output_dir: str) -> None:
-    path = os.path.join(output_dir, MANIFEST)
-    if not storage.exists(path):
+    """Removes the shards of older data, after their manifest: no manifest names what is missing.
+
+    Until they are gone the manifest stays in the partial folder, so that an interrupted removal can
+    be completed; nothing newer is published before, though it may have the same names.
+    """
+    path, ready, removing = (
+        os.path.join(folder, name)
+        for folder, name in (
+            (output_dir, MANIFEST),
+            (partial_dir(output_dir), MANIFEST),
+            (partial_dir(output_dir), _OLDER_MANIFEST),
+        )
+    )
+    # Equal: of the same bytes, or published already where renaming is copying, as on gs://.
+    if storage.exists(path) and storage.read_bytes(path) != storage.read_bytes(ready):
+        storage.rename(path, removing)
+    if not storage.exists(removing):
         return
     try:
-        files = read_manifest(output_dir)["files"]
+        files = _described_by(removing)["files"]
     except UserError:
         files = []
     for entry in files:
         storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
-    storage.remove(path)
+    storage.remove(removing)
 
 
 def data_dir(data: str) -> str:
@@ -159,6 +175,11 @@ def read_manifest(data: str) -> dict[str, Any]:
             f"{folder} holds no {MANIFEST}: it is not a folder of records, or writing it was "
             "interrupted. Make it again with python -m data_pipeline.create_pretraining_data."
         )
+    return {**_described_by(path), "directory": folder}
+
+
+def _described_by(path: str) -> dict[str, Any]:
+    """The content of a manifest file; raises UserError when it describes something else."""
     manifest = atomic_files.read_json(path)
     kind = manifest.get("kind") if isinstance(manifest, dict) else None
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
@@ -167,7 +188,7 @@ def read_manifest(data: str) -> dict[str, Any]:
             f"{path} should describe {KIND}, version {FORMAT_VERSION}; it says {kind!r}, version "
             f"{version!r}."
         )
-    return {**manifest, "directory": folder}
+    return manifest
 
 
 def record_files(data: str) -> list[str]:

@@ -51,6 +51,15 @@ def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
     return (draws * limits).astype(np.int64)
 
 
+def target_lengths(
+    rng: np.random.Generator, count: int, limit: int, short_seq_prob: float
+) -> list[int]:
+    """`limit`, or with that probability any length from 2 to `limit`; so many of them."""
+    is_short = rng.random(count) < short_seq_prob
+    short = 2 + _below(rng.random(count), np.array(limit - 1))
+    return np.where(is_short, short, limit).tolist()
+
+
 def truncated_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +86,9 @@ class PairMaker:
       max_num_tokens: at most so many ids in A and B together.
       short_seq_prob: probability that a document gets a shorter target length.
       swap: whether to swap; otherwise sentence-order pairs are left in order.
+
+    Attributes:
+      tokenized: what the segments are ranges of.
     """
 
     def __init__(
@@ -87,7 +99,7 @@ class PairMaker:
         short_seq_prob: float,
         swap: bool = True,
     ):
-        tokenized = split_long_sentences(tokenized, max_num_tokens)
+        tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
         self._swaps = swap and objective == "sop"
@@ -132,9 +144,7 @@ class PairMaker:
 
     def _targets(self, rng: np.random.Generator) -> list[int]:
         """The number of ids after which a chunk is closed, for each document."""
-        is_short = rng.random(len(self._documents)) < self._short_seq_prob
-        short = 2 + _below(rng.random(len(self._documents)), np.array(self._limit - 1))
-        return np.where(is_short, short, self._limit).tolist()
+        return target_lengths(rng, len(self._documents), self._limit, self._short_seq_prob)
 
     def _chunk_end(self, first: int, last: int, target: int) -> int:
         """End of the chunk of sentences from `first` on with `target` ids and enough words."""

@@ -7,30 +7,27 @@ can be read on its own, by another machine if need be.
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
-import gzip
-import io
 import itertools
-import lzma
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 import numpy as np
 
-from data_pipeline import storage
+from data_pipeline import storage, text_streams
 from data_pipeline.errors import UserError
 from data_pipeline.text_parts import MAX_LINE_BYTES, PartBuilder, TextPart
+from data_pipeline.text_streams import compression, text_bytes
 
-INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "wikiextractor")
+INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "parquet", "wikiextractor")
 MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
-_COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}  # Text bytes per stored byte, roughly.
 _SAMPLE_LINES = 1000
-_BUFFER_BYTES = 1 << 20
-_SENTENCE_END_INSIDE = re.compile(r"[.!?。！？][\"'”’)\]]*\s+[^\W\d_a-z]")
+# A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
+_SENTENCE_END_INSIDE = re.compile(
+    r"""[.!?。！？]["'”’)\]]*\s+[^\W\d_a-z]|[。！？]["'”’」』）)\]]*[^\s"'”’」』）)\]。！？]"""
+)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,17 +86,6 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
     return list(files)
 
 
-def compression(path: str) -> str:
-    """The extension that says how a file is compressed, or nothing."""
-    extension = os.path.splitext(path)[1]
-    return extension if extension in _COMPRESSION else ""
-
-
-def text_bytes(path: str, stored_bytes: int) -> float:
-    """Bytes of the text of a file with so many bytes; a guess for compressed files."""
-    return stored_bytes * _COMPRESSION.get(compression(path), 1)
-
-
 def automatic_block_bytes(total_text_bytes: float) -> int:
     """A BLOCKS-th of the corpus, between MIN_BLOCK_BYTES and MAX_BLOCK_BYTES."""
     return int(min(MAX_BLOCK_BYTES, max(MIN_BLOCK_BYTES, total_text_bytes / BLOCKS)))
@@ -125,110 +111,29 @@ def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) ->
     return groups
 
 
-class _Counted(io.RawIOBase):
-    """A file from a place on, that counts the bytes read."""
-
-    def __init__(self, path: str, start: int):
-        super().__init__()
-        self._file = storage.open_file(path, "rb")
-        if start:
-            self._file.seek(start)
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-def _decompressed(raw: BinaryIO, extension: str) -> BinaryIO:
-    if extension == ".gz":
-        return gzip.GzipFile(fileobj=raw)
-    if extension == ".bz2":
-        return bz2.BZ2File(raw)
-    if extension == ".xz":
-        return lzma.LZMAFile(raw)
-    if extension == ".zst":
-        import zstandard
-
-        return io.BufferedReader(
-            zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), _BUFFER_BYTES
-        )
-    return raw
-
-
-def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
-    errors = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
-    if extension == ".bz2":
-        return (*errors, OSError)
-    if extension == ".zst":
-        import zstandard
-
-        return (*errors, zstandard.ZstdError)
-    return errors
-
-
-class Reader:
+class Reader(text_streams.TextStream):
     """One file, in lines; use as a context manager.
 
-    Raises UserError for UTF-16 and for damaged compression, whenever it shows.
-
-    Args:
-      path: the file.
-      start: where to begin, in a file that is plain.
-      buffer_bytes: read at once at least.
+    Arguments and errors are those of `text_streams.TextStream`.
 
     Attributes:
-      is_plain: whether the text is the file's own bytes, so that reading can begin anywhere.
       offset: bytes of text before the next line.
     """
 
-    def __init__(self, path: str, start: int = 0, buffer_bytes: int = _BUFFER_BYTES):
-        self.path, self.offset = path, start
-        self._extension = compression(path)
-        self._raw = _Counted(path, start)
-        self._taken = 0
-        buffered = io.BufferedReader(self._raw, buffer_bytes)
-        self._stream = _decompressed(buffered, self._extension)
-        self.is_plain = self._stream is buffered
+    def __init__(
+        self,
+        path: str,
+        text_field: str = "text",
+        start: int = 0,
+        buffer_bytes: int = text_streams.BUFFER_BYTES,
+    ):
+        super().__init__(path, text_field, start, buffer_bytes)
         self._ahead, self._place = b"", 0  # What was read, and how much of it is used.
+        self.offset = start
         if not start:
-            self._skip_mark()
-
-    def _skip_mark(self) -> None:
-        begin = self._read(3)
-        if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise UserError(f"{self.path} is UTF-16; convert it to UTF-8.")
-        self._ahead = begin.removeprefix(b"\xef\xbb\xbf")
-        self.offset = len(begin) - len(self._ahead)
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *unused_error) -> None:
-        self._stream.close()
-        self._raw.close()
-
-    def take_stored_bytes(self) -> int:
-        """Stored bytes read since the last call."""
-        taken, self._taken = self._taken, self._raw.count
-        return self._taken - taken
-
-    def _read(self, size: int, is_line: bool = False) -> bytes:
-        try:
-            return self._stream.readline(size) if is_line else self._stream.read(size)
-        except _decompression_errors(self._extension) as error:
-            kind = {".gz": "gzip", ".zst": "zstd"}.get(self._extension, self._extension[1:])
-            raise UserError(f"{self.path} is not a complete {kind} file: {error}.") from error
+            begin = self.read(len(_BYTE_ORDER_MARK))
+            self._ahead = begin.removeprefix(_BYTE_ORDER_MARK)
+            self.offset = len(begin) - len(self._ahead)
 
     def read_line(self, limit: int) -> bytes:
         """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
@@ -236,7 +141,7 @@ class Reader:
         end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
         line, self._place = self._ahead[self._place : end], end
         if not line.endswith(b"\n") and len(line) < limit:
-            line += self._read(limit - len(line), is_line=True)
+            line += self.readline(limit - len(line))
         self.offset += len(line)
         return line
 
@@ -246,7 +151,7 @@ class Reader:
         Nothing when the first is so long, or longer than `size`.
         """
         ahead = self._ahead[self._place :]
-        ahead += self._read(max(0, size - len(ahead)))
+        ahead += self.read(max(0, size - len(ahead)))
         ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
         too_long = np.flatnonzero(np.diff(ends, prepend=0) >= limit)
         whole = ends[: too_long[0]] if len(too_long) else ends
@@ -256,17 +161,18 @@ class Reader:
         return ahead[:end]
 
 
-def detect_format(path: str) -> str:
+def detect_format(path: str, text_field: str = "text") -> str:
     """What "auto" means for a file.
 
-    jsonl for *.jsonl and *.json, compressed or not; wikiextractor when the text starts with
-    "<doc "; otherwise paragraphs when more than half of the first 1,000 lines with text hold the
-    end of a sentence inside, else lines.
+    parquet for a Parquet file; jsonl for *.jsonl and *.json, compressed or not; wikiextractor when
+    the text starts with "<doc "; otherwise paragraphs when more than half of the first 1,000 lines
+    with text hold the end of a sentence inside, else lines.
     """
-    name = path.removesuffix(compression(path)) if compression(path) else path
-    if name.endswith((".jsonl", ".json")):
-        return "jsonl"
-    with Reader(path) as reader:
+    with Reader(path, text_field) as reader:
+        if reader.is_parquet:
+            return "parquet"
+        if path.removesuffix(compression(path)).endswith((".jsonl", ".json")):
+            return "jsonl"
         lines = iter(lambda: reader.read_line(MAX_LINE_BYTES), b"")
         sample = list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
     if sample and sample[0].lstrip().startswith(b"<doc "):
@@ -277,8 +183,21 @@ def detect_format(path: str) -> str:
     return "paragraphs" if inside * 2 > len(sample) else "lines"
 
 
+def _check_format(reader: Reader, input_format: str) -> None:
+    if reader.is_parquet != (input_format == "parquet"):
+        found = "is a" if reader.is_parquet else "is no"
+        raise UserError(
+            f"{reader.path} {found} Parquet file, but --input_format={input_format} is given; "
+            "leave it at auto."
+        )
+
+
 def read_blocks(
-    group: int, files: Sequence[str], block_bytes: int, input_format: str = "auto"
+    group: int,
+    files: Sequence[str],
+    block_bytes: int,
+    input_format: str = "auto",
+    text_field: str = "text",
 ) -> Iterator[TextBlock]:
     """The blocks of one group of files: a function of the files and `block_bytes` only.
 
@@ -287,17 +206,19 @@ def read_blocks(
       files: its files, see `group_files`.
       block_bytes: a block ends with the document in which it reaches so many bytes.
       input_format: one of INPUT_FORMATS.
+      text_field: column of Parquet files that holds the text; their rows become jsonl.
 
     Raises:
-      UserError: UTF-16, or damaged compression.
+      UserError: a file that is no text, UTF-16 or damaged.
     """
     numbers = itertools.count()
     parts: list[TextPart] = []
     in_block = stored = 0
     for path in files:
-        kind = detect_format(path) if input_format == "auto" else input_format
-        builder = PartBuilder(path, kind)
-        with Reader(path) as reader:
+        kind = detect_format(path, text_field) if input_format == "auto" else input_format
+        builder = PartBuilder(path, "jsonl" if kind == "parquet" else kind)
+        with Reader(path, text_field) as reader:
+            _check_format(reader, kind)
             while builder.add_from(reader, block_bytes - in_block - builder.bytes):
                 if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))

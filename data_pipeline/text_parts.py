@@ -15,7 +15,7 @@ class TextPart:
 
     Attributes:
       path: the file.
-      input_format: one of INPUT_FORMATS but "auto".
+      input_format: one of INPUT_FORMATS but "auto" and "parquet", whose rows are jsonl.
       first_line: number of the first line, from 1.
       content: the lines as they are stored, without a byte order mark.
       problems: ("file:line", what was wrong) of what was met while reading.

@@ -60,7 +60,8 @@ class TextRange:
         """The block; its lines are counted from 1."""
         builder = PartBuilder(self.path, self.input_format)
         builder.in_long_line = self.in_long_line
-        with Reader(self.path, self.start - self.held_back, _LOOK_BYTES) as reader:
+        begin = self.start - self.held_back
+        with Reader(self.path, start=begin, buffer_bytes=_LOOK_BYTES) as reader:
             if self.held_back:
                 builder.held_back = reader.read_line(self.held_back)
             while reader.offset < self.end and builder.add_from(reader, self.end - reader.offset):
@@ -94,7 +95,9 @@ class FileGroup:
 
     def blocks(self, corpus: Corpus, block_bytes: int) -> Iterator[TextBlock]:
         """Its blocks, one after the other."""
-        return text_blocks.read_blocks(self.group, self.files, block_bytes, corpus.input_format)
+        return text_blocks.read_blocks(
+            self.group, self.files, block_bytes, corpus.input_format, corpus.text_field
+        )
 
 
 def text_of(block: TextBlock | TextRange) -> TextBlock:
@@ -114,13 +117,13 @@ def divide(
       block_bytes: as for `text_blocks.read_blocks`.
 
     Raises:
-      UserError: UTF-16.
+      UserError: a file that is no text, as far as its beginning tells.
     """
     if len(files) == 1 and storage.size(files[0]) > block_bytes:
-        with Reader(files[0]) as reader:
+        with Reader(files[0], corpus.text_field) as reader:
             text_start = reader.offset
             is_plain = reader.is_plain
-        if is_plain:
+        if is_plain and corpus.input_format != "parquet":  # That is refused by `read_blocks`.
             yield from _find_ranges(group, files[0], text_start, corpus.input_format, block_bytes)
             return
     yield FileGroup(group, files)
@@ -137,7 +140,7 @@ def _find_ranges(
         while not at_end:
             held_back, in_long_line = len(builder.held_back), builder.in_long_line
             offset = _skip(file, size, offset, builder, block_bytes)
-            with Reader(path, offset, _LOOK_BYTES) as reader:
+            with Reader(path, start=offset, buffer_bytes=_LOOK_BYTES) as reader:
                 while not builder.is_full(block_bytes) and not at_end:
                     at_end = not builder.add_from(reader, block_bytes - builder.bytes)
                 offset = reader.offset

@@ -1,4 +1,4 @@
-"""Trains a SentencePiece vocabulary from text.
+"""Trains a SentencePiece or WordPiece vocabulary from text.
 
 Example: python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=vocab
 """
@@ -10,7 +10,7 @@ from absl import flags
 from data_pipeline import text_blocks
 from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import RULES, load_tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.vocabulary import TOKENIZERS, train_vocabulary
 
 FLAGS = flags.FLAGS
 
@@ -18,7 +18,15 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
-    flags.DEFINE_string("output_dir", None, "Folder to write spiece.model to.", required=True)
+    flags.DEFINE_string(
+        "output_dir", None, "Folder to write spiece.model or vocab.txt to.", required=True
+    )
+    flags.DEFINE_enum(
+        "tokenizer",
+        "sentencepiece",
+        TOKENIZERS,
+        "Kind of vocabulary: WordPiece has a piece for each ideograph, as the Chinese models need.",
+    )
     flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.")
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
@@ -27,8 +35,14 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
+    flags.DEFINE_string(
+        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
+    )
+    flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
     flags.DEFINE_integer(
-        "input_sentence_size", 10_000_000, "Use at most so many sentences, drawn at random."
+        "input_sentence_size",
+        10_000_000,
+        "Use at most so many sentences, drawn at random, for SentencePiece.",
     )
     flags.DEFINE_float("character_coverage", 0.99995, "Share of the characters that get a piece.")
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary in --output_dir.")
@@ -42,7 +56,10 @@ def main() -> None:
         FLAGS.vocab_size,
         FLAGS.lower_case,
         rules=FLAGS.rules,
+        tokenizer=FLAGS.tokenizer,
         input_format=FLAGS.input_format,
+        text_field=FLAGS.text_field,
+        language=FLAGS.language,
         input_sentence_size=FLAGS.input_sentence_size,
         character_coverage=FLAGS.character_coverage,
         overwrite=FLAGS.overwrite,

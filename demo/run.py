@@ -162,7 +162,6 @@ def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
         f"--output_dir={out}/records/{split}",
         vocabulary,
         "--max_seq_length=64",
-        "--dupe_factor=2" if split == "train" else "--dupe_factor=1",
         "--overwrite",
     )
 

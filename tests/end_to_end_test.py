@@ -27,7 +27,6 @@ SHORTENED = {
     "--num_warmup_steps=1000": "--num_warmup_steps=2",
     "--eval_steps=2000": "--eval_steps=4",
     "--train_batch_size=64": "--train_batch_size=8",
-    "--dupe_factor=10": "--dupe_factor=1",
     "--num_train_epochs=3": "--num_train_epochs=1",
     'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
 }

@@ -46,6 +46,14 @@ def test_every_requirement_has_an_upper_bound():
         )
 
 
+def test_pyarrow_is_an_extra_of_one_version():
+    """Tests of Parquet always run; who installs the package without them takes the extra."""
+    (here,) = (line for line in LINES if line.startswith("pyarrow"))
+    extra = (ROOT / "requirements-parquet.txt").read_text(encoding="utf-8").splitlines()
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert here in extra and f'parquet = ["{here}"]' in pyproject
+
+
 def test_this_environment_is_one_of_the_supported_ones():
     for requirement in applicable(THIS_PYTHON):
         assert requirement.specifier.contains(version(requirement.name)), requirement

@@ -13,6 +13,7 @@ from data_pipeline.pretraining_data import create_pretraining_data
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
 from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
 
 MODULES = """
 argparse ast asyncio bisect calendar cmd codecs collections configparser contextlib csv ctypes
@@ -94,9 +95,16 @@ def tokenizer(vocab_file) -> SentencePieceTokenizer:
 
 
 @pytest.fixture(scope="session")
+def wordpiece() -> WordPieceTokenizer:
+    """A small vocabulary of English and Chinese."""
+    folder = Path(__file__).parents[1] / "goldens" / "wordpiece"
+    return WordPieceTokenizer(str(folder / "vocab.txt"))
+
+
+@pytest.fixture(scope="session")
 def records_dir(tmp_path_factory, corpus_file, tokenizer) -> str:
     """Records of 64 tokens in several files; read only."""
     folder = tmp_path_factory.mktemp("records") / "data"
-    settings = PretrainingSettings(max_seq_length=64, dupe_factor=2)
+    settings = PretrainingSettings(max_seq_length=64, dupe_factor=2, masking="static")
     create_pretraining_data(Corpus(corpus_file), str(folder), tokenizer, settings, shard_mb=0.25)
     return str(folder)

@@ -80,10 +80,27 @@ def test_rules_and_rows_of_signs_are_left_out_of_raw_text(tmp_path):
     assert report.problems == {"sentence with fewer letters and digits than signs, skipped": 3}
 
 
+@pytest.mark.parametrize(
+    "answer", ["“No.”", '"I?"', "— A...", "'Oh!'", "「好。」", "No!!!", "«Si!»", "(1) Yes!"]
+)
+def test_answers_of_a_word_are_kept(tmp_path, answer):
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"text": f"He asked again.\n\n{answer}\n\n| a | b |\n\n1...\n\n“...”"})
+    )
+    assert read(tmp_path / "a.jsonl") == [["He asked again.", answer]]
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from("ab1 é—_.,|"), min_size=1, max_size=20))
 def test_signs_are_counted(text):
     text = " ".join(text.split())
+    word = text
+    while word and word[0] in " —.,":
+        word = word[1:]
+    while word and word[-1] in " —.,":
+        word = word[:-1]
+    if any(character.isalpha() for character in word):
+        text = word
     letters = sum(character.isalnum() for character in text)
     signs = sum(not character.isalnum() and character != " " for character in text)
     assert documents._mostly_signs(text) == (letters < signs)

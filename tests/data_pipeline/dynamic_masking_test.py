@@ -142,35 +142,47 @@ def test_by_span_all_pieces_of_an_ngram_share_their_fate():
 
 @settings(max_examples=50, deadline=None)
 @given(
-    st.lists(st.tuples(SEGMENT, SEGMENT), min_size=1, max_size=4),
+    st.lists(st.lists(SEGMENT, min_size=1, max_size=4), min_size=1, max_size=4),
     st.integers(1, 3),
     st.integers(1, 20),
     st.integers(0, 99),
+    st.booleans(),
 )
-def test_equal_draws_give_the_choice_of_masking(pairs, ngram, budget, seed):
-    boundary = np.zeros([len(pairs), 84], bool)
+def test_equal_draws_give_the_choice_of_masking(rows, ngram, budget, seed, excludes):
+    """Of records with one segment and more; some tokens may be excluded."""
+    size = max(1 + sum(len(segment) + 1 for segment in row) for row in rows)
+    boundary = np.zeros([len(rows), size], bool)
     special = np.zeros_like(boundary)
-    for i, (a, b) in enumerate(pairs):
-        row = [True, True, *a[1:], True, True, *b[1:], True]
+    for i, segments in enumerate(rows):
+        row = [True, *(start for segment in segments for start in (True, *segment[1:], True))]
         boundary[i, : len(row)] = row
-        special[i, [0, len(a) + 1, len(row) - 1]] = True
-    draws = np.random.default_rng(seed).random((4000, 2, len(pairs)))
+        special[i, np.cumsum([0, *(len(segment) + 1 for segment in segments)])] = True
+    rng = np.random.default_rng(seed)
+    draws = rng.random((4000, 2, len(rows)))
     thresholds = masking.ngram_thresholds(ngram, True)
-    budgets = np.full(len(pairs), budget)
+    budgets = np.full(len(rows), budget)
     words = masking.find_words(boundary, special)
-    expected = masking.choose_ngrams(words, budgets, thresholds, lambda number: draws[number])
+    is_token = np.arange(size) < boundary.shape[1] - np.argmax(boundary[:, ::-1], axis=1)[:, None]
+    tokens = (rng.random(boundary.shape) < 0.2) & ~special & is_token if excludes else None
+    excluded = None if tokens is None else masking._words_with(tokens, boundary, special)
+    expected = masking.choose_ngrams(
+        words, budgets, thresholds, lambda number: draws[number], excluded
+    )
     found = choose_ngrams(
         tf.constant(boundary),
         tf.constant(special),
         tf.constant(budgets, tf.int32),
         thresholds,
         lambda number: tf.gather(tf.constant(draws), number),
+        None if tokens is None else tf.constant(tokens),
     ).numpy()
-    for row in range(len(pairs)):
-        numbers = np.zeros(84, np.int64)
+    for row in range(len(rows)):
+        numbers = np.zeros(size, np.int64)
         for word in range(words.first[row], words.first[row + 1]):
             numbers[words.starts[word] : words.ends[word]] = expected[word]
         np.testing.assert_array_equal(found[row], numbers)
+    if tokens is not None:
+        assert not found[tokens].any()
 
 
 def test_rows_without_room_end():

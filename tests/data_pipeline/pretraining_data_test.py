@@ -1,6 +1,8 @@
 """A corpus becomes complete, balanced, reproducible records; or nothing, with a reason."""
 
 import collections
+import hashlib
+import json
 import shutil
 import signal
 import subprocess
@@ -26,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 def create(source, folder, tokenizer, overwrite=False, deduplicate=False, **settings):
     options = {"shard_mb": settings.pop("shard_mb", 0.05)}
     options["num_processes"] = settings.pop("num_processes", 1)
-    settings = PretrainingSettings(**{"max_seq_length": 64, "dupe_factor": 1, **settings})
+    defaults = {"max_seq_length": 64, "dupe_factor": 1, "masking": "static"}
+    settings = PretrainingSettings(**{**defaults, **settings})
     return create_pretraining_data(
         Corpus(str(source), deduplicate=deduplicate),
         str(folder),
@@ -139,6 +142,36 @@ def test_same_seed_same_bytes(tmp_path, small_file, tokenizer):
     other = create(small_file, tmp_path / "c", tokenizer, seed=1)
     assert first == again and first["files"] != other["files"]
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "masking, objective, expected",
+    [
+        ("static", "sop", "ff2e8ae303722bb7"),
+        ("static", "nsp", "0cea7260c9070734"),
+        ("static", "none", "db0259bd84cc0247"),
+        ("dynamic", "sop", "ab459692b274e72a"),
+        ("dynamic", "nsp", "3fa6e37630f1b2e3"),
+        ("dynamic", "none", "e400c69b5c0c8e42"),
+    ],
+)
+def test_records_are_the_bytes_that_they_always_were(
+    tmp_path, wordpiece, masking, objective, expected
+):
+    """Recorded before masks became dynamic by default: explicit settings mean what they meant."""
+    lines = Path(wordpiece.vocab_file).with_name("lines.jsonl").read_text(encoding="utf-8")
+    texts = [" ".join(json.loads(line)["text"].split()) for line in lines.splitlines()]
+    texts = [text for text in texts if text]
+    documents = ["\n".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
+    (tmp_path / "a.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    settings = PretrainingSettings(
+        max_seq_length=32, max_predictions_per_seq=5, ngram=3, dupe_factor=2, masking=masking,
+        sentence_objective=objective, seed=7,
+    )  # fmt: skip
+    corpus = Corpus(str(tmp_path / "a.txt"), "lines")
+    files = create_pretraining_data(corpus, str(tmp_path / "out"), wordpiece, settings)["files"]
+    digest = hashlib.sha256("".join(entry["sha256"] for entry in files).encode("ascii"))
+    assert digest.hexdigest()[:16] == expected
 
 
 @pytest.mark.parametrize("masking", ["static", "dynamic"])

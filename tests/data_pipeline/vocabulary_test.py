@@ -62,3 +62,48 @@ def test_bad_input(tmp_path, small_file):
     with pytest.raises(UserError, match=r"exists already.*--overwrite"):
         train_vocabulary(small_file, str(tmp_path / "a"), 400)
     assert train_vocabulary(small_file, str(tmp_path / "a"), 300, overwrite=True) == path
+
+
+def test_wordpiece_vocabularies(tmp_path, small_file):
+    """The layout of published ones, the size that is asked for, the same bytes again."""
+    first, again = (
+        train_vocabulary(small_file, str(tmp_path / name), 700, tokenizer="wordpiece")
+        for name in "ab"
+    )
+    assert first.endswith("/a/vocab.txt") and Path(first).read_bytes() == Path(again).read_bytes()
+    tokenizer = load_tokenizer(first)
+    pieces = tokenizer.pieces
+    assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(pieces) == len(set(pieces)) == 700
+    assert "##." not in pieces and {"e", "##e", ".", "the"} <= set(pieces)
+    text = Path(small_file).read_text(encoding="utf-8")
+    ids = [i for line in text.splitlines() for i in tokenizer.encode(line)]
+    assert ids.count(tokenizer.unk_id) < 0.002 * len(ids)
+    assert len(ids) < 0.6 * len(text.replace(" ", "")), "the longer pieces serve"
+    manifest = json.loads((tmp_path / "a" / "vocabulary.json").read_text(encoding="utf-8"))
+    assert manifest["tokenizer"] == "wordpiece" and manifest["vocab_fingerprint"]
+
+
+def test_wordpiece_sizes_that_do_not_fit(tmp_path, small_file):
+    def train(size, **options):
+        train_vocabulary(small_file, str(tmp_path / "a"), size, tokenizer="wordpiece", **options)
+
+    with pytest.raises(UserError, match="--vocab_size=90000 is too large") as caught:
+        train(90_000)
+    train(int(re.search(r"at most (\d+)", str(caught.value))[1]))
+    with pytest.raises(UserError, match="--vocab_size=20 is too small") as caught:
+        train(20, overwrite=True)
+    train(int(re.search(r"need (\d+)", str(caught.value))[1]), overwrite=True)
+    with pytest.raises(UserError, match="--rules=huggingface goes with --tokenizer=sentencepiece"):
+        train(400, overwrite=True, rules="huggingface")
+
+
+def test_field_and_language_of_the_text(tmp_path):
+    """Chinese sentences are found; each ideograph of any of them is a piece."""
+    row = {"content": "今天天气很好。我们去公园！你来吗？", "text": "english words only"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    path = train_vocabulary(
+        str(tmp_path / "a.jsonl"), str(tmp_path / "v"), 21, tokenizer="wordpiece",
+        text_field="content", language="zh", character_coverage=1.0,
+    )  # fmt: skip
+    assert set(load_tokenizer(path).pieces[5:]) == set(row["content"])

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from data_pipeline.errors import UserError
 from data_pipeline.graph_tokenizers import GraphWordPieceTokenizer, split_words_graph
-from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer, split_words
+from data_pipeline.wordpiece_tokenizer import (
+    IDEOGRAPHS,
+    WordPieceTokenizer,
+    dropped_ranges,
+    set_ideographs_apart,
+    space_ranges,
+    split_words,
+)
 
 GOLDEN = Path(__file__).parents[1] / "goldens" / "wordpiece"
 VOCABULARY = str(GOLDEN / "vocab.txt")
@@ -57,6 +64,35 @@ def test_words_are_equal_on_every_code_point(lower):
         if [word.decode("utf-8") for word in found] != [*filter(None, split_words(text, lower))]
     ]
     assert not different, different
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_ideographs_set_apart_leave_the_words_as_they_are(lower):
+    """Code points at the borders of what is treated alike, between letters and ideographs."""
+    ranges = (*space_ranges(), *dropped_ranges(), *IDEOGRAPHS, (0xD800, 0xDFFF))
+    codes = {code + step for pair in ranges for code in pair for step in (-1, 0, 1)}
+    codes = sorted({*codes, *range(0, sys.maxunicode, 997)} & {*range(sys.maxunicode + 1)} - {10})
+    texts = [
+        " ".join(f"A{chr(code)}b你{chr(code)}好" for code in codes[start : start + 500])
+        for start in range(0, len(codes), 500)
+    ]
+    for text, apart in zip(texts, set_ideographs_apart(texts)):
+        assert split_words(apart, lower) != [] and [*filter(None, split_words(apart, lower))] == [
+            *filter(None, split_words(text, lower))
+        ]
+    assert set_ideographs_apart(["ab你好\t!", "", "c"]) == ["ab 你  好  !", "", "c"]
+    assert set_ideographs_apart([]) == []
+
+
+def test_runs_of_chinese_are_looked_up():
+    """Ideographs are covered with pieces once each; whole sentences are never."""
+    tokenizer, seen = WordPieceTokenizer(VOCABULARY), []
+    encode = tokenizer.encode
+    tokenizer.encode = lambda text: seen.append(text) or encode(text)
+    sentences = ["我们今天在公园里看到很多人，他们都在说话。" * 5] * 100
+    found = tokenizer.encode_flat(sentences)
+    assert found.ids.tolist() == encode(sentences[0]) * 100
+    assert len(seen) <= 25 and max(map(len, seen)) == 1
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,110 @@
+"""The text of a Parquet file, such as the Hugging Face hub's data sets are stored in, as jsonl.
+
+A row becomes a line {"text": ...}, so that everything behind the reader treats both alike. One row
+group is read after the other, and of it only the column with the text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from types import ModuleType
+from typing import BinaryIO
+
+from data_pipeline.errors import UserError, describe
+
+MAGIC = b"PAR1"
+_ROWS_AT_ONCE = 64
+_BUFFER_BYTES = 1 << 20
+
+
+def _pyarrow(path: str) -> ModuleType:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UserError(
+            f"{path} is a Parquet file, and reading it needs pyarrow ({error}): "
+            "pip install -r requirements-parquet.txt"
+        ) from None
+    return pyarrow
+
+
+def _is_text(pyarrow: ModuleType, kind: object) -> bool:
+    types = pyarrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+class JsonLines(io.RawIOBase):
+    """A Parquet file as a stream of jsonl.
+
+    Args:
+      file: seekable.
+      path: for messages.
+      text_field: the column, and the name of the field in the lines.
+
+    Raises:
+      UserError: pyarrow is missing, the file is damaged (whenever it shows), it has no such column,
+        or the column holds no text.
+    """
+
+    def __init__(self, file: BinaryIO, path: str, text_field: str):
+        super().__init__()
+        self._path, self._field = path, text_field
+        self._rest = b""
+        self._rows = 0
+        pyarrow = _pyarrow(path)
+        self._errors = (pyarrow.ArrowException, OSError)
+        try:
+            # Otherwise a whole row group of the column is read at once, often hundreds of megabytes.
+            self._file = pyarrow.parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_BUFFER_BYTES
+            )
+        except self._errors as error:
+            raise self._damaged(error) from None
+        schema = self._file.schema_arrow
+        texts = [column.name for column in schema if _is_text(pyarrow, column.type)]
+        if text_field not in texts:
+            kinds = [str(column.type) for column in schema if column.name == text_field]
+            found = f"holds {kinds[0]}, not text" if kinds else "does not exist"
+            raise UserError(
+                f"{path}: the column {text_field!r} (--text_field) {found}; columns with text: "
+                f"{', '.join(texts) or 'none'}."
+            )
+        self._lines = self._jsonl()
+
+    def _damaged(self, error: Exception) -> UserError:
+        return UserError(f"{self._path} is not a complete Parquet file: {describe(error)}")
+
+    def _jsonl(self) -> Iterator[bytes]:
+        """The lines of some rows at a time."""
+        try:
+            for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=[self._field]):
+                self._rows += len(batch)
+                yield b"".join(
+                    json.dumps({self._field: text}, ensure_ascii=False).encode("utf-8") + b"\n"
+                    for text in batch.column(0).to_pylist()
+                )
+        except self._errors as error:
+            raise self._damaged(error) from None
+
+    @property
+    def share_read(self) -> float:
+        """Share of the rows that have been read."""
+        return self._rows / max(1, self._file.metadata.num_rows)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        while not self._rest:
+            lines = next(self._lines, None)
+            if lines is None:
+                return 0
+            self._rest = lines
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
