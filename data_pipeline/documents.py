@@ -146,8 +146,8 @@ def _check_are_text(lines: Sequence[bytes], path: str) -> None:
     if wrong > limit:
         raise UserError(
             f"{path} is not UTF-8: {wrong} of {len(lines)} lines cannot be read. If it is Latin-1, "
-            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...); if "
-            "it is no text, leave it out."
+            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
+            "If it is no text, leave it out."
         )
 
 

@@ -58,7 +58,7 @@ class JsonLines(io.RawIOBase):
         pyarrow = _pyarrow(path)
         self._errors = (pyarrow.ArrowException, OSError)
         try:
-            # Otherwise a whole row group of the column is read at once, often hundreds of megabytes.
+            # With pre_buffer a whole row group of the column, often 100 MB, is read at once.
             self._file = pyarrow.parquet.ParquetFile(
                 file, pre_buffer=False, buffer_size=_BUFFER_BYTES
             )

@@ -96,8 +96,8 @@ def _explain(error: Exception, vocab_size: int) -> UserError:
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)
     if too_high:
         return UserError(
-            f"--vocab_size={vocab_size} is too large for the text: at most {too_high[1]} pieces can "
-            "be learned from it. Lower --vocab_size or give more text."
+            f"--vocab_size={vocab_size} is too large for the text: at most {too_high[1]} pieces "
+            "can be learned from it. Lower --vocab_size or give more text."
         )
     if too_low:
         return UserError(

@@ -44,7 +44,7 @@ def test_records_hold_as_many_sentences_as_fit():
     pairs, skipped = packer.make(np.random.default_rng(1))
     texts = texts_of(packer, pairs)
     assert not skipped and not pairs.length_b.any() and not pairs.label.any()
-    assert functools.reduce(operator.iadd, texts, []).count(SEP) < 4 and max(map(len, texts)) <= 10
+    assert sum(text.count(SEP) for text in texts) < 4 and max(map(len, texts)) <= 10
     assert [i for text in texts for i in text if i != SEP] == list(range(10, 34))
     assert all(text[0] != SEP and text[-1] != SEP for text in texts)
     ends = {13, 16, 18, 23, 24, 33}  # Last ids of sentences.

@@ -89,6 +89,7 @@ def test_a_large_row_group_is_read_in_pieces(tmp_path):
         tmp_path / "a.parquet",
         use_dictionary=False,
         data_page_size=1 << 16,
+        write_batch_size=16,
     )
     sizes = []
 

@@ -38,7 +38,7 @@ def read(columns):
 
 
 def test_static_layout(tokenizer, text):
-    maker = ColumnMaker(PretrainingSettings(max_seq_length=10), tokenizer)
+    maker = ColumnMaker(PretrainingSettings(max_seq_length=10, masking="static"), tokenizer)
     rng = np.random.default_rng(0)
     made = maker.make(text, pairs((2, 3, 0, 2, 1), (0, 1, 0, 0, 0)), rng)
     swapped, single = read(made.columns)

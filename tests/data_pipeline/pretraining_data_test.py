@@ -160,7 +160,7 @@ def test_records_are_the_bytes_that_they_always_were(
 ):
     """Recorded before masks became dynamic by default: explicit settings mean what they meant."""
     lines = Path(wordpiece.vocab_file).with_name("lines.jsonl").read_text(encoding="utf-8")
-    texts = [" ".join(json.loads(line)["text"].split()) for line in lines.splitlines()]
+    texts = [" ".join(json.loads(line)["text"].split()) for line in lines.split("\n") if line]
     texts = [text for text in texts if text]
     documents = ["\n".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
     (tmp_path / "a.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")

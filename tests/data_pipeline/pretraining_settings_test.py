@@ -16,9 +16,9 @@ def test_automatic_number_of_predictions(length, most):
 
 @pytest.mark.parametrize(
     "field, value",
-    [("max_seq_length", 4), ("max_predictions_per_seq", 511), ("masked_lm_prob", 0.0), ("ngram", -1),
-     ("short_seq_prob", 1.5), ("dupe_factor", -1), ("sentence_objective", "x"), ("seed", -1),
-     ("masking", "x")],
+    [("max_seq_length", 4), ("max_predictions_per_seq", 511), ("masked_lm_prob", 0.0),
+     ("ngram", -1), ("short_seq_prob", 1.5), ("dupe_factor", -1), ("sentence_objective", "x"),
+     ("seed", -1), ("masking", "x")],
 )  # fmt: skip
 def test_impossible_settings_name_flag_and_value(field, value):
     with pytest.raises(UserError, match=f"--{field}.*{value}"):

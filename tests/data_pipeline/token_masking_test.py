@@ -16,7 +16,7 @@ from data_pipeline.dynamic_masking import DynamicMasking
 from data_pipeline.pretraining_settings import PretrainingSettings
 
 UNK, CLS, SEP, MASK, VOCABULARY = 1, 2, 3, 4, 300
-BATCH, LENGTH = 3000, 40
+BATCH, LENGTH = 1500, 40
 
 
 def reference_runs(starts_word, budget, ngram, whole_words, rng):
