@@ -1,7 +1,5 @@
 """Packed records hold whole sentences, in order, and hardly any padding."""
 
-import functools
-import operator
 
 import numpy as np
 import pytest
