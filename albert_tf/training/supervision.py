@@ -83,15 +83,26 @@ def supervise(
 
 
 def _run(command: Sequence[str]) -> int:
-    """Exit code; SIGTERM is passed on, Ctrl-C reaches the child anyway."""
-    process = subprocess.Popen(command)
-    handlers = {
-        signal.SIGTERM: lambda *_: process.send_signal(signal.SIGTERM),
-        signal.SIGINT: lambda *_: None,
-    }
+    """Exit code. SIGTERM is passed on, at any time, and is no failure; Ctrl-C reaches the child
+    anyway.
+    """
+    process, is_stopped = None, False
+
+    def stop(*unused: object) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+        if process:
+            process.send_signal(signal.SIGTERM)
+
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: lambda *_: None}
     previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        return process.wait()
+        process = subprocess.Popen(command)
+        if is_stopped:
+            process.send_signal(signal.SIGTERM)
+        code = process.wait()
+        # While the child starts it does not listen yet.
+        return preemption.EXIT_CODE if is_stopped and code == -signal.SIGTERM else code
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

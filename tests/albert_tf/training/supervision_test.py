@@ -105,10 +105,12 @@ def test_not_more_often_than_allowed(tmp_path, capfd):
     assert "exit code 3); failure 1 of 2" in shown and "failure 2 of 2" in shown
 
 
-def test_sigterm_is_passed_on(tmp_path):
+@pytest.mark.parametrize("handler", ["lambda *_: sys.exit(75)", "signal.SIG_DFL"])
+def test_sigterm_is_passed_on(tmp_path, handler):
+    """To a child that trains, and to one that starts and does not listen yet."""
     child = (
         "import signal, sys, time, pathlib\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))\n"
+        f"signal.signal(signal.SIGTERM, {handler})\n"
         f"pathlib.Path({str(tmp_path / 'ready')!r}).touch()\n"
         "time.sleep(60)"
     )
