@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import flags
 
-from data_pipeline import features, segments, text_blocks
+from data_pipeline import features, pretraining_flags
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError, run_binary
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
@@ -33,53 +33,15 @@ def define_flags() -> None:
         "Vocabulary: a SentencePiece model, or a WordPiece vocabulary ending in .txt.",
         required=True,
     )
-    flags.DEFINE_bool(
-        "lower_case",
-        None,
-        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
-    )
-    flags.DEFINE_enum(
-        "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
-    )
-    flags.DEFINE_string("text_field", "text", "Field of jsonl that holds the text.")
-    flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
-    flags.DEFINE_integer(
-        "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
-    )
-    flags.DEFINE_integer(
-        "max_predictions_per_seq",
-        0,
-        "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
-    )
-    flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
-    flags.DEFINE_integer("ngram", _DEFAULTS.ngram, "Longest masked n-gram, in words.")
-    flags.DEFINE_bool(
-        "favor_shorter_ngram",
-        True,
-        "P(n) is proportional to 1/n; false reverses the probabilities.",
-    )
-    flags.DEFINE_float(
-        "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
-    )
+    pretraining_flags.define_flags()
     flags.DEFINE_integer(
         "dupe_factor", _DEFAULTS.dupe_factor, "Copies of the text, each with other masks."
-    )
-    flags.DEFINE_enum(
-        "sentence_objective",
-        _DEFAULTS.sentence_objective,
-        segments.OBJECTIVES,
-        "Sentence order, next sentence, or no pairs at all.",
     )
     flags.DEFINE_enum(
         "masking",
         _DEFAULTS.masking,
         features.MASKINGS,
         "static: masks are written into the records; dynamic: they are drawn when training reads.",
-    )
-    flags.DEFINE_bool(
-        "mask_by_span",
-        _DEFAULTS.mask_by_span,
-        "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
     )
     flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
@@ -106,23 +68,6 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
 
 
-def settings_from_flags() -> PretrainingSettings:
-    """The flags as a checked dataclass."""
-    return PretrainingSettings(
-        max_seq_length=FLAGS.max_seq_length,
-        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-        masked_lm_prob=FLAGS.masked_lm_prob,
-        ngram=FLAGS.ngram,
-        favor_shorter_ngram=FLAGS.favor_shorter_ngram,
-        short_seq_prob=FLAGS.short_seq_prob,
-        dupe_factor=FLAGS.dupe_factor,
-        sentence_objective=FLAGS.sentence_objective,
-        masking=FLAGS.masking,
-        mask_by_span=FLAGS.mask_by_span,
-        seed=FLAGS.seed,
-    )
-
-
 def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
@@ -144,10 +89,8 @@ def _create_with_beam(
 def main() -> None:
     """Makes the records, then says what came out and what to do next."""
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
-    corpus = Corpus(
-        FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language, FLAGS.deduplicate
-    )
-    settings = settings_from_flags()
+    corpus = pretraining_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
+    settings = pretraining_flags.settings_from_flags()
     if FLAGS.runner:
         manifest = _create_with_beam(corpus, tokenizer, settings)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -38,6 +39,46 @@ def _with_specials(pairs: Pairs) -> np.ndarray:
     return pairs.length_a + pairs.length_b + 2 + (pairs.length_b > 0)
 
 
+def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
+    """What is to be known of static records besides their columns ([R, S], [R, P], [R, 1])."""
+    labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
+    return RecordColumns(
+        {},
+        num_tokens=int(columns["input_mask"].sum()),
+        num_swapped=int(columns["next_sentence_labels"].sum()),
+        label_counts=np.bincount(labels, minlength=vocab_size),
+        num_predictions=len(labels),
+    )
+
+
+def dynamic_counts(
+    ids: np.ndarray,
+    length_a: np.ndarray,
+    lengths: np.ndarray,
+    labels: np.ndarray,
+    settings: PretrainingSettings,
+    vocab_size: int,
+) -> RecordColumns:
+    """What is to be known of dynamic records besides their columns.
+
+    Args:
+      ids: [T], of all records.
+      length_a, lengths, labels: [R], ids of A, ids of A and B, next_sentence_labels.
+    """
+    with_specials = lengths + 2 + (lengths > length_a)
+    budgets = masking.prediction_budgets(
+        with_specials, settings.masked_lm_prob, settings.max_predictions_per_seq
+    )
+    is_swapped_later = settings.sentence_objective == "sop"
+    return RecordColumns(
+        {},
+        num_tokens=int(with_specials.sum()),
+        num_swapped=len(lengths) // 2 if is_swapped_later else int(labels.sum()),
+        label_counts=np.bincount(ids, minlength=vocab_size),
+        num_predictions=int(budgets.sum()),
+    )
+
+
 class ColumnMaker:
     """What stays the same for all records: settings and vocabulary."""
 
@@ -46,7 +87,6 @@ class ColumnMaker:
         self._vocab_size = tokenizer.vocab_size
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._rule = settings.masking_rule(tokenizer)
-        self._is_swapped_later = settings.sentence_objective == "sop"
 
     def make(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -71,21 +111,16 @@ class ColumnMaker:
         boundary[starts] = True
         has_b = pairs.length_b > 0
         boundary[(starts + pairs.length_a)[has_b]] = True
-        budgets = masking.prediction_budgets(
-            _with_specials(pairs), self._rule.rate, self._rule.max_predictions
+        columns = {
+            "token_ids": wire_format.int_column(ids, ends),
+            "token_boundary": wire_format.int_column(boundary, ends),
+            "num_tokens_a": wire_format.int_column(pairs.length_a[:, None]),
+            "next_sentence_labels": wire_format.int_column(pairs.label[:, None]),
+        }
+        counts = dynamic_counts(
+            ids, pairs.length_a, lengths, pairs.label, self._settings, self._vocab_size
         )
-        return RecordColumns(
-            {
-                "token_ids": wire_format.int_column(ids, ends),
-                "token_boundary": wire_format.int_column(boundary, ends),
-                "num_tokens_a": wire_format.int_column(pairs.length_a[:, None]),
-                "next_sentence_labels": wire_format.int_column(pairs.label[:, None]),
-            },
-            num_tokens=int(_with_specials(pairs).sum()),
-            num_swapped=len(pairs) // 2 if self._is_swapped_later else int(pairs.label.sum()),
-            label_counts=np.bincount(ids, minlength=self._vocab_size),
-            num_predictions=int(budgets.sum()),
-        )
+        return dataclasses.replace(counts, columns=columns)
 
     def _static(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
