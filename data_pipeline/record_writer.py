@@ -38,7 +38,8 @@ def write_records(
 
     Args:
       dataset: single examples with the columns of `features.pretraining_schema`, as from
-        `text_dataset.pretraining_examples`; integers of any size.
+        `text_dataset.pretraining_examples`; integers of any size, variable lengths padded with
+        zeros or not.
       output_dir: folder to write.
       tokenizer: what the ids mean.
       settings: what the examples were made with; masking, lengths and sentence objective decide how
@@ -116,11 +117,43 @@ class _Column(NamedTuple):
     lengths: np.ndarray
 
 
-def _column(batch: tf.Tensor | tf.RaggedTensor) -> _Column:
+def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
+    """Values [R, n], padded with zeros, and how many there are in each example (int64 [R])."""
     if isinstance(batch, tf.RaggedTensor):
-        return _Column(batch.flat_values.numpy(), batch.row_lengths().numpy())
+        return batch.to_tensor().numpy(), batch.row_lengths().numpy()
     rows = batch.numpy().reshape(len(batch), -1)
-    return _Column(rows.reshape(-1), np.full(len(rows), rows.shape[1]))
+    return rows, np.full(len(rows), rows.shape[1])
+
+
+def _columns(
+    batch: Mapping[str, tf.Tensor | tf.RaggedTensor], schema: features.Schema, before: int
+) -> dict[str, _Column]:
+    """The columns of a batch; those of variable length without the zeros behind the last id.
+
+    Raises:
+      UserError: ids that are zero before the last one, or as many ids as there are not boundaries.
+    """
+    found = {feature.name: _rows(batch[feature.name]) for feature in schema}
+    columns = {
+        name: _Column(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
+        for name, (rows, lengths) in found.items()
+    }
+    if "token_ids" not in found:
+        return columns
+    (ids, sizes), (boundary, boundary_sizes) = found["token_ids"], found["token_boundary"]
+    lengths = np.count_nonzero(ids, axis=1)
+    is_id = np.arange(ids.shape[1]) < lengths[:, None]
+    wrong = np.flatnonzero((sizes != boundary_sizes) | ((ids > 0) != is_id).any(axis=1))
+    if len(wrong):
+        raise UserError(
+            f"Example {before + wrong[0] + 1}: token_ids and token_boundary should have one value "
+            "for each token, with zeros behind the last one at most."
+        )
+    return {
+        **columns,
+        "token_ids": _Column(ids[is_id], lengths),
+        "token_boundary": _Column(boundary[is_id], lengths),
+    }
 
 
 def _check_values(
@@ -195,8 +228,8 @@ def _frames(
 ) -> Iterator[bytes]:
     """Examples as they stand in a TFRecord file; statistics are gathered on the way."""
     for batch in dataset.ragged_batch(_AT_ONCE):
-        columns = {feature.name: _column(batch[feature.name]) for feature in schema}
         before = statistics.records["records"]
+        columns = _columns(batch, schema, before)
         _check_values(columns, schema, settings, tokenizer.vocab_size, before)
         counts = _counts(columns, settings, tokenizer.vocab_size)
         statistics.add_records(counts, len(columns["next_sentence_labels"].lengths))

@@ -12,6 +12,7 @@ tensorflow_text.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -28,6 +29,7 @@ from data_pipeline.tokenizer import Tokenizer
 BLOCK_BYTES = 1 << 20
 _DOCUMENTS, _NEIGHBORS = 128, 8  # In a block: at most; at least, but for the last block.
 _PAIRS, _MASKS = 2, 3  # Salts of the seed; datasets.py has 0 and 1.
+VARIABLE = ("token_ids", "token_boundary")  # Columns that are padded in dynamic examples.
 
 
 class ExampleMaker:
@@ -51,16 +53,15 @@ class ExampleMaker:
             What is made of a block is a function of the element, settings and tokenizer.
 
         Returns:
-          Elements are the R > 0 examples of a copy of a block: columns of
-          `features.pretraining_schema` with R in front, integers as int32, variable lengths as
-          RaggedTensors.
+          Elements are the R > 0 examples of a copy of a block: what `pretraining_examples` gives,
+          with R in front.
         """
         texts = blocks.map(self._tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         texts = texts.filter(lambda number, ids, *rest: tf.size(ids) > 0).flat_map(self._copies)
         examples = texts.map(self._make, num_parallel_calls=tf.data.AUTOTUNE)
         examples = examples.filter(lambda number, columns: tf.size(columns["num_tokens_a"]) > 0)
         if self._settings.masking == "dynamic":
-            return examples.map(lambda number, columns: columns)
+            return examples.map(self._pad)
         return examples.map(self._mask, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _tokenize(self, number: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -85,6 +86,10 @@ class ExampleMaker:
             draws,
         )
         return number, pair_columns(text, shuffle(pairs, draws))
+
+    def _pad(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        shape = [None, self._settings.max_num_tokens]
+        return {**columns, **{name: columns[name].to_tensor(shape=shape) for name in VARIABLE}}
 
     def _mask(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return self._masker(columns, _key(self._settings.seed, _MASKS, number))
@@ -141,8 +146,9 @@ def pretraining_examples(
         is one graph.
 
     Returns:
-      Elements are single examples, a dict with the columns of `features.pretraining_schema`: int32
-      [S], [P] or [1] and float32 [P] for static masking, int32 [any] and [1] for dynamic.
+      Elements are single examples, dicts with the columns of `features.pretraining_schema`, int32
+      and float32. All have fixed lengths: in dynamic examples token_ids and token_boundary are
+      padded with zeros to `settings.max_num_tokens`; no text has the id 0.
 
     Raises:
       UserError: the elements of `documents` are not strings.
@@ -194,25 +200,22 @@ def pretraining_batches(
     Returns:
       Batches, see `datasets.pretraining_dataset`.
     """
-    batches = examples.ragged_batch(batch_size, drop_remainder=True)
-    return batches_of_columns(batches, tokenizer, settings, seed, start_step)
-
-
-def batches_of_columns(
-    batches: tf.data.Dataset,
-    tokenizer: Tokenizer,
-    settings: PretrainingSettings,
-    seed: int,
-    start_step: int,
-) -> tf.data.Dataset:
-    """`pretraining_batches` of examples that come in batches already, as columns."""
     masker = DynamicMasking.of(settings, tokenizer)
 
     def to_batch(number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         if settings.masking == "dynamic":
             key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-            columns = masker(columns, key)
+            columns = masker(without_padding(columns), key)
         return model_inputs(columns)
 
-    batches = batches.enumerate(start_step)
+    batches = examples.batch(batch_size, drop_remainder=True).enumerate(start_step)
     return with_options(batches.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+def without_padding(
+    columns: Mapping[str, tf.Tensor],
+) -> dict[str, tf.Tensor | tf.RaggedTensor]:
+    """Columns of dynamic records, see `features.parse`, from those of padded examples."""
+    lengths = tf.math.count_nonzero(columns["token_ids"], axis=1)
+    rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in VARIABLE}
+    return {**columns, **rows}

@@ -21,12 +21,11 @@ from data_pipeline.datasets import SHUFFLE_WINDOW, batch_epochs, check_batch, pe
 from data_pipeline.documents import Corpus, ReadReport, documents_of_block
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.text_dataset import BLOCK_BYTES, ExampleMaker, batches_of_columns
+from data_pipeline.text_dataset import BLOCK_BYTES, ExampleMaker, pretraining_batches
 from data_pipeline.tokenizer import Tokenizer
 
 _READ_GROUPS = 16
 _END_BYTES = 1 << 20  # Of each end of a file that is too large to be read for its fingerprint.
-_VARIABLE, _LENGTH = ("token_ids", "token_boundary"), "num_tokens"
 _READING = ("input_format", "text_field", "language")  # Of a Corpus.
 
 
@@ -109,19 +108,14 @@ class TrainingText:
         return self._maker(blocks.prefetch(2))
 
     def _epoch(self, window: int, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
-        """Single examples of one epoch, padded; shuffled in windows."""
-        length = self._settings.max_num_tokens
-
-        def pad(columns: dict[str, Any]) -> dict[str, tf.Tensor]:
-            padded = {name: columns[name].to_tensor(shape=[None, length]) for name in _VARIABLE}
-            return {**columns, **padded, _LENGTH: columns["token_ids"].row_lengths()}
+        """Single examples of one epoch, shuffled in windows."""
 
         def shuffle(index: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-            order = permutation(tf.shape(columns[_LENGTH])[0], seed, epoch, index)
+            order = permutation(tf.shape(columns["token_ids"])[0], seed, epoch, index)
             return {name: tf.gather(values, order) for name, values in columns.items()}
 
         order = permutation(len(self._groups), seed, epoch, tf.constant(-1, tf.int64))
-        windows = self._examples(order).map(pad).unbatch().batch(window)
+        windows = self._examples(order).unbatch().batch(window)
         return windows.enumerate().map(shuffle).prefetch(1).unbatch()
 
     def count(self, limit: int) -> int:
@@ -166,14 +160,11 @@ class TrainingText:
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
 
-        def to_columns(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-            lengths = batch.pop(_LENGTH)
-            ragged = {name: tf.RaggedTensor.from_tensor(batch[name], lengths) for name in _VARIABLE}
-            return {**batch, **ragged}
-
         epoch = functools.partial(self._epoch, SHUFFLE_WINDOW, seed)
-        batches = batch_epochs(epoch, num_examples, batch_size, start_step).map(to_columns)
-        return batches_of_columns(batches, self._tokenizer, self._settings, seed, start_step)
+        batches = batch_epochs(epoch, num_examples, batch_size, start_step).unbatch()
+        return pretraining_batches(
+            batches, batch_size, self._tokenizer, self._settings, seed=seed, start_step=start_step
+        )
 
 
 def _sha256_of_ends(path: str, size: int) -> str:
