@@ -93,7 +93,7 @@ def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
     if found != expected:
         raise UserError(
             f"The dataset's elements should be dicts of {', '.join(sorted(expected))}; missing: "
-            f" {', '.join(sorted(expected - found)) or 'none'}; unknown: "
+            f"{', '.join(sorted(expected - found)) or 'none'}; unknown: "
             f"{', '.join(sorted(map(str, found - expected))) or 'none'}."
         )
     for feature in schema:

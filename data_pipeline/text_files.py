@@ -146,7 +146,14 @@ class TrainingText:
         return self.error or error
 
     @tf.autograph.experimental.do_not_convert
-    def batches(self, batch_size: int, *, seed: int = 0, start_step: int = 0) -> tf.data.Dataset:
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        seed: int = 0,
+        start_step: int = 0,
+        input_context: tf.distribute.InputContext | None = None,
+    ) -> tf.data.Dataset:
         """Endless batches for training, see `datasets.pretraining_dataset`.
 
         To begin at a later step, examples are made again and passed over: those of an epoch at
@@ -156,14 +163,21 @@ class TrainingText:
           batch_size: B, over all replicas.
           seed: order and masks are functions of (seed, epoch) and (seed, number of the batch).
           start_step: number of batches already used; the data go on exactly there.
+          input_context: which of several hosts asks. Each makes the whole batch, and gets its part.
         """
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
-
         epoch = functools.partial(self._epoch, SHUFFLE_WINDOW, seed)
-        batches = batch_epochs(epoch, num_examples, batch_size, start_step).unbatch()
-        return pretraining_batches(
-            batches, batch_size, self._tokenizer, self._settings, seed=seed, start_step=start_step
+        examples = batch_epochs(epoch, num_examples, batch_size, start_step).unbatch()
+        batches = pretraining_batches(
+            examples, batch_size, self._tokenizer, self._settings, seed=seed, start_step=start_step
+        )
+        if input_context is None:
+            return batches
+        host, num_hosts = input_context.input_pipeline_id, input_context.num_input_pipelines
+        first, end = (batch_size * number // num_hosts for number in (host, host + 1))
+        return batches.map(
+            lambda batch: {name: values[first:end] for name, values in batch.items()}
         )
 
 
