@@ -44,6 +44,11 @@ class ExampleMaker:
         self._settings = settings
         self._to_ids = DocumentTokenizer(tokenizer)
         self._masker = DynamicMasking.of(settings, tokenizer)
+        # Traced once, however often a dataset is made of them.
+        self._tokenize, self._make, self._pad, self._mask = (
+            tf.function(step, autograph=False)
+            for step in (self._tokenize, self._make, self._pad, self._mask)
+        )
 
     def __call__(self, blocks: tf.data.Dataset) -> tf.data.Dataset:
         """Examples of blocks.

@@ -2,7 +2,6 @@
 
 import collections
 import gzip
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,11 @@ BATCH = 16
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, documents_text):
-    """Twenty-four files, three of them compressed."""
+    """Twelve files, three of them compressed."""
     folder = tmp_path_factory.mktemp("text")
-    for number in range(24):
-        text = "\n\n".join(documents_text[number * 5 : number * 5 + 5]).encode("utf-8")
-        if number % 8:
+    for number in range(12):
+        text = "\n\n".join(documents_text[number * 8 : number * 8 + 8]).encode("utf-8")
+        if number % 4:
             (folder / f"{number:02d}.txt").write_bytes(text)
         else:
             (folder / f"{number:02d}.txt.gz").write_bytes(gzip.compress(text))
@@ -48,52 +47,41 @@ def originals(batch):
     return [np.sort(row).tobytes() for row in tokens]
 
 
-def digests(batches, count):
-    names = ("input_word_ids", "masked_lm_positions", "sentence_order_labels")
-    return [
-        hashlib.md5(b"".join(batch[name].tobytes() for name in names)).hexdigest()
-        for batch in batches.take(count).as_numpy_iterator()
-    ]
+@pytest.fixture(scope="module")
+def two_epochs(text):
+    """Two epochs and four batches more, as arrays."""
+    steps = 2 * text.count(1 << 40) // BATCH + 4
+    return list(text.batches(BATCH, seed=3).take(steps).as_numpy_iterator())
 
 
-def test_an_epoch_has_every_example_once_and_epochs_differ(text):
-    size = text.count(1 << 40)
-    steps = 2 * size // BATCH
-    batches = list(text.batches(BATCH, seed=3).take(steps).as_numpy_iterator())
-    assert all((batch["example_weights"] == 1).all() for batch in batches)
-    rows = [row for batch in batches for row in originals(batch)]
-    first, second = rows[:size], rows[size:]
-    assert size > 800 and not collections.Counter(second) - collections.Counter(first)
-    assert first[: len(second)] != second, "in another order"
-    masked = [batch["masked_lm_positions"].tobytes() for batch in batches]
+def test_an_epoch_has_every_example_once_and_epochs_differ(text, two_epochs):
+    assert all((batch["example_weights"] == 1).all() for batch in two_epochs)
+    rows = [row for batch in two_epochs for row in originals(batch)]
+    size = (len(two_epochs) - 4) * BATCH // 2
+    first, second = rows[:size], rows[size : 2 * size]
+    assert size > 400
+    assert sum((collections.Counter(first) - collections.Counter(second)).values()) < BATCH
+    assert first != second, "in another order"
+    masked = [batch["masked_lm_positions"].tobytes() for batch in two_epochs]
     assert len(set(masked)) == len(masked)
 
 
-def test_a_step_of_any_epoch_can_be_found_again(text):
-    per_epoch = text.count(1 << 40) // BATCH
-    whole = digests(text.batches(BATCH), 2 * per_epoch + 4)
-    assert len(set(whole)) == len(whole)
-    for step in (3, 2 * per_epoch + 1):
-        assert digests(text.batches(BATCH, start_step=step), 3) == whole[step : step + 3]
-
-
-def test_hosts_have_the_rows_of_one_host(text):
-    [whole] = text.batches(BATCH).take(1).as_numpy_iterator()
-    parts = [
-        next(text.batches(BATCH, input_context=tf.distribute.InputContext(3, host)).take(1)
-             .as_numpy_iterator())
-        for host in range(3)
-    ]  # fmt: skip
-    for name, values in whole.items():
-        found = np.concatenate([part[name] for part in parts])
-        np.testing.assert_array_equal(found, values, err_msg=name)
+def test_a_step_of_any_epoch_can_be_found_again(text, two_epochs):
+    """Here by the last of three hosts, which has its rows of the batch."""
+    step = len(two_epochs) - 2
+    context = tf.distribute.InputContext(3, 2)
+    found = text.batches(BATCH, seed=3, start_step=step, input_context=context).take(2)
+    for number, batch in enumerate(found.as_numpy_iterator()):
+        for name, values in batch.items():
+            expected = two_epochs[step + number][name][10:]
+            np.testing.assert_array_equal(values, expected, err_msg=name)
 
 
 def test_the_manifest_names_the_text(text, folder, tokenizer, tmp_path):
     manifest = text.manifest()
     assert manifest["vocab_fingerprint"] == tokenizer.fingerprint
     assert Path(manifest["directory"]) / manifest["vocab_file"] == Path(tokenizer.vocab_file)
-    assert len(manifest["files"]) == 24 and manifest["num_records"] is None
+    assert len(manifest["files"]) == 12 and manifest["num_records"] is None
     changed = tmp_path / "00.txt"
     changed.write_bytes((folder / "01.txt").read_bytes().replace(b"e", b"a", 1))
     other = TrainingText(Corpus(str(changed)), tokenizer, SETTINGS).manifest()["files"]
@@ -115,6 +103,3 @@ def test_damage_is_a_sentence_whenever_it_shows(tmp_path, documents_text, tokeni
     damaged = TrainingText(Corpus(f"{tmp_path}/a.txt.gz", "lines"), tokenizer, SETTINGS)
     with pytest.raises(UserError, match=r"a.txt.gz is not a complete gzip file"):
         damaged.batches(BATCH, start_step=10_000)
-    with pytest.raises(tf.errors.OpError) as raised:
-        list(damaged._examples(tf.constant([0], tf.int64)))
-    assert "a.txt.gz is not a complete gzip file" in str(damaged.explain(raised.value))
