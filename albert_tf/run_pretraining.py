@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 
 import tensorflow as tf
@@ -22,11 +21,11 @@ from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
+from albert_tf.run_pretraining_data import define_data_flags, open_training_data
 from albert_tf.run_pretraining_eval import (
     evaluate,
     evaluate_run,
     example_writer,
-    folder_of,
     make_evaluator,
 )
 from albert_tf.run_pretraining_output import finish, prepare_run_folder, saved_with_model
@@ -37,9 +36,7 @@ from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
-from data_pipeline.datasets import pretraining_dataset, source_of_batch
 from data_pipeline.errors import run_binary
-from data_pipeline.records import explain_read_error, verify_records
 
 FLAGS = flags.FLAGS
 
@@ -52,10 +49,7 @@ def define_flags() -> None:
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
     shared_flags.define_device_flags()
-    flags.DEFINE_string("train_data", None, "Folder of training records.")
-    flags.DEFINE_list(
-        "eval_data", [], "Folders of held-out records, at most one for each sentence objective."
-    )
+    define_data_flags()
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.", lower_bound=0)
     flags.DEFINE_integer(
@@ -82,9 +76,10 @@ def main() -> None:
 
 def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     """Trains, saves the model folder, and prints the held-out figures."""
-    manifest = verify_records(folder_of("train_data"))
+    data = open_training_data()
+    manifest = data.manifest
     config = shared_flags.model_config(
-        manifest["vocab_size"], manifest["max_seq_length"], FLAGS.train_data
+        manifest["vocab_size"], manifest["max_seq_length"], data.name
     )
     recipe = shared_flags.scaled_recipe(
         Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps),
@@ -107,30 +102,24 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
         evaluator = make_evaluator(model, strategy, manifest["vocab_fingerprint"])
     lock = contextlib.nullcontext()
     if is_chief(strategy):
-        lock = prepare_run_folder(config, manifest)
+        lock = prepare_run_folder(config, data.fixed)
         print_pretraining_start(
             model, strategy, manifest, FLAGS.train_batch_size, recipe.num_train_steps
         )
     wait_for_all(strategy)
 
-    training_data = functools.partial(
-        pretraining_dataset, FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed
-    )
     length, predictions = manifest["max_seq_length"], manifest["max_predictions"]
     flops = pretraining_flops_per_token(config, length, predictions)
     cost = step_cost(FLAGS.train_batch_size * length, flops, strategy)
     saved = saved_with_model(manifest)
     best = BestModel(model, os.path.join(FLAGS.output_dir, "best_model"), "loss", False, *saved)
-    source = functools.partial(
-        source_of_batch, FLAGS.train_data, FLAGS.train_batch_size, seed=FLAGS.seed
-    )
-    hooks = Hooks(best.offer, example_writer(model, manifest), source)
+    hooks = Hooks(best.offer, example_writer(model, manifest), data.describe_batch)
     run_dir = FLAGS.output_dir
     with lock:
         try:
-            metrics = train(stepper, training_data, evaluator, settings, run_dir, cost, hooks)
-        except tf.errors.DataLossError as error:
-            raise explain_read_error(FLAGS.train_data, error) from None
+            metrics = train(stepper, data.batches, evaluator, settings, run_dir, cost, hooks)
+        except tf.errors.OpError as error:
+            raise data.explain(error) from None
         if is_chief(strategy):
             finish(model, metrics, recipe.num_train_steps, saved)
 

@@ -111,7 +111,7 @@ def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]) -> Callabl
     """
     if not FLAGS.eval_data:
         return None
-    vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
+    vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
     data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
 

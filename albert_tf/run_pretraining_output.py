@@ -14,21 +14,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.run_pretraining_eval import print_results
 from albert_tf.training import run_folder
-from data_pipeline.records import content_fingerprint
 
 FLAGS = flags.FLAGS
 
 
 def prepare_run_folder(
-    config: AlbertConfig, manifest: dict[str, Any]
+    config: AlbertConfig, data: dict[str, Any]
 ) -> contextlib.AbstractContextManager:
-    """Makes the run's folder, or makes sure that the run in it can go on, and locks it."""
-    fixed = {
-        "seed": FLAGS.seed,
-        "train_batch_size": FLAGS.train_batch_size,
-        "records": content_fingerprint(manifest),
-        "vocab_fingerprint": manifest["vocab_fingerprint"],
-    }
+    """Makes the run's folder, or makes sure that the run in it, on the same data, can go on, and
+    locks it.
+    """
+    fixed = {"seed": FLAGS.seed, "train_batch_size": FLAGS.train_batch_size, **data}
     return run_folder.prepare(
         FLAGS.output_dir,
         config,
@@ -42,7 +38,8 @@ def prepare_run_folder(
 def saved_with_model(manifest: dict[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
     """What a model folder holds beside the model, see native.save."""
     metadata = {name: manifest[name] for name in ("max_seq_length", "vocab_fingerprint")}
-    return metadata, os.path.join(FLAGS.train_data, manifest["vocab_file"]), manifest["tokenizer"]
+    vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
+    return metadata, vocab_file, manifest["tokenizer"]
 
 
 def finish(

@@ -12,13 +12,12 @@ import dataclasses
 import os
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from absl import flags
 
 from data_pipeline import atomic_files, features, records, segments, storage
 from data_pipeline.errors import UserError, run_binary
-from data_pipeline.pretraining_columns import RecordColumns
+from data_pipeline.pretraining_columns import static_counts
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import RecordStatistics, summary_table
 from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer, load_tokenizer
@@ -70,16 +69,7 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
                 f"{path} holds the id {top}, but --vocab_file has {vocab_size} pieces: it is not "
                 "the vocabulary that the records were made with."
             )
-        statistics.add_records(
-            RecordColumns(
-                {},
-                int(columns["input_mask"].sum()),
-                int(columns["next_sentence_labels"].sum()),
-                np.bincount(labels, minlength=vocab_size),
-                len(labels),
-            ),
-            len(serialized),
-        )
+        statistics.add_records(static_counts(columns, vocab_size), len(serialized))
     return {
         "name": os.path.basename(path),
         "num_records": statistics.records["records"] - before,

@@ -6,13 +6,12 @@ Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' 
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import Any
 
 from absl import flags
 
-from data_pipeline import features, segments, text_blocks
+from data_pipeline import features, pretraining_flags
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError, run_binary
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
@@ -34,56 +33,11 @@ def define_flags() -> None:
         "Vocabulary: a SentencePiece model, or a WordPiece vocabulary ending in .txt.",
         required=True,
     )
-    flags.DEFINE_bool(
-        "lower_case",
-        None,
-        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
-    )
-    flags.DEFINE_enum(
-        "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
-    )
-    flags.DEFINE_string(
-        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
-    )
-    flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
-    flags.DEFINE_integer(
-        "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
-    )
-    flags.DEFINE_integer(
-        "max_predictions_per_seq",
-        0,
-        "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
-    )
-    flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
-    flags.DEFINE_integer(
-        "ngram", 0, "Longest masked n-gram, in words; 0: 3, or 1 with --whole_word_mask=false."
-    )
-    flags.DEFINE_bool(
-        "favor_shorter_ngram",
-        True,
-        "P(n) is proportional to 1/n; false reverses the probabilities.",
-    )
-    flags.DEFINE_bool(
-        "whole_word_mask",
-        _DEFAULTS.whole_word_mask,
-        "Mask whole words; false: pieces one by one, as BERT did at first.",
-    )
-    flags.DEFINE_bool(
-        "mask_unknown", _DEFAULTS.mask_unknown, "<unk> may be predicted; false: never."
-    )
-    flags.DEFINE_float(
-        "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
-    )
+    pretraining_flags.define_flags()
     flags.DEFINE_integer(
         "dupe_factor",
         0,
         "Copies of the text, each with other masks; 0: 10 for static masks, 1 for dynamic ones.",
-    )
-    flags.DEFINE_enum(
-        "sentence_objective",
-        _DEFAULTS.sentence_objective,
-        segments.OBJECTIVES,
-        "Sentence order, next sentence, or no pairs at all.",
     )
     flags.DEFINE_bool(
         "pack_documents",
@@ -95,11 +49,6 @@ def define_flags() -> None:
         _DEFAULTS.masking,
         features.MASKINGS,
         "dynamic: masks are drawn anew when training reads; static: they are in the records.",
-    )
-    flags.DEFINE_bool(
-        "mask_by_span",
-        _DEFAULTS.mask_by_span,
-        "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
     )
     flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
@@ -126,12 +75,6 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
 
 
-def settings_from_flags() -> PretrainingSettings:
-    """The flags as a checked dataclass."""
-    names = (field.name for field in dataclasses.fields(PretrainingSettings))
-    return PretrainingSettings(**{name: FLAGS[name].value for name in names})
-
-
 def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
@@ -153,10 +96,8 @@ def _create_with_beam(
 def main() -> None:
     """Makes the records, then says what came out and what to do next."""
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
-    corpus = Corpus(
-        FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language, FLAGS.deduplicate
-    )
-    settings = settings_from_flags()
+    corpus = pretraining_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
+    settings = pretraining_flags.settings_from_flags()
     if FLAGS.runner:
         manifest = _create_with_beam(corpus, tokenizer, settings)
     else:

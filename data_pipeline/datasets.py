@@ -72,7 +72,7 @@ def check_compatible(
         )
 
 
-def _rename(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Column names of records to input names of models."""
     labels = columns["next_sentence_labels"][:, 0]  # [B]
     return {
@@ -131,14 +131,7 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
             f"{tokenizer.vocab_file} is not the vocabulary that the records beside it were made "
             "with. Copy the folder again, or make the data again."
         )
-    settings = PretrainingSettings.from_manifest(manifest)
-    return DynamicMasking(
-        rule=settings.masking_rule(tokenizer),
-        max_seq_length=settings.max_seq_length,
-        cls_id=tokenizer.cls_id,
-        sep_id=tokenizer.sep_id,
-        swaps=settings.sentence_objective == "sop",
-    )
+    return DynamicMasking.of(PretrainingSettings.from_manifest(manifest), tokenizer)
 
 
 def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
@@ -150,14 +143,16 @@ def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.T
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
     )
     if manifest["masking"] == "static":
-        return lambda number, serialized, rows=None: _rename(features.parse(schema, serialized))
+        return lambda number, serialized, rows=None: model_inputs(
+            features.parse(schema, serialized)
+        )
     masker = _masker(manifest)
 
     def parse(
         number: tf.Tensor, serialized: tf.Tensor, rows: Rows | None = None
     ) -> dict[str, tf.Tensor]:
         key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-        return _rename(masker(features.parse(schema, serialized), key, rows))
+        return model_inputs(masker(features.parse(schema, serialized), key, rows))
 
     return parse
 

@@ -269,6 +269,23 @@ def _raw_documents(block: TextBlock, text_field: str, report: ReadReport) -> Ite
             yield from _plain_documents(part, report)
 
 
+def split_document(text: str, language: str = "en", report: ReadReport | None = None) -> list[str]:
+    """Sentences of one raw document, found as in a text of jsonl.
+
+    Args:
+      text: paragraphs, see above.
+      language: ISO code.
+      report: counts what is left out.
+    """
+    report = report if report is not None else ReadReport()
+    text = _SURROGATES.sub("\ufffd", text.replace("\0", " "))
+    return [
+        sentence
+        for paragraph in _paragraphs(text)
+        for sentence in _useful_sentences(paragraph, language, report)
+    ]
+
+
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
 ) -> Iterator[list[str]]:

@@ -13,6 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline import masking
+from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.tokenizer import Tokenizer
 
 # (first, end, size): rows of a batch; the end None means its end.
 Rows = tuple[int, int | None, int | tf.Tensor]
@@ -34,6 +36,17 @@ class DynamicMasking:
     cls_id: int
     sep_id: int
     swaps: bool
+
+    @classmethod
+    def of(cls, settings: PretrainingSettings, tokenizer: Tokenizer) -> DynamicMasking:
+        """What masks records of these settings."""
+        return cls(
+            rule=settings.masking_rule(tokenizer),
+            max_seq_length=settings.max_seq_length,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            swaps=settings.sentence_objective == "sop",
+        )
 
     def __call__(
         self,

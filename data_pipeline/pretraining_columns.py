@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -38,15 +39,63 @@ def _with_specials(pairs: Pairs) -> np.ndarray:
     return pairs.length_a + pairs.length_b + 2 + (pairs.length_b > 0)
 
 
+def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
+    """What is to be known of static records besides their columns ([R, S], [R, P], [R, 1])."""
+    labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
+    return RecordColumns(
+        {},
+        num_tokens=int(columns["input_mask"].sum()),
+        num_swapped=int(columns["next_sentence_labels"].sum()),
+        label_counts=np.bincount(labels, minlength=vocab_size),
+        num_predictions=len(labels),
+    )
+
+
+def dynamic_counts(
+    ids: np.ndarray,
+    length_a: np.ndarray,
+    lengths: np.ndarray,
+    labels: np.ndarray,
+    settings: PretrainingSettings,
+    tokenizer: Tokenizer,
+) -> RecordColumns:
+    """What is to be known of dynamic records besides their columns.
+
+    Args:
+      ids: [T], of all records.
+      length_a, lengths, labels: [R], ids of A, ids of A and B, next_sentence_labels.
+    """
+    with_specials = lengths + 2 + (lengths > length_a)
+    budgets = masking.prediction_budgets(
+        with_specials, settings.masked_lm_prob, settings.max_predictions_per_seq
+    )
+    is_swapped_later = settings.sentence_objective == "sop"
+    return RecordColumns(
+        {},
+        num_tokens=int(with_specials.sum()),
+        num_swapped=len(lengths) // 2 if is_swapped_later else int(labels.sum()),
+        label_counts=_possible_labels(ids, settings, tokenizer),
+        num_predictions=int(budgets.sum()),
+    )
+
+
+def _possible_labels(
+    ids: np.ndarray, settings: PretrainingSettings, tokenizer: Tokenizer
+) -> np.ndarray:
+    """int64 [V]: how often each id occurs where it could be predicted."""
+    counts = np.bincount(ids, minlength=tokenizer.vocab_size)
+    counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] between packed documents.
+    if not settings.mask_unknown:
+        counts[tokenizer.unk_id] = 0
+    return counts
+
+
 class ColumnMaker:
     """What stays the same for all records: settings and vocabulary."""
 
     def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer):
-        self._settings = settings
-        self._vocab_size = tokenizer.vocab_size
-        self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
+        self._settings, self._tokenizer = settings, tokenizer
         self._rule = settings.masking_rule(tokenizer)
-        self._is_swapped_later = settings.sentence_objective == "sop"
 
     def make(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -71,29 +120,16 @@ class ColumnMaker:
         boundary[starts] = True
         has_b = pairs.length_b > 0
         boundary[(starts + pairs.length_a)[has_b]] = True
-        budgets = masking.prediction_budgets(
-            _with_specials(pairs), self._rule.rate, self._rule.max_predictions
+        columns = {
+            "token_ids": wire_format.int_column(ids, ends),
+            "token_boundary": wire_format.int_column(boundary, ends),
+            "num_tokens_a": wire_format.int_column(pairs.length_a[:, None]),
+            "next_sentence_labels": wire_format.int_column(pairs.label[:, None]),
+        }
+        counts = dynamic_counts(
+            ids, pairs.length_a, lengths, pairs.label, self._settings, self._tokenizer
         )
-        return RecordColumns(
-            {
-                "token_ids": wire_format.int_column(ids, ends),
-                "token_boundary": wire_format.int_column(boundary, ends),
-                "num_tokens_a": wire_format.int_column(pairs.length_a[:, None]),
-                "next_sentence_labels": wire_format.int_column(pairs.label[:, None]),
-            },
-            num_tokens=int(_with_specials(pairs).sum()),
-            num_swapped=len(pairs) // 2 if self._is_swapped_later else int(pairs.label.sum()),
-            label_counts=self._possible_labels(ids),
-            num_predictions=int(budgets.sum()),
-        )
-
-    def _possible_labels(self, ids: np.ndarray) -> np.ndarray:
-        """int64 [V]: how often each id occurs where it could be predicted."""
-        counts = np.bincount(ids, minlength=self._vocab_size)
-        counts[[self._cls_id, self._sep_id]] = 0  # [SEP] between packed documents.
-        if self._rule.never is not None:
-            counts[self._rule.never] = 0
-        return counts
+        return dataclasses.replace(counts, columns=columns)
 
     def _static(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
@@ -111,8 +147,8 @@ class ColumnMaker:
         is_special = np.zeros((len(pairs), s), bool)
         for places in (0, pairs.length_a + 1, lengths - 1):
             is_special[rows, places] = True
-        tokens[is_special] = self._sep_id
-        tokens[:, 0] = self._cls_id
+        tokens[is_special] = self._tokenizer.sep_id
+        tokens[:, 0] = self._tokenizer.cls_id
         boundary |= is_special
         boundary[:, 1] = True
         boundary[rows[has_b], (pairs.length_a + 2)[has_b]] = True
@@ -120,7 +156,7 @@ class ColumnMaker:
         tokens[~is_token] = 0
         boundary &= is_token
         if self._settings.pack_documents:
-            is_special |= tokens == self._sep_id
+            is_special |= tokens == self._tokenizer.sep_id
         masked = masking.mask_sequences(tokens, boundary, is_special, lengths, self._rule, rng)
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
@@ -143,6 +179,6 @@ class ColumnMaker:
             },
             num_tokens=int(lengths.sum()),
             num_swapped=int(pairs.label.sum()),
-            label_counts=np.bincount(masked.labels, minlength=self._vocab_size),
+            label_counts=np.bincount(masked.labels, minlength=self._tokenizer.vocab_size),
             num_predictions=len(masked.rows),
         )

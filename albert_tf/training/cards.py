@@ -24,12 +24,15 @@ def print_pretraining_start(
     """The card of a pre-training run; `manifest` is that of the training records."""
     config, length = model.config, manifest["max_seq_length"]
     flops = pretraining_flops_per_token(config, length, manifest["max_predictions"])
+    passes = "one after the other, over text"  # Nobody has counted its examples.
+    if manifest["num_records"]:
+        passes = f"{num_train_steps * batch_size / manifest['num_records']:.1f}"
     _print_card(
         "Pre-training",
         {
             **_model_rows(model, strategy, batch_size, length),
             "training operations": f"{flops / 1e6:,.1f} MFLOP a token",
-            "passes over the data": f"{num_train_steps * batch_size / manifest['num_records']:.1f}",
+            "passes over the data": passes,
             "expected first loss": f"{math.log(config.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
         },
     )

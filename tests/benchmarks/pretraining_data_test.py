@@ -29,11 +29,17 @@ def test_making_records(tmp_path):
         "pretraining_data", tmp_path, "--rounds=1", "--megabytes=0.05", "--scaling_megabytes=0.1",
         "--memory_megabytes=0.1", "--scaling_rounds=1", "--peers=/nowhere",
     )  # fmt: skip
-    for case in ("SentencePiece alone", "ours, static, 4 copies", "ours, dynamic", "times one"):
+    for case in (
+        "SentencePiece alone",
+        "ours, static, 4 copies",
+        "ours, dynamic",
+        "tf.data graph, dynamic",
+        "times one",
+    ):
         assert case in shown
     assert "Model Garden" not in shown and "MB of memory" in shown
     rows = (tmp_path / "out" / "pretraining_data.csv").read_text().splitlines()
-    assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 5
+    assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 7
 
 
 def test_memory_over_blocks(tmp_path):

@@ -1,6 +1,5 @@
 """Packed records hold whole sentences, in order, and hardly any padding."""
 
-
 import numpy as np
 import pytest
 
