@@ -195,7 +195,7 @@ def _evaluation_batches(
     groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
     own = groups.shard(hosts.num_input_pipelines, hosts.input_pipeline_id)
     own = own.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-    fillers = groups.take(1).map(parse).map(_without_weight).repeat()
+    fillers = groups.take(1).map(parse).map(_without_weight).cache().repeat()
     first, end = host_rows(global_batch_size, input_context)
     batches = own.concatenate(fillers).rebatch(end - first, drop_remainder=True)
     return batches.take(
