@@ -194,19 +194,25 @@ def _evaluation_batches(
     hosts = input_context or tf.distribute.InputContext()
     groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
     own = groups.shard(hosts.num_input_pipelines, hosts.input_pipeline_id)
-    own = own.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-    fillers = groups.take(1).map(parse).map(_without_weight).cache().repeat()
+    fillers = groups.take(1).cache().repeat()
+    weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(
+        tf.data.Dataset.zip((fillers, _endless(0.0)))
+    )
+
+    def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = parse(*group)
+        names = ("example_weights", "masked_lm_weights")  # Of pairs, and of words.
+        return {**rows, **{name: rows[name] * weight for name in names}}
+
     first, end = host_rows(global_batch_size, input_context)
-    batches = own.concatenate(fillers).rebatch(end - first, drop_remainder=True)
-    return batches.take(
+    rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
+    return rows.rebatch(end - first, drop_remainder=True).take(
         _num_evaluation_batches(sum(counts), global_batch_size, hosts.num_input_pipelines)
     )
 
 
-def _without_weight(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The same rows, whose pairs and words count in no loss."""
-    names = ("example_weights", "masked_lm_weights")
-    return {**batch, **{name: tf.zeros_like(batch[name]) for name in names}}
+def _endless(value: float) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(value).repeat()
 
 
 def _num_evaluation_batches(num_records: int, global_batch_size: int, num_hosts: int) -> int:

@@ -157,9 +157,9 @@ def few_dir(tmp_path_factory, small_file, tokenizer):
 
 def test_dynamic_masks_of_evaluation_stay(few_dir):
     """For every seed and batch size, to the last record."""
-    first = keys(training(few_dir, training=False, seed=1))
+    first = keys(training(few_dir, training=False, seed=1, batch=64))
     assert len(first) == records.read_manifest(few_dir)["num_records"] > 200
-    for size in (1, 7, 64):
+    for size in (1, 7):
         assert keys(training(few_dir, training=False, seed=2, batch=size)) == first
 
 
