@@ -188,31 +188,39 @@ def _evaluation_batches(
     parse = _parser(manifest, seed=0)
     paths, counts = _shards(manifest)
     hosts = input_context or tf.distribute.InputContext()
-    groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
-    own = groups.shard(hosts.num_input_pipelines, hosts.input_pipeline_id)
-    own = own.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-    fillers = groups.take(1).map(parse).map(_without_weight).repeat()
+    number, num_hosts = hosts.input_pipeline_id, hosts.num_input_pipelines
     first, end = host_rows(global_batch_size, input_context)
-    batches = own.concatenate(fillers).rebatch(end - first, drop_remainder=True)
-    return batches.take(
-        _num_evaluation_batches(sum(counts), global_batch_size, hosts.num_input_pipelines)
-    )
-
-
-def _without_weight(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The same rows, whose pairs and words count in no loss."""
-    names = ("example_weights", "masked_lm_weights")
-    return {**batch, **{name: tf.zeros_like(batch[name]) for name in names}}
-
-
-def _num_evaluation_batches(num_records: int, global_batch_size: int, num_hosts: int) -> int:
-    """How many batches the host with most to do needs; all hosts give as many."""
+    num_records = sum(counts)
     starts = range(0, num_records, _EVALUATION_GROUP)
     sizes = [min(_EVALUATION_GROUP, num_records - start) for start in starts]
+    num_batches = _num_evaluation_batches(sizes, global_batch_size, num_hosts)
+    num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
+    groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
+    own = groups.shard(num_hosts, number)
+    fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
+    weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(
+        tf.data.Dataset.zip((fillers, _endless(0.0)))
+    )
+
+    def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = parse(*group)
+        names = ("example_weights", "masked_lm_weights")  # Of pairs, and of words.
+        return {**rows, **{name: rows[name] * weight for name in names}}
+
+    rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
+    return rows.rebatch(end - first, drop_remainder=True).take(num_batches)
+
+
+def _endless(value: float) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(value).repeat()
+
+
+def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_hosts: int) -> int:
+    """How many batches the host with most to do needs; all hosts give as many."""
     numbers = []
     for host in range(num_hosts):
         first, end = host_rows(global_batch_size, tf.distribute.InputContext(num_hosts, host))
-        numbers.append(math.ceil(sum(sizes[host::num_hosts]) / (end - first)))
+        numbers.append(math.ceil(sum(group_sizes[host::num_hosts]) / (end - first)))
     return max(numbers)
 
 

@@ -157,9 +157,9 @@ def few_dir(tmp_path_factory, small_file, tokenizer):
 
 def test_dynamic_masks_of_evaluation_stay(few_dir):
     """For every seed and batch size, to the last record."""
-    first = keys(training(few_dir, training=False, seed=1))
+    first = keys(training(few_dir, training=False, seed=1, batch=64))
     assert len(first) == records.read_manifest(few_dir)["num_records"] > 200
-    for size in (1, 7, 64):
+    for size in (1, 7):
         assert keys(training(few_dir, training=False, seed=2, batch=size)) == first
 
 
@@ -206,7 +206,7 @@ def test_a_host_parses_and_masks_its_own_rows_only(few_dir, monkeypatch):
     for dataset in two_hosts(few_dir, training=False):
         counted.clear()
         collections.deque(dataset, maxlen=0)
-        assert 0.3 * num_records < sum(counted) < 0.7 * num_records + 64  # And some fillers.
+        assert 0.3 * num_records < sum(counted) < 0.7 * num_records + 2 * 64  # And some fillers.
 
 
 def test_resuming_reads_nothing_that_lies_before(records_dir, tmp_path, monkeypatch):
