@@ -38,9 +38,17 @@ class ExampleMaker:
     Args:
       tokenizer: how text becomes ids.
       settings: how ids become examples.
+
+    Raises:
+      UserError: settings that only create_pretraining_data knows.
     """
 
     def __init__(self, tokenizer: Tokenizer, settings: PretrainingSettings):
+        if settings.pack_documents:
+            raise UserError(
+                "pack_documents=True is not supported for a dataset of text. Make records with "
+                "create_pretraining_data --pack_documents."
+            )
         self._settings = settings
         self._to_ids = DocumentTokenizer(tokenizer)
         self._masker = DynamicMasking.of(settings, tokenizer)
