@@ -7,11 +7,12 @@ What the input is, is found out by looking at it.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import dataclasses
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoints import formats, google, huggingface, native, vocabulary
 from albert_tf.checkpoints.weights import our_name
@@ -19,7 +20,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
-from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -28,6 +28,7 @@ _GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string(
         "input",
         None,

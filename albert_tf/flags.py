@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -24,15 +21,18 @@ from albert_tf.pretrained import locate
 from albert_tf.tasks import Task
 from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
 from albert_tf.training.steps import check_batch_size, skip_bad_updates
+from data_pipeline.command_line import flags
 
 FLAGS = flags.FLAGS
 
 OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def define_model_flags() -> None:
     """Which model."""
+    flags.group("Model")
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string(
         "config_file", None, "Architecture from an albert_config.json, instead of --preset."
@@ -47,6 +47,7 @@ def define_model_flags() -> None:
 
 def define_run_flags(modes: tuple[str, ...]) -> None:
     """What to do, and where the results go."""
+    flags.group("Run")
     flags.DEFINE_enum("mode", modes[0], modes, "What to do.")
     flags.DEFINE_string(
         "output_dir", None, "Folder of the run; a run found there is continued.", required=True
@@ -57,6 +58,7 @@ def define_run_flags(modes: tuple[str, ...]) -> None:
 
 def define_training_flags(optimizer: str, learning_rate: float, train_batch_size: int) -> None:
     """How to train; the arguments are the binary's defaults."""
+    flags.group("Training")
     flags.DEFINE_enum(
         "optimizer",
         optimizer,
@@ -70,9 +72,8 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "learning_rate",
         learning_rate,
         "Highest rate, reached at the end of the warm-up.",
-        lower_bound=0,
     )
-    flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", lower_bound=0)
+    flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", upper_bound=100)
     flags.DEFINE_bool(
         "decay_after_warmup", False, "Decay from the end of the warm-up, not from the first step."
     )
@@ -80,16 +81,19 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "layerwise_learning_rate_decay",
         1.0,
         "Factor of the rate for each layer further down; has no meaning where all layers share.",
+        upper_bound=1,
+        above=0,
     )
-    flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.", lower_bound=0)
+    flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.")
     flags.DEFINE_float(
-        "global_clipnorm", 1.0, "Largest global norm of the gradient.", lower_bound=1e-9
+        "global_clipnorm", 1.0, "Largest global norm of the gradient; 0 turns clipping off."
     )
     flags.DEFINE_integer(
         "train_batch_size",
         train_batch_size,
         "Sequences per update, over all replicas.",
         lower_bound=1,
+        upper_bound=MAX_BATCH_SIZE,
     )
     flags.DEFINE_integer(
         "gradient_accumulation_steps",
@@ -104,24 +108,27 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "time.",
     )
     flags.DEFINE_integer(
-        "eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1
+        "eval_batch_size",
+        64,
+        "Sequences per evaluation step, over all replicas.",
+        lower_bound=1,
+        upper_bound=MAX_BATCH_SIZE,
     )
-    flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.")
-    flags.DEFINE_integer("checkpoint_steps", 1000, "Updates between two checkpoints.")
+    flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.", lower_bound=1)
+    flags.DEFINE_integer("checkpoint_steps", 1000, "Updates between two checkpoints.", 1)
     flags.DEFINE_integer(
         "eval_steps", 0, "Updates between two evaluations; 0 evaluates at the end only."
     )
-    flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.")
+    flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.", 1)
     flags.DEFINE_integer(
         "max_bad_steps", 0, "Steps without a finite loss and gradient that may be left out."
     )
-    flags.DEFINE_integer(
-        "max_failures", 0, "How often a run that dies is started again.", lower_bound=0
-    )
+    flags.DEFINE_integer("max_failures", 0, "How often a run that dies is started again.")
 
 
 def define_device_flags() -> None:
     """Where to train."""
+    flags.group("Devices")
     flags.DEFINE_enum(
         "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
     )
@@ -267,14 +274,3 @@ def loop_settings(num_train_steps: int) -> LoopSettings:
         keep_checkpoints=FLAGS.keep_checkpoints,
         max_bad_steps=FLAGS.max_bad_steps,
     )
-
-
-def flag_values() -> dict[str, Any]:
-    """All flags of the project's modules by name, to be recorded with a run."""
-    modules = FLAGS.flags_by_module_dict()
-    return {
-        flag.name: flag.value
-        for name, found in modules.items()
-        if not name.startswith("absl")
-        for flag in found
-    }

@@ -1,4 +1,4 @@
-"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it.
+r"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it.
 
     python -m albert_tf.run_pretraining --preset=albert-base-v2 \
         --train_data=records/train --eval_data=records/heldout --output_dir=runs/base
@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import functools
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
@@ -35,7 +36,6 @@ from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.datasets import pretraining_dataset, source_of_batch
-from data_pipeline.errors import run_binary
 from data_pipeline.records import explain_read_error, verify_records
 
 FLAGS = flags.FLAGS
@@ -49,21 +49,25 @@ def define_flags() -> None:
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
     shared_flags.define_device_flags()
+    flags.group("Data and length of training")
     flags.DEFINE_string("train_data", None, "Folder of training records.")
     flags.DEFINE_list(
         "eval_data", [], "Folders of held-out records, at most one for each sentence objective."
     )
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
-    flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.", lower_bound=0)
+    flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.")
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,
         "Batch size that rate, updates and warm-up are meant for; they are scaled to "
         "--train_batch_size by the square root rule. 0: nothing is scaled.",
-        lower_bound=0,
+        upper_bound=shared_flags.MAX_BATCH_SIZE,
     )
     flags.DEFINE_float(
-        "eval_timeout", 3600.0, "Seconds for which --mode=continuous_eval waits for a checkpoint."
+        "eval_timeout",
+        3600.0,
+        "Seconds for which --mode=continuous_eval waits for a checkpoint.",
+        upper_bound=1e7,
     )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from absl import flags
-
-from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.run_pretraining_eval import print_results
 from albert_tf.training import run_folder
+from data_pipeline.command_line import flags
 from data_pipeline.records import content_fingerprint
 
 FLAGS = flags.FLAGS
@@ -26,7 +24,7 @@ def prepare_run_folder(config: AlbertConfig, manifest: dict[str, Any]) -> None:
         "records": content_fingerprint(manifest),
         "vocab_fingerprint": manifest["vocab_fingerprint"],
     }
-    flag_values = shared_flags.flag_values()
+    flag_values = flags.resolved()
     run_folder.prepare(FLAGS.output_dir, config, flag_values, fixed, FLAGS.overwrite)
 
 

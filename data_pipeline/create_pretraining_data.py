@@ -1,7 +1,7 @@
-"""Makes pre-training records (masked words, sentence order) from text.
+r"""Makes pre-training records (masked words, sentence order) from text.
 
-Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' \\
-  --vocab_file=vocab/spiece.model --output_dir=data --max_seq_length=128
+    python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' \
+        --vocab_file=vocab/spiece.model --output_dir=data --max_seq_length=128
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from absl import flags
-
 from data_pipeline import features, segments, text_blocks
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.documents import Corpus
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import summary_table
@@ -25,6 +24,7 @@ _DEFAULTS = PretrainingSettings()
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder to write records to.", required=True)
     flags.DEFINE_string(
@@ -43,26 +43,41 @@ def define_flags() -> None:
     )
     flags.DEFINE_string("text_field", "text", "Field of jsonl that holds the text.")
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
+    flags.group("Records")
     flags.DEFINE_integer(
-        "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
+        "max_seq_length",
+        _DEFAULTS.max_seq_length,
+        "Tokens per record, special pieces included.",
+        lower_bound=8,
+        upper_bound=65536,
     )
     flags.DEFINE_integer(
         "max_predictions_per_seq",
         0,
         "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
+        upper_bound=65536,
     )
-    flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
-    flags.DEFINE_integer("ngram", _DEFAULTS.ngram, "Longest masked n-gram, in words.")
+    flags.DEFINE_float(
+        "masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.", above=0, below=1
+    )
+    flags.DEFINE_integer("ngram", _DEFAULTS.ngram, "Longest masked n-gram, in words.", 1, 100)
     flags.DEFINE_bool(
         "favor_shorter_ngram",
         True,
         "P(n) is proportional to 1/n; false reverses the probabilities.",
     )
     flags.DEFINE_float(
-        "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
+        "short_seq_prob",
+        _DEFAULTS.short_seq_prob,
+        "Share of documents cut into shorter records.",
+        upper_bound=1,
     )
     flags.DEFINE_integer(
-        "dupe_factor", _DEFAULTS.dupe_factor, "Copies of the text, each with other masks."
+        "dupe_factor",
+        _DEFAULTS.dupe_factor,
+        "Copies of the text, each with other masks.",
+        lower_bound=1,
+        upper_bound=1000,
     )
     flags.DEFINE_enum(
         "sentence_objective",
@@ -81,20 +96,21 @@ def define_flags() -> None:
         _DEFAULTS.mask_by_span,
         "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
     )
+    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
+    flags.group("Work")
     flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
         "shard_mb",
         0,
         "Megabytes of text per file of records and copy; 0: a 32nd of the corpus, from 1 to 32.",
-        lower_bound=0,
+        upper_bound=1024,
     )
     flags.DEFINE_integer(
         "num_processes",
         0,
         "Processes that make records, 0: one per processor; the records do not depend on it.",
-        lower_bound=0,
+        upper_bound=1024,
     )
-    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.DEFINE_string(
         "runner",
         "",
