@@ -20,6 +20,7 @@ from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
 from albert_tf.tasks import Task
 from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
+from albert_tf.training.memory import check_evaluation_memory, check_training_memory
 from albert_tf.training.steps import check_batch_size, skip_bad_updates
 from data_pipeline.command_line import flags
 
@@ -211,7 +212,8 @@ def make_optimizer(config: AlbertConfig, recipe: Recipe) -> keras.optimizers.Opt
         FLAGS.learning_rate_power,
         FLAGS.decay_after_warmup,
     )
-    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=FLAGS.global_clipnorm)
+    clipnorm = FLAGS.global_clipnorm or None  # None does not clip.
+    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=clipnorm)
     layer_decay, factors = FLAGS.layerwise_learning_rate_decay, []
     if layer_decay != 1.0:
         factors = layerwise_factors(config, layer_decay)
@@ -253,6 +255,31 @@ def scaled_recipe(recipe: Recipe, made_for: int) -> Recipe:
     scaled = scale_recipe(recipe, made_for, FLAGS.train_batch_size)
     print(f"recipe for batches of {made_for}, scaled to {FLAGS.train_batch_size}: {scaled}")
     return scaled
+
+
+def check_batch_sizes(
+    config: AlbertConfig,
+    max_seq_length: int,
+    num_examples: int,
+    data: str,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Refuses batches that hold an example twice, or that the machine's memory cannot hold.
+
+    Args:
+      num_examples: to train on, in `data`.
+
+    Raises:
+      UserError: --train_batch_size or --eval_batch_size is too large.
+    """
+    if FLAGS.train_batch_size > num_examples:
+        raise UserError(
+            f"--train_batch_size={FLAGS.train_batch_size} is more than the {num_examples} examples "
+            f"of {data}: an update would see some of them twice. Use at most {num_examples}."
+        )
+    parts = FLAGS.gradient_accumulation_steps
+    check_training_memory(config, FLAGS.train_batch_size, parts, max_seq_length, strategy)
+    check_evaluation_memory(config, FLAGS.eval_batch_size, max_seq_length, strategy)
 
 
 def make_stepper(

@@ -78,6 +78,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     vocab_file = shared_flags.vocabulary_file()
     tokenizer = load_tokenizer(vocab_file)
     config = shared_flags.model_config(tokenizer.vocab_size, FLAGS.max_seq_length, vocab_file)
+    shared_flags.check_batch_sizes(
+        config, FLAGS.max_seq_length, len(training), FLAGS.train_file, strategy
+    )
     arrays = encode_classification(training, tokenizer, FLAGS.max_seq_length, labels)
     dev_arrays = encode_classification(dev, tokenizer, FLAGS.max_seq_length, labels)
 

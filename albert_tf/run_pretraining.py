@@ -88,6 +88,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     config = shared_flags.model_config(
         manifest["vocab_size"], manifest["max_seq_length"], FLAGS.train_data
     )
+    shared_flags.check_batch_sizes(
+        config, manifest["max_seq_length"], manifest["num_records"], FLAGS.train_data, strategy
+    )
     recipe = shared_flags.scaled_recipe(
         Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps),
         FLAGS.recipe_batch_size,
