@@ -257,20 +257,20 @@ def scaled_recipe(recipe: Recipe, made_for: int) -> Recipe:
     return scaled
 
 
-def check_batch_sizes(
+def check_train_batch(
     config: AlbertConfig,
     max_seq_length: int,
     num_examples: int,
     data: str,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Refuses batches that hold an example twice, or that the machine's memory cannot hold.
+    """Refuses batches that hold an example twice, or that this machine's memory cannot hold.
 
     Args:
-      num_examples: to train on, in `data`.
+      num_examples: how many there are to train on, in `data`.
 
     Raises:
-      UserError: --train_batch_size or --eval_batch_size is too large.
+      UserError: --train_batch_size is too large.
     """
     if FLAGS.train_batch_size > num_examples:
         raise UserError(
@@ -279,7 +279,20 @@ def check_batch_sizes(
         )
     parts = FLAGS.gradient_accumulation_steps
     check_training_memory(config, FLAGS.train_batch_size, parts, max_seq_length, strategy)
-    check_evaluation_memory(config, FLAGS.eval_batch_size, max_seq_length, strategy)
+
+
+def evaluation_batch(
+    config: AlbertConfig, max_seq_length: int, num_examples: int, strategy: tf.distribute.Strategy
+) -> int:
+    """--eval_batch_size, or less where all examples fit into less.
+
+    Raises:
+      UserError: this machine's memory cannot hold such a batch.
+    """
+    replicas = strategy.num_replicas_in_sync
+    batch_size = min(FLAGS.eval_batch_size, -(-num_examples // replicas) * replicas)
+    check_evaluation_memory(config, batch_size, max_seq_length)
+    return batch_size
 
 
 def make_stepper(

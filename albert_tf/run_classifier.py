@@ -78,7 +78,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     vocab_file = shared_flags.vocabulary_file()
     tokenizer = load_tokenizer(vocab_file)
     config = shared_flags.model_config(tokenizer.vocab_size, FLAGS.max_seq_length, vocab_file)
-    shared_flags.check_batch_sizes(
+    shared_flags.check_train_batch(
         config, FLAGS.max_seq_length, len(training), FLAGS.train_file, strategy
     )
     arrays = encode_classification(training, tokenizer, FLAGS.max_seq_length, labels)
@@ -111,7 +111,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     training_data = functools.partial(
         classification_dataset, arrays, FLAGS.train_batch_size, seed=FLAGS.seed
     )
-    dev_data = classification_dataset(dev_arrays, FLAGS.eval_batch_size, training=False)
+    eval_batch = shared_flags.evaluation_batch(config, FLAGS.max_seq_length, len(dev), strategy)
+    dev_data = classification_dataset(dev_arrays, eval_batch, training=False)
     metadata = {
         "labels": labels,
         "max_seq_length": FLAGS.max_seq_length,

@@ -88,7 +88,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     config = shared_flags.model_config(
         manifest["vocab_size"], manifest["max_seq_length"], FLAGS.train_data
     )
-    shared_flags.check_batch_sizes(
+    shared_flags.check_train_batch(
         config, manifest["max_seq_length"], manifest["num_records"], FLAGS.train_data, strategy
     )
     recipe = shared_flags.scaled_recipe(

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 from absl import flags
 
+from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
@@ -40,15 +41,19 @@ def make_evaluator(
     """Evaluates on all of --eval_data, each with the objective that it was made for."""
     parts, objectives = [], []
     for folder in folder_of("eval_data"):
-        objective = read_manifest(folder)["settings"]["sentence_objective"]
+        manifest = read_manifest(folder)
+        objective = manifest["settings"]["sentence_objective"]
         if objective in objectives:
             raise UserError(
                 f"--eval_data={','.join(FLAGS.eval_data)} has two folders with the sentence "
                 f"objective {objective!r}. Name one for each objective."
             )
         objectives.append(objective)
+        batch_size = shared_flags.evaluation_batch(
+            model.config, manifest["max_seq_length"], manifest["num_records"], strategy
+        )
         data = pretraining_dataset(
-            folder, FLAGS.eval_batch_size, training=False, vocab_fingerprint=vocab_fingerprint
+            folder, batch_size, training=False, vocab_fingerprint=vocab_fingerprint
         )
         parts.append((PretrainingTask(model, objective), data))
     return Evaluator(parts, strategy)

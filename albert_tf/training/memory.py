@@ -40,9 +40,7 @@ def check_training_memory(
     _check("train_batch_size", batch_size, needed, remedy)
 
 
-def check_evaluation_memory(
-    config: AlbertConfig, batch_size: int, sequence_length: int, strategy: tf.distribute.Strategy
-) -> None:
+def check_evaluation_memory(config: AlbertConfig, batch_size: int, sequence_length: int) -> None:
     """Raises UserError when a batch to evaluate takes far more memory than there is."""
     # Nothing but a layer's activations is kept.
     needed = training_bytes(config.replace(recompute=True), 0, batch_size, sequence_length)

@@ -47,23 +47,20 @@ class NumberParser(flags.ArgumentParser):
         super().__init__()
         self.kind, self.above, self.below = kind, above, below
         self.lower_bound = lower_bound
-        self.has_limit = upper_bound is not None
         limit = INTEGER_LIMIT if kind is int else NUMBER_LIMIT
+        self.has_limit = upper_bound is not None
         self.upper_bound = limit if upper_bound is None else upper_bound
 
     def allowed(self) -> str:
         """What is allowed, as in "an integer from 1 to 65535"."""
         noun = "an integer" if self.kind is int else "a finite number"
-        lower = f"above {self.above:g}" if self.above is not None else f"from {self.lower_bound}"
-        upper = ""
+        lower = f"above {self.above:g}" if self.above is not None else f"from {self.lower_bound:g}"
+        upper = " up" if self.above is None else ""
         if self.below is not None:
-            upper = f" below {self.below:g}"
-        elif self.has_limit:
-            upper = f" to {self.upper_bound}"
-        elif self.above is None:
-            upper = " up"
-        join = " and" if self.above is not None and upper else ""
-        return f"{noun} {lower}{join}{upper}"
+            upper = f", below {self.below:g}"
+        elif self.has_limit or self.kind is int:
+            upper = f"{', up' if self.above is not None else ''} to {self.upper_bound:,}"
+        return f"{noun} {lower}{upper}"
 
     def parse(self, argument: str | int | float) -> int | float:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sys
@@ -17,6 +18,7 @@ from data_pipeline.command_line.help import help_text
 from data_pipeline.errors import UserError, describe, is_user_error
 
 EXIT_CODE = 2
+_REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
 _HELP = ("--help", "-help", "--helpshort", "-h")
 
 
@@ -44,8 +46,8 @@ def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> No
                 raise
             # What was written for the user is shown whole: it may list several findings.
             if isinstance(error, (UserError, *user_errors)):
-                _fail(str(error))
-            _fail(_with_flag(describe(error)))
+                _fail(_with_flag(str(error)))
+            _fail(f"{_with_flag(describe(error))}. {_REMEDY}")
 
     flags.group("This command")
     flags.DEFINE_bool("print_flags", False, "Print the value of every flag as JSON, and end.")
@@ -103,8 +105,9 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
     message = " ".join(str(error).split()).removeprefix("flag ")
     if isinstance(error, UnrecognizedFlagError):
         name = error.flagname
-        tip = re.search(r"Did you mean: (.*) \?", message)
-        message = f"--{name} is unknown." + (f" Did you mean --{tip[1]}?" if tip else "")
+        known = [flag.name for flag in flags.defined()]
+        similar = difflib.get_close_matches(name, known, n=1)
+        message = f"--{name} is unknown." + "".join(f" Did you mean --{n}?" for n in similar)
     else:
         found = re.match(r"--(\w+)", message)
         name = found[1] if found else ""
@@ -124,14 +127,12 @@ def _check_encoding() -> None:
 
 
 def _with_flag(message: str) -> str:
-    """Names the flag of the path that a message about files begins with."""
-    paths = [flag for flag in flags.defined() if flag.value and isinstance(flag.value, str)]
-    for flag in sorted(paths, key=lambda flag: -len(flag.value)):
-        reason = message.removeprefix(flag.value)
-        if reason != message and reason[:1] in "/.:;":
-            reason = reason.lstrip(":; ") if reason[:1] in ":;" else message
-            return (
-                f"--{flag.name}={flag.value}: {reason}. Check that the path exists, and that you "
-                "may read and write there."
-            )
+    """Puts the flag first whose path a message is about, unless the message names a flag."""
+    if re.search(r"(^|\s)--\w", message):
+        return message
+    values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
+    paths = {name: value for name, value in values.items() if "/" in value}
+    for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
+        if re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message):
+            return f"--{name}={path}: {message}"
     return message

@@ -28,6 +28,7 @@ _NOISE = re.compile(
     rb"|To enable the following instructions: "
     rb"|Unable to register cu\w+ factory"
     rb"|failed call to cuInit: .*(?:UNKNOWN ERROR \(303\)|CUDA_ERROR_NO_DEVICE)"
+    rb"|oneDNN supports DT_\w+ only on platforms with"
     rb"|SetPriority unimplemented for this stream"
 )
 # The warnings that tell a user why the GPU is not used.
@@ -65,15 +66,17 @@ class _BeforeTensorFlow(importlib.abc.MetaPathFinder):
 
 def _divert() -> None:
     """Native code writes to the filter from now on, Python to where stderr led so far."""
+    command = [sys.executable, "-I", "-S", __file__]
+    try:
+        terminal = os.dup(2)
+        # A session of its own, so that Ctrl-C does not reach it: it ends when nobody writes any
+        # more.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stderr=terminal, start_new_session=True
+        )
+    except OSError:  # No stderr, or no more processes: the notes are shown.
+        return
     sys.stderr.flush()
-    terminal = os.dup(2)
-    # A session of its own, so that Ctrl-C does not reach it: it ends when nobody writes any more.
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", __file__],
-        stdin=subprocess.PIPE,
-        stderr=terminal,
-        start_new_session=True,
-    )
     os.dup2(process.stdin.fileno(), 2)
     process.stdin.close()
     process.returncode = 0  # Nobody waits for it.
