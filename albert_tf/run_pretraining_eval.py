@@ -112,7 +112,8 @@ def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]) -> Callabl
         return None
     vocab_file = os.path.join(FLAGS.train_data, manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
-    data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
+    batch_size = min(FLAGS.eval_batch_size, read_manifest(FLAGS.eval_data[0])["num_records"])
+    data = pretraining_dataset(FLAGS.eval_data[0], batch_size, training=False)
 
     def pieces(ids: list[int]) -> list[str]:
         return [tokenizer.pieces[i] for i in ids]

@@ -6,11 +6,12 @@ r"""Makes pre-training records (masked words, sentence order) from text.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import sys
 from typing import Any
 
 from data_pipeline import features, segments, text_blocks
-from data_pipeline.command_line import flags, run_binary
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan

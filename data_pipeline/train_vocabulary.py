@@ -5,8 +5,9 @@ python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=voc
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 from data_pipeline import text_blocks
-from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenization import RULES, load_tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 

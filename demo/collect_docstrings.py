@@ -9,6 +9,8 @@ documents are held out, chosen by a hash of their names.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import gc
 import multiprocessing
 import os
@@ -19,7 +21,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from demo import corpus
 from demo.corpus import CorpusDocument

@@ -2,6 +2,8 @@
 
 Doors: HTTP and gRPC of the local server (the same calls that TF Serving answers), hub.load and
 hub.KerasLayer.
+
+    python -m demo.query --demo_dir=demo_out
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ before is not run again; `--restart` starts over.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import dataclasses
 import json
 import os
@@ -19,7 +21,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from demo import figures
 

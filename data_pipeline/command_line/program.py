@@ -109,7 +109,7 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
         similar = difflib.get_close_matches(name, known, n=1)
         message = f"--{name} is unknown." + "".join(f" Did you mean --{n}?" for n in similar)
     else:
-        found = re.match(r"--(\w+)", message)
+        found = re.search(r"--(\w+)", message)
         name = found[1] if found else ""
         if name in flags.FLAGS:
             message = f"{message.rstrip('.')}. {flags.FLAGS[name].help}"
@@ -132,7 +132,9 @@ def _with_flag(message: str) -> str:
         return message
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
     paths = {name: value for name, value in values.items() if "/" in value}
+    folder = message.partition(";")[0] + "/"  # What TensorFlow could not make, perhaps above it.
     for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
-        if re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message):
+        is_named = re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message)
+        if is_named or path.startswith(folder):
             return f"--{name}={path}: {message}"
     return message
