@@ -12,7 +12,6 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import dataclasses
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -208,9 +207,7 @@ def main() -> None:
 def run(command: tuple[str, ...]) -> None:
     """Runs `python -m module flags`; its failure ends the demonstration."""
     print(f"\n$ python -m {shlex.join(command)}", flush=True)
-    code = subprocess.run(
-        [sys.executable, "-m", *command], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    ).returncode
+    code = subprocess.run([sys.executable, "-m", *command]).returncode
     if code:
         raise UserError(
             f"python -m {command[0]} failed with exit code {code}; its message is above."
