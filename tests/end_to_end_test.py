@@ -114,7 +114,8 @@ def run_quietly(foreign_lines: Callable[[str], list[str]], command: list[str], f
         timeout=900,
     )
     assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-6000:]
-    assert not foreign_lines(result.stderr)
+    is_users_program = command[1] == "-c"  # It may import TensorFlow before this project.
+    assert is_users_program or not foreign_lines(result.stderr)
     return result.stdout
 
 
