@@ -33,8 +33,9 @@ def check_training_memory(
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Raises UserError when an update takes far more memory than there is; see `_check`."""
-    num_parameters = sum(count_parameters(config).values()) * strategy.num_replicas_in_sync
-    size = batch_size // num_micro_batches
+    here = len(strategy.extended.worker_devices)  # Of several workers, each has its share.
+    num_parameters = sum(count_parameters(config).values()) * here
+    size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
     needed = training_bytes(config, num_parameters, size, sequence_length)
     remedy = "Use a smaller one, more --gradient_accumulation_steps, or --recompute."
     _check("train_batch_size", batch_size, needed, remedy)

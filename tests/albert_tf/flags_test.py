@@ -46,7 +46,7 @@ def test_the_largest_seed_can_be_used(parse):
 @pytest.mark.parametrize("size, examples", [(33, 32), (1000, 40)])
 def test_a_batch_has_no_example_twice(parse, tiny_config, size, examples):
     parse(f"--train_batch_size={size}")
-    strategy = tf.distribute.get_strategy()
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with pytest.raises(UserError, match=f"^--train_batch_size={size} is more than the {examples} "):
         shared_flags.check_train_batch(tiny_config, 16, examples, "train.tsv", strategy)
     shared_flags.check_train_batch(tiny_config, 16, size, "train.tsv", strategy)
@@ -55,7 +55,8 @@ def test_a_batch_has_no_example_twice(parse, tiny_config, size, examples):
 def test_batches_that_no_memory_holds_are_refused(parse, tiny_config, monkeypatch):
     """Of a machine with 1 GiB; albert-base takes about 60 MiB for 512 tokens."""
     monkeypatch.setattr(memory, "machine_bytes", lambda: 2**30)
-    config, strategy = shared_flags.get_preset("albert-base-v2"), tf.distribute.get_strategy()
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    config = shared_flags.get_preset("albert-base-v2")
     parse("--train_batch_size=100")
     with pytest.raises(UserError, match="^--train_batch_size=100 needs about .* machine has 1"):
         shared_flags.check_train_batch(config, 512, 10**6, "records", strategy)
