@@ -1,34 +1,44 @@
-"""ALBERT for TensorFlow 2: configurations, Keras models, checkpoints and training."""
+"""ALBERT for TensorFlow 2: configurations, Keras models, checkpoints and training.
 
-from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before anything imports TensorFlow.
+What it offers is imported when it is first used, so that a program may prepare the import of
+TensorFlow; the choice of Keras is made at once.
+"""
 
-from albert_tf.config import AlbertConfig
-from albert_tf.encoder import AlbertEncoder
-from albert_tf.models import (
-    AlbertClassifier,
-    AlbertMultipleChoice,
-    AlbertPretrainer,
-    AlbertSentenceEncoder,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
-    AlbertTokenClassifier,
-)
-from albert_tf.presets import PRESETS, get_preset
-from albert_tf.pretrained import from_preset, preset_vocabulary
+from __future__ import annotations
 
-__all__ = [
-    "PRESETS",
-    "AlbertClassifier",
-    "AlbertConfig",
-    "AlbertEncoder",
-    "AlbertMultipleChoice",
-    "AlbertPretrainer",
-    "AlbertSentenceEncoder",
-    "AlbertSpanLabeler",
-    "AlbertSpanLabelerV2",
-    "AlbertTokenClassifier",
-    "from_preset",
-    "get_preset",
-    "keras",
-    "preset_vocabulary",
-]
+import importlib
+from typing import Any
+
+from albert_tf import keras_choice
+
+_MODULES = {
+    "albert_tf.config": ["AlbertConfig"],
+    "albert_tf.encoder": ["AlbertEncoder"],
+    "albert_tf.keras_compat": ["keras"],
+    "albert_tf.models": [
+        "AlbertClassifier",
+        "AlbertMultipleChoice",
+        "AlbertPretrainer",
+        "AlbertSentenceEncoder",
+        "AlbertSpanLabeler",
+        "AlbertSpanLabelerV2",
+        "AlbertTokenClassifier",
+    ],
+    "albert_tf.presets": ["PRESETS", "get_preset"],
+    "albert_tf.pretrained": ["from_preset", "preset_vocabulary"],
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_HOMES)
+
+keras_choice.prefer_keras_2()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -242,6 +242,8 @@ class AlbertConfig:
             raise UserError(
                 f"config file {path} does not exist. Pass the path of an albert_config.json."
             )
+        if tf.io.gfile.isdir(path):
+            raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
         with tf.io.gfile.GFile(path) as file:
             try:
                 values = json.load(file)

@@ -8,11 +8,12 @@ tensors that the other software has for such a model, and read back.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import dataclasses
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoints import (
     formats,
@@ -27,7 +28,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
-from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -36,6 +36,7 @@ _GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string(
         "input",
         None,

@@ -6,7 +6,7 @@ python -m albert_tf.describe --paper_table=3
 
 from __future__ import annotations
 
-from absl import flags
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import (
@@ -18,7 +18,6 @@ from albert_tf.costs import (
 from albert_tf.errors import UserError
 from albert_tf.paper_tables import TABLES, paper_table
 from albert_tf.presets import PRESETS, get_preset
-from data_pipeline.errors import run_binary
 
 FLAGS = flags.FLAGS
 _MASKED_SHARE = 0.15  # Of the tokens, as in the published recipe.
@@ -26,8 +25,10 @@ _MASKED_SHARE = 0.15  # Of the tokens, as in the published recipe.
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Model")
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string("config_file", None, "albert_config.json, or Hugging Face's config.json.")
+    flags.group("What to tell")
     flags.DEFINE_integer("batch_size", 32, "Sequences of a training step.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 512, "Tokens of a sequence.", lower_bound=1)
     numbers = [str(number) for number in TABLES]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -24,17 +21,21 @@ from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
 from albert_tf.tasks import Task
 from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
+from albert_tf.training.memory import check_evaluation_memory, check_training_memory
 from albert_tf.training.starts import CHANGES
 from albert_tf.training.steps import check_batch_size, skip_bad_updates
+from data_pipeline.command_line import flags
 
 FLAGS = flags.FLAGS
 
 OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def define_model_flags() -> None:
     """Which model."""
+    flags.group("Model")
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string(
         "config_file", None, "Architecture from an albert_config.json, instead of --preset."
@@ -49,6 +50,7 @@ def define_model_flags() -> None:
 
 def define_run_flags(modes: tuple[str, ...]) -> None:
     """What to do, and where the results go."""
+    flags.group("Run")
     flags.DEFINE_enum("mode", modes[0], modes, "What to do.")
     flags.DEFINE_string(
         "output_dir", None, "Folder of the run; a run found there is continued.", required=True
@@ -70,6 +72,7 @@ def define_run_flags(modes: tuple[str, ...]) -> None:
 
 def define_training_flags(optimizer: str, learning_rate: float, train_batch_size: int) -> None:
     """How to train; the arguments are the binary's defaults."""
+    flags.group("Training")
     flags.DEFINE_enum(
         "optimizer",
         optimizer,
@@ -83,9 +86,8 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "learning_rate",
         learning_rate,
         "Highest rate, reached at the end of the warm-up.",
-        lower_bound=0,
     )
-    flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", lower_bound=0)
+    flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", upper_bound=100)
     flags.DEFINE_bool(
         "decay_after_warmup", False, "Decay from the end of the warm-up, not from the first step."
     )
@@ -93,16 +95,19 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "layerwise_learning_rate_decay",
         1.0,
         "Factor of the rate for each layer further down; has no meaning where all layers share.",
+        upper_bound=1,
+        above=0,
     )
-    flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.", lower_bound=0)
+    flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.")
     flags.DEFINE_float(
-        "global_clipnorm", 1.0, "Largest global norm of the gradient.", lower_bound=1e-9
+        "global_clipnorm", 1.0, "Largest global norm of the gradient; 0 turns clipping off."
     )
     flags.DEFINE_integer(
         "train_batch_size",
         train_batch_size,
         "Sequences per update, over all replicas.",
         lower_bound=1,
+        upper_bound=MAX_BATCH_SIZE,
     )
     flags.DEFINE_integer(
         "gradient_accumulation_steps",
@@ -117,26 +122,29 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "time.",
     )
     flags.DEFINE_integer(
-        "eval_batch_size", 64, "Sequences per evaluation step, over all replicas.", lower_bound=1
+        "eval_batch_size",
+        64,
+        "Sequences per evaluation step, over all replicas.",
+        lower_bound=1,
+        upper_bound=MAX_BATCH_SIZE,
     )
-    flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.")
-    flags.DEFINE_integer("checkpoint_steps", 1000, "Updates between two checkpoints.")
+    flags.DEFINE_integer("steps_per_loop", 10, "Updates between two reports.", lower_bound=1)
+    flags.DEFINE_integer("checkpoint_steps", 1000, "Updates between two checkpoints.", 1)
     flags.DEFINE_integer(
         "eval_steps", 0, "Updates between two evaluations; 0 evaluates at the end only."
     )
-    flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.")
+    flags.DEFINE_integer("keep_checkpoints", 3, "How many of the newest checkpoints are kept.", 1)
     flags.DEFINE_integer(
         "max_bad_steps",
         0,
         "Steps without a finite loss and gradient that may be left out; ten in a row end the run.",
     )
-    flags.DEFINE_integer(
-        "max_failures", 0, "How often a run that dies is started again.", lower_bound=0
-    )
+    flags.DEFINE_integer("max_failures", 0, "How often a run that dies is started again.")
 
 
 def define_device_flags() -> None:
     """Where to train."""
+    flags.group("Devices")
     flags.DEFINE_enum(
         "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
     )
@@ -237,7 +245,8 @@ def make_optimizer(config: AlbertConfig, recipe: Recipe) -> keras.optimizers.Opt
         FLAGS.learning_rate_power,
         FLAGS.decay_after_warmup,
     )
-    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=FLAGS.global_clipnorm)
+    clipnorm = FLAGS.global_clipnorm or None  # None does not clip.
+    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=clipnorm)
     layer_decay, factors = FLAGS.layerwise_learning_rate_decay, []
     if layer_decay != 1.0:
         factors = layerwise_factors(config, layer_decay)
@@ -281,6 +290,44 @@ def scaled_recipe(recipe: Recipe, made_for: int) -> Recipe:
     return scaled
 
 
+def check_train_batch(
+    config: AlbertConfig,
+    max_seq_length: int,
+    num_examples: int | None,
+    data: str,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Refuses batches that hold an example twice, or that this machine's memory cannot hold.
+
+    Args:
+      num_examples: how many there are to train on, in `data`; None: nobody has counted them.
+
+    Raises:
+      UserError: --train_batch_size is too large.
+    """
+    if num_examples is not None and FLAGS.train_batch_size > num_examples:
+        raise UserError(
+            f"--train_batch_size={FLAGS.train_batch_size} is more than the {num_examples} examples "
+            f"of {data}: an update would see some of them twice. Use at most {num_examples}."
+        )
+    parts = FLAGS.gradient_accumulation_steps
+    check_training_memory(config, FLAGS.train_batch_size, parts, max_seq_length, strategy)
+
+
+def evaluation_batch(
+    config: AlbertConfig, max_seq_length: int, num_examples: int, strategy: tf.distribute.Strategy
+) -> int:
+    """--eval_batch_size, or less where all examples fit into less.
+
+    Raises:
+      UserError: this machine's memory cannot hold such a batch.
+    """
+    replicas = strategy.num_replicas_in_sync
+    batch_size = min(FLAGS.eval_batch_size, -(-num_examples // replicas) * replicas)
+    check_evaluation_memory(config, batch_size, max_seq_length)
+    return batch_size
+
+
 def make_stepper(
     task: Task, optimizer: keras.optimizers.Optimizer, strategy: tf.distribute.Strategy
 ) -> Stepper:
@@ -301,14 +348,3 @@ def loop_settings(num_train_steps: int) -> LoopSettings:
         max_bad_steps=FLAGS.max_bad_steps,
         allow_changes=tuple(FLAGS.allow_changes),
     )
-
-
-def flag_values() -> dict[str, Any]:
-    """All flags of the project's modules by name, to be recorded with a run."""
-    modules = FLAGS.flags_by_module_dict()
-    return {
-        flag.name: flag.value
-        for name, found in modules.items()
-        if not name.startswith("absl")
-        for flag in found
-    }

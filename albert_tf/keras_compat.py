@@ -1,52 +1,22 @@
 """Chooses Keras 2 for everybody: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package beyond.
 
-Import it before anything else of this project: `from albert_tf.keras_compat import keras`. When
-TensorFlow is not imported yet, `TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own
-`tf.keras` is the same Keras. Keras 3 is not used because it has no working TPUStrategy and writes
-no reusable SavedModels.
+`from albert_tf.keras_compat import keras`. Where this project is imported before TensorFlow,
+`TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own `tf.keras` is the same Keras. Keras 3
+is not used because it has no working TPUStrategy and writes no reusable SavedModels.
 """
 
-import importlib.metadata
-import os
-import re
-import sys
+from albert_tf.keras_choice import TF_VERSION
 
-
-def _installed_version(*distributions: str) -> tuple[int, int]:
-    for name in distributions:
-        try:
-            version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        major, minor = re.match(r"(\d+)\.(\d+)", version).groups()
-        return int(major), int(minor)
-    raise ImportError(
-        "TensorFlow is not installed. Install the requirements first: pip install -r "
-        "requirements.txt"
-    )
-
-
-_TF_VERSION = _installed_version(
-    "tensorflow",
-    "tensorflow-cpu",
-    "tensorflow-tpu",
-    "tf-nightly",
-    "tensorflow-macos",
-    "intel-tensorflow",
-)
-
-if _TF_VERSION < (2, 16):
+if TF_VERSION < (2, 16):
     import tensorflow as tf
 
     keras = tf.keras
 else:
-    if "tensorflow" not in sys.modules:
-        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     try:
         import tf_keras as keras
     except ImportError as error:
         raise ImportError(
-            f"TensorFlow {_TF_VERSION[0]}.{_TF_VERSION[1]} needs the package tf-keras of the same "
+            f"TensorFlow {TF_VERSION[0]}.{TF_VERSION[1]} needs the package tf-keras of the same "
             "version: pip install -r requirements.txt"
         ) from error
 

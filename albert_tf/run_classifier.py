@@ -1,4 +1,4 @@
-"""Fine-tunes an ALBERT to classify sentences or sentence pairs, evaluates it, predicts with it.
+r"""Fine-tunes an ALBERT to classify sentences or sentence pairs, evaluates it, predicts with it.
 
     python -m albert_tf.run_classifier --init_checkpoint=runs/base/model \
         --train_file=train.tsv --dev_file=dev.tsv --output_dir=runs/mytask
@@ -10,12 +10,13 @@ A TSV file has a header; by default its columns are `text` and `label`.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import contextlib
 import dataclasses
 import functools
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
@@ -35,7 +36,6 @@ from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.classification import classification_dataset, encode_classification, label_names
-from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -47,6 +47,7 @@ def define_flags() -> None:
     shared_flags.define_model_flags()
     shared_flags.define_training_flags(optimizer="adamw", learning_rate=2e-5, train_batch_size=32)
     shared_flags.define_device_flags()
+    flags.group("Data and length of training")
     flags.DEFINE_string("train_file", None, "TSV to train on.")
     flags.DEFINE_string("dev_file", None, "TSV to evaluate on, and to choose the best model by.")
     flags.DEFINE_string("predict_file", None, "TSV to predict; see predictions.tsv in output_dir.")
@@ -56,8 +57,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "vocab_file", None, "Vocabulary (spiece.model, vocab.txt); a model folder has one."
     )
-    flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", lower_bound=5)
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over train_file.", lower_bound=0.001)
+    flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", 5, 65536)
+    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over train_file.", 0.001, 10_000)
     flags.DEFINE_float("warmup_proportion", 0.1, "Share of updates in which the rate rises.", 0, 1)
     flags.DEFINE_float("classifier_dropout", 0.1, "Dropout before the output layer.", 0, 0.99)
 
@@ -79,6 +80,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     vocab_file = shared_flags.vocabulary_file()
     tokenizer = load_tokenizer(vocab_file)
     config = shared_flags.model_config(tokenizer.vocab_size, FLAGS.max_seq_length, vocab_file)
+    shared_flags.check_train_batch(
+        config, FLAGS.max_seq_length, len(training), FLAGS.train_file, strategy
+    )
     arrays = encode_classification(training, tokenizer, FLAGS.max_seq_length, labels)
     dev_arrays = encode_classification(dev, tokenizer, FLAGS.max_seq_length, labels)
 
@@ -103,14 +107,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
             "num_examples": len(training),
             "labels": labels,
         }
-        lock = run_folder.prepare(
-            FLAGS.output_dir,
-            config,
-            shared_flags.flag_values(),
-            fixed,
-            FLAGS.overwrite,
-            FLAGS.allow_changes,
-        )
+        changes = FLAGS.overwrite, FLAGS.allow_changes
+        lock = run_folder.prepare(FLAGS.output_dir, config, flags.resolved(), fixed, *changes)
         print_classification_start(
             model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
         )
@@ -119,9 +117,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     training_data = functools.partial(
         classification_dataset, arrays, FLAGS.train_batch_size, seed=FLAGS.seed
     )
-    dev_data = functools.partial(
-        classification_dataset, dev_arrays, FLAGS.eval_batch_size, training=False
-    )
+    eval_batch = shared_flags.evaluation_batch(config, FLAGS.max_seq_length, len(dev), strategy)
+    dev_data = functools.partial(classification_dataset, dev_arrays, eval_batch, training=False)
     metadata = {
         "labels": labels,
         "max_seq_length": FLAGS.max_seq_length,

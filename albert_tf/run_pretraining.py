@@ -1,4 +1,4 @@
-"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it.
+r"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, and evaluates it.
 
     python -m albert_tf.run_pretraining --preset=albert-base-v2 \
         --train_data=records/train --eval_data=records/heldout --output_dir=runs/base
@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import contextlib
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
@@ -36,7 +37,6 @@ from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
-from data_pipeline.errors import run_binary
 
 FLAGS = flags.FLAGS
 
@@ -49,18 +49,22 @@ def define_flags() -> None:
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
     shared_flags.define_device_flags()
+    flags.group("Data and length of training")
     define_data_flags()
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
-    flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.", lower_bound=0)
+    flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.")
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,
         "Batch size that rate, updates and warm-up are meant for; they are scaled to "
         "--train_batch_size by the square root rule. 0: nothing is scaled.",
-        lower_bound=0,
+        upper_bound=shared_flags.MAX_BATCH_SIZE,
     )
     flags.DEFINE_float(
-        "eval_timeout", 3600.0, "Seconds for which --mode=continuous_eval waits for a checkpoint."
+        "eval_timeout",
+        3600.0,
+        "Seconds for which --mode=continuous_eval waits for a checkpoint.",
+        upper_bound=1e7,
     )
 
 
@@ -80,6 +84,9 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     manifest = data.manifest
     config = shared_flags.model_config(
         manifest["vocab_size"], manifest["max_seq_length"], data.name
+    )
+    shared_flags.check_train_batch(
+        config, manifest["max_seq_length"], manifest["num_records"], data.name, strategy
     )
     recipe = shared_flags.scaled_recipe(
         Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps),

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
 from albert_tf.run_pretraining_eval import folder_of
 from data_pipeline import pretraining_flags
+from data_pipeline.command_line import flags
 from data_pipeline.datasets import pretraining_dataset, source_of_batch
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.records import content_fingerprint, explain_read_error, verify_records

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from absl import flags
 
+from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
@@ -42,17 +43,21 @@ def make_evaluator(
     """Evaluates on all of --eval_data, each with the objective that it was made for."""
     parts, objectives = [], []
     for folder in folder_of("eval_data"):
-        objective = read_manifest(folder)["settings"]["sentence_objective"]
+        manifest = read_manifest(folder)
+        objective = manifest["settings"]["sentence_objective"]
         if objective in objectives:
             raise UserError(
                 f"--eval_data={','.join(FLAGS.eval_data)} has two folders with the sentence "
                 f"objective {objective!r}. Name one for each objective."
             )
         objectives.append(objective)
+        batch_size = shared_flags.evaluation_batch(
+            model.config, manifest["max_seq_length"], manifest["num_records"], strategy
+        )
         data = functools.partial(
             pretraining_dataset,
             folder,
-            FLAGS.eval_batch_size,
+            batch_size,
             training=False,
             vocab_fingerprint=vocab_fingerprint,
         )
@@ -113,7 +118,8 @@ def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]) -> Callabl
         return None
     vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
-    data = pretraining_dataset(FLAGS.eval_data[0], FLAGS.eval_batch_size, training=False)
+    batch_size = min(FLAGS.eval_batch_size, read_manifest(FLAGS.eval_data[0])["num_records"])
+    data = pretraining_dataset(FLAGS.eval_data[0], batch_size, training=False)
 
     def pieces(ids: list[int]) -> list[str]:
         return [tokenizer.pieces[i] for i in ids]

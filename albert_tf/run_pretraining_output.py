@@ -6,14 +6,12 @@ import contextlib
 import os
 from typing import Any
 
-from absl import flags
-
-from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.run_pretraining_eval import print_results
 from albert_tf.training import run_folder
+from data_pipeline.command_line import flags
 
 FLAGS = flags.FLAGS
 
@@ -28,7 +26,7 @@ def prepare_run_folder(
     return run_folder.prepare(
         FLAGS.output_dir,
         config,
-        shared_flags.flag_values(),
+        flags.resolved(),
         fixed,
         FLAGS.overwrite,
         FLAGS.allow_changes,

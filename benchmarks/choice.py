@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from absl import app, flags
+from absl.flags import FLAGS
+
+from data_pipeline.errors import UserError
 
 T = TypeVar("T")
 
@@ -18,13 +20,13 @@ def chosen(flag: str, named: dict[str, T]) -> dict[str, T]:
       named: what there is, by name.
 
     Raises:
-      app.UsageError: none does, or the pattern is no regular expression.
+      UserError: none does, or the pattern is no regular expression.
     """
-    pattern = flags.FLAGS[flag].value
+    pattern = FLAGS[flag].value
     try:
         found = {name: part for name, part in named.items() if re.search(pattern, name)}
     except re.error as error:
-        raise app.UsageError(f"--{flag}={pattern} is no regular expression: {error}.") from None
+        raise UserError(f"--{flag}={pattern} is no regular expression: {error}.") from None
     if not found:
-        raise app.UsageError(f"--{flag}={pattern} matches none of: {'; '.join(named)}.")
+        raise UserError(f"--{flag}={pattern} matches none of: {'; '.join(named)}.")
     return found

@@ -20,11 +20,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from albert_tf import get_preset  # noqa: E402
 from albert_tf.costs import encoder_flops_per_token  # noqa: E402
 from benchmarks.choice import chosen  # noqa: E402
@@ -131,7 +131,19 @@ def print_rows(rows: list[dict[str, object]]) -> None:
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def main(_) -> None:
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
+    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
+    flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1, 100)
+    flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
+
+
+def main() -> None:
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
@@ -157,11 +169,5 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
-    flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
-    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1)
-    flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
-    app.run(main)
+    define_flags()
+    run_binary(main)

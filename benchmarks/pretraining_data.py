@@ -18,11 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from absl import app, flags
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from benchmarks.programs import memory_mb, text_of  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
@@ -158,7 +157,24 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
     return rows
 
 
-def main(_) -> None:
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for the tables as CSV.")
+    flags.DEFINE_string("scratch", "", "Folder for texts and records; default: the system's.")
+    flags.DEFINE_float("megabytes", 6, "Size of the text that is compared.")
+    flags.DEFINE_integer("rounds", 5, "How often each case is run.", lower_bound=1)
+    flags.DEFINE_integer("peer_rounds", 1, "How often the slow peer is run.", 1)
+    flags.DEFINE_float("scaling_megabytes", 100, "Size of the text for several processes; 0: none.")
+    flags.DEFINE_integer("scaling_rounds", 3, "How often it is run.", lower_bound=1)
+    flags.DEFINE_integer("processes", 2, "How many processes are compared with one.", 1, 1024)
+    flags.DEFINE_float("memory_megabytes", 1000, "Size of the text for memory; 0: none.")
+
+
+def main() -> None:
     output = Path(FLAGS.output)
     scratch = Path(tempfile.mkdtemp(dir=FLAGS.scratch or None))
     try:
@@ -181,16 +197,5 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
-    flags.DEFINE_string("output", "benchmark_out", "Folder for the tables as CSV.")
-    flags.DEFINE_string("scratch", "", "Folder for texts and records; default: the system's.")
-    flags.DEFINE_float("megabytes", 6, "Size of the text that is compared.")
-    flags.DEFINE_integer("rounds", 5, "How often each case is run.", lower_bound=1)
-    flags.DEFINE_integer("peer_rounds", 1, "How often the slow peer is run.")
-    flags.DEFINE_float("scaling_megabytes", 100, "Size of the text for several processes; 0: none.")
-    flags.DEFINE_integer("scaling_rounds", 3, "How often it is run.", lower_bound=1)
-    flags.DEFINE_integer("processes", 2, "How many processes are compared with one.")
-    flags.DEFINE_float("memory_megabytes", 1000, "Size of the text for memory; 0: none.")
-    app.run(main)
+    define_flags()
+    run_binary(main)

@@ -19,12 +19,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from absl import app, flags
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from albert_tf import AlbertPretrainer, get_preset  # noqa: E402, I001  Chooses Keras first.
+from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
+from albert_tf import AlbertPretrainer, get_preset  # noqa: E402  Chooses Keras first.
 from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline import wire_format  # noqa: E402
@@ -143,7 +142,19 @@ def measure_resuming(folder: Path) -> list[dict[str, object]]:
     ]
 
 
-def main(_) -> None:
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("output", "benchmark_out", "Folder for reading.csv and resuming.csv.")
+    flags.DEFINE_integer("rounds", 5, "How often each is run.", lower_bound=1)
+    flags.DEFINE_integer(
+        "batches", 500, "Batches read in a turn, many more than are read ahead.", lower_bound=1
+    )
+
+
+def main() -> None:
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -156,11 +167,5 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("output", "benchmark_out", "Folder for reading.csv and resuming.csv.")
-    flags.DEFINE_integer("rounds", 5, "How often each is run.", lower_bound=1)
-    flags.DEFINE_integer(
-        "batches", 500, "Batches read in a turn, many more than are read ahead.", lower_bound=1
-    )
-    app.run(main)
+    define_flags()
+    run_binary(main)

@@ -16,12 +16,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
-from absl import app, flags
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from benchmarks.choice import chosen  # noqa: E402
 from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
@@ -30,6 +29,8 @@ from data_pipeline.documents import Corpus  # noqa: E402
 from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
 from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
 from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+
+import tensorflow as tf  # noqa: E402
 
 FLAGS = flags.FLAGS
 CASES = {"8x128": (8, 128), "4x512": (4, 512)}  # Batch, length.
@@ -72,7 +73,18 @@ def _same(case: dict[str, object], _: Worker) -> dict[str, object]:
     return case
 
 
-def main(_) -> None:
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
+    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
+    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1, 100)
+
+
+def main() -> None:
     cases = chosen("cases", CASES)
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
@@ -107,10 +119,5 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
-    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1)
-    app.run(main)
+    define_flags()
+    run_binary(main)

@@ -3,20 +3,21 @@
 Their create_pretraining_data leaves TFRecord files alone; this reads them once and puts the
 manifest, the vocabulary and the counts of labels beside them.
 
-Example: python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
+    python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
 """
 
 from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import dataclasses
 import os
 from typing import Any
 
 import tensorflow as tf
-from absl import flags
 
 from data_pipeline import atomic_files, features, records, segments, storage
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.pretraining_columns import static_counts
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import RecordStatistics, summary_table
@@ -28,6 +29,7 @@ _BATCH = 512
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Data")
     flags.DEFINE_string("data", None, "Folder of TFRecord files.", required=True)
     flags.DEFINE_string(
         "vocab_file", None, "The vocabulary that they were made with.", required=True

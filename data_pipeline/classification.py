@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,10 @@ import tensorflow as tf
 from data_pipeline import atomic_files, datasets, record_order
 from data_pipeline.errors import UserError
 from data_pipeline.tokenization import Tokenizer
+
+# Labels that are so many different numbers, some of them no whole ones, are no classes.
+_MAX_NUMBERS = 20
+_NUMBER = re.compile(r"[-+]?\d*\.?\d+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +132,12 @@ def label_names(examples: Examples) -> list[str]:
     if len(names) < 2:
         raise UserError(
             f"{examples.source}: every example has the label {min(names)!r}; two are needed."
+        )
+    if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
+        raise UserError(
+            f"{examples.source}: the labels are {len(names)} different numbers such as "
+            f"{min(names)}, and classes are learned here. Round them to at most {_MAX_NUMBERS}, or "
+            "name another column."
         )
     try:
         return sorted(names, key=int)

@@ -1,19 +1,19 @@
-"""Makes pre-training records (masked words, sentence order) from text.
+r"""Makes pre-training records (masked words, sentence order) from text.
 
-Example: python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' \\
-  --vocab_file=vocab/spiece.model --output_dir=data --max_seq_length=128
+    python -m data_pipeline.create_pretraining_data --input='corpus/*.txt' \
+        --vocab_file=vocab/spiece.model --output_dir=data --max_seq_length=128
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import sys
 from typing import Any
 
-from absl import flags
-
 from data_pipeline import features, pretraining_flags
 from data_pipeline.documents import Corpus
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_statistics import summary_table
@@ -25,6 +25,7 @@ _DEFAULTS = PretrainingSettings()
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder to write records to.", required=True)
     flags.DEFINE_string(
@@ -38,6 +39,7 @@ def define_flags() -> None:
         "dupe_factor",
         0,
         "Copies of the text, each with other masks; 0: 10 for static masks, 1 for dynamic ones.",
+        upper_bound=1000,
     )
     flags.DEFINE_bool(
         "pack_documents",
@@ -50,20 +52,21 @@ def define_flags() -> None:
         features.MASKINGS,
         "dynamic: masks are drawn anew when training reads; static: they are in the records.",
     )
+    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
+    flags.group("Work")
     flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
         "shard_mb",
         0,
         "Megabytes of text per file of records and copy; 0: a 32nd of the corpus, from 1 to 32.",
-        lower_bound=0,
+        upper_bound=1024,
     )
     flags.DEFINE_integer(
         "num_processes",
         0,
         "Processes that make records, 0: one per processor; the records do not depend on it.",
-        lower_bound=0,
+        upper_bound=1024,
     )
-    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.DEFINE_string(
         "runner",
         "",

@@ -1,17 +1,17 @@
 """Shows what a folder of pre-training records holds: its manifest, measured distributions, records.
 
-Example: python -m data_pipeline.inspect_records --data=data --num_records=2
+python -m data_pipeline.inspect_records --data=data --num_records=2
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import os
 import sys
 
-from absl import flags
-
 from data_pipeline import datasets, features, record_display, records
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.record_statistics import summary_table, table
 from data_pipeline.tokenization import load_tokenizer
 
@@ -21,12 +21,12 @@ _BATCH = 64
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Data")
     flags.DEFINE_string("data", None, "Folder of records.", required=True)
-    flags.DEFINE_integer("num_records", 3, "How many records to show.", lower_bound=0)
-    flags.DEFINE_integer(
-        "measure", 2000, "Of how many records to measure the distributions.", lower_bound=0
-    )
     flags.DEFINE_bool("verify", True, "Compare every file with the manifest first.")
+    flags.group("Display")
+    flags.DEFINE_integer("num_records", 3, "How many records to show.")
+    flags.DEFINE_integer("measure", 2000, "Of how many records to measure the distributions.")
     flags.DEFINE_enum("color", "auto", ["auto", "always", "never"], "Whether to mark in colour.")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from absl import flags
-
 from data_pipeline import segments, text_blocks
+from data_pipeline.command_line import flags
 from data_pipeline.documents import Corpus
 from data_pipeline.pretraining_settings import PretrainingSettings
 
@@ -29,17 +28,28 @@ def define_flags() -> None:
         "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
     )
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
+    flags.group("Examples made of text")
     flags.DEFINE_integer(
-        "max_seq_length", _DEFAULTS.max_seq_length, "Tokens per record, special pieces included."
+        "max_seq_length",
+        _DEFAULTS.max_seq_length,
+        "Tokens per example, special pieces included.",
+        lower_bound=8,
+        upper_bound=65536,
     )
     flags.DEFINE_integer(
         "max_predictions_per_seq",
         0,
-        "Masked tokens per record; 0: masked_lm_prob * max_seq_length.",
+        "Masked tokens per example; 0: masked_lm_prob * max_seq_length.",
+        upper_bound=65536,
     )
-    flags.DEFINE_float("masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.")
+    flags.DEFINE_float(
+        "masked_lm_prob", _DEFAULTS.masked_lm_prob, "Share of tokens to predict.", above=0, below=1
+    )
     flags.DEFINE_integer(
-        "ngram", 0, "Longest masked n-gram, in words; 0: 3, or 1 with --whole_word_mask=false."
+        "ngram",
+        0,
+        "Longest masked n-gram, in words; 0: 3, or 1 with --whole_word_mask=false.",
+        upper_bound=100,
     )
     flags.DEFINE_bool(
         "favor_shorter_ngram",
@@ -55,7 +65,10 @@ def define_flags() -> None:
         "mask_unknown", _DEFAULTS.mask_unknown, "<unk> may be predicted; false: never."
     )
     flags.DEFINE_float(
-        "short_seq_prob", _DEFAULTS.short_seq_prob, "Share of documents cut into shorter records."
+        "short_seq_prob",
+        _DEFAULTS.short_seq_prob,
+        "Share of documents cut into shorter examples.",
+        upper_bound=1,
     )
     flags.DEFINE_enum(
         "sentence_objective",

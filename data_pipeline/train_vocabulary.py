@@ -1,14 +1,13 @@
 """Trains a SentencePiece or WordPiece vocabulary from text.
 
-Example: python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=vocab
+python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=vocab
 """
 
 from __future__ import annotations
 
-from absl import flags
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 from data_pipeline import text_blocks
-from data_pipeline.errors import run_binary
 from data_pipeline.tokenization import RULES, load_tokenizer
 from data_pipeline.vocabulary import TOKENIZERS, train_vocabulary
 
@@ -17,17 +16,19 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
     flags.DEFINE_string(
         "output_dir", None, "Folder to write spiece.model or vocab.txt to.", required=True
     )
+    flags.group("Vocabulary")
     flags.DEFINE_enum(
         "tokenizer",
         "sentencepiece",
         TOKENIZERS,
         "Kind of vocabulary: WordPiece has a piece for each ideograph, as the Chinese models need.",
     )
-    flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.")
+    flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.", 1)
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
         "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
@@ -43,8 +44,11 @@ def define_flags() -> None:
         "input_sentence_size",
         10_000_000,
         "Use at most so many sentences, drawn at random, for SentencePiece.",
+        1,
     )
-    flags.DEFINE_float("character_coverage", 0.99995, "Share of the characters that get a piece.")
+    flags.DEFINE_float(
+        "character_coverage", 0.99995, "Share of the characters that get a piece.", 0.98, 1
+    )
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary in --output_dir.")
 
 

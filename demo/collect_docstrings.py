@@ -4,10 +4,12 @@ Every module of the packages beside this interpreter, and of its standard librar
 the sentences of its docstrings, each kept once in the whole corpus. Nothing is imported. Some
 documents are held out, chosen by a hash of their names.
 
-Example: python -m demo.collect_docstrings --output_dir=demo_out/corpus
+    python -m demo.collect_docstrings --output_dir=demo_out/corpus
 """
 
 from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import gc
 import multiprocessing
@@ -19,9 +21,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from absl import flags
-
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from demo import corpus
 from demo.corpus import CorpusDocument
 from demo.docstring_prose import prose_sentences
@@ -37,14 +37,15 @@ _SKIPPED_FILE = re.compile(r"test_.*|.*_test\.py|conftest\.py")
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string("output_dir", None, "Folder to write the corpus to.", required=True)
     flags.DEFINE_string(
         "corpus",
         None,
         "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
     )
-    flags.DEFINE_float("heldout_share", 0.05, "Share of the documents that is held out.")
-    flags.DEFINE_integer("processes", os.cpu_count(), "Processes that parse source files.")
+    flags.DEFINE_float("heldout_share", 0.05, "Share of the documents that is held out.", below=1)
+    flags.DEFINE_integer("processes", os.cpu_count(), "Processes that parse source files.", 1, 1024)
 
 
 def default_roots() -> list[tuple[str, Path]]:

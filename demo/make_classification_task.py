@@ -2,18 +2,18 @@
 
 What the labels are: see demo/labelled_task.py.
 
-Example: python -m demo.make_classification_task --corpus_dir=CORPUS --output_dir=TASK
+    python -m demo.make_classification_task --corpus_dir=CORPUS --output_dir=TASK
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import os
 
 import tensorflow as tf
-from absl import flags
 
 from data_pipeline import atomic_files
-from data_pipeline.errors import run_binary
 from demo import corpus
 from demo.labelled_task import Sizes, first_task
 
@@ -22,11 +22,13 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("Input and output")
     flags.DEFINE_string("corpus_dir", None, "What collect_docstrings wrote.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder for train, dev and test.tsv.", required=True)
-    flags.DEFINE_integer("num_classes", 8, "Use at most so many labels, those with most text.")
-    flags.DEFINE_integer("train_per_class", 1000, "At most so many training rows of a label.")
-    flags.DEFINE_integer("eval_per_class", 120, "At most so many rows of a label in dev and test.")
+    flags.group("Task")
+    flags.DEFINE_integer("num_classes", 8, "Use at most so many labels, those with most text.", 2)
+    flags.DEFINE_integer("train_per_class", 1000, "At most so many training rows of a label.", 1)
+    flags.DEFINE_integer("eval_per_class", 120, "So many rows of a label in dev and test.", 1)
     flags.DEFINE_integer("seed", 0, "Choice and order of the rows.")
 
 

@@ -2,9 +2,13 @@
 
 Doors: HTTP and gRPC of the local server (the same calls that TF Serving answers), hub.load and
 hub.KerasLayer.
+
+    python -m demo.query --demo_dir=demo_out
 """
 
 from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import contextlib
 import json
@@ -20,22 +24,25 @@ from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before Te
 import numpy as np
 import tensorflow as tf
 import tensorflow_hub as hub
-from absl import flags
 
 from albert_tf.checkpoints import native
 from data_pipeline.classification import Examples, encode_classification, read_tsv
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from data_pipeline.tokenization import load_tokenizer
 from export.client import predict_grpc, predict_rest
 from export.saved_model import existing_versions
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("demo_dir", "demo_out", "Output folder of the demonstration.")
-
 START_SECONDS = 120
 TOLERANCE = 1e-5
 CLOZE = ["Returns the [MASK] of the file.", "If [MASK] is true, the array is copied."]
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Demonstration")
+    flags.DEFINE_string("demo_dir", "demo_out", "Output folder of the demonstration.")
 
 
 def main() -> None:
@@ -133,4 +140,5 @@ def largest(expected: np.ndarray, received: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
+    define_flags()
     run_binary(main)

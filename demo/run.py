@@ -8,9 +8,10 @@ before is not run again; `--restart` starts over.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import dataclasses
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -19,27 +20,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from absl import flags
-
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from demo import figures
 
 FLAGS = flags.FLAGS
-
-flags.DEFINE_string("output_dir", "demo_out", "Everything is written below this folder.")
-flags.DEFINE_string(
-    "corpus",
-    None,
-    "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
-)
-flags.DEFINE_bool("restart", False, "Delete what an earlier run made, and start over.")
-flags.DEFINE_integer("vocab_size", 8000, "Word pieces.")
-flags.DEFINE_multi_string(
-    "pretraining_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
-)
-flags.DEFINE_multi_string(
-    "classifier_flag", [], "Further flag of run_classifier, e.g. --num_train_epochs=1."
-)
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -166,6 +150,25 @@ def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
     )
 
 
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Demonstration")
+    flags.DEFINE_string("output_dir", "demo_out", "Everything is written below this folder.")
+    flags.DEFINE_string(
+        "corpus",
+        None,
+        "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
+    )
+    flags.DEFINE_bool("restart", False, "Delete what an earlier run made, and start over.")
+    flags.DEFINE_integer("vocab_size", 8000, "Number of word pieces.", 1)
+    flags.DEFINE_multi_string(
+        "pretraining_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
+    )
+    flags.DEFINE_multi_string(
+        "classifier_flag", [], "Further flag of run_classifier, e.g. --num_train_epochs=1."
+    )
+
+
 def main() -> None:
     out = Path(FLAGS.output_dir)
     if FLAGS.restart and out.exists():
@@ -203,9 +206,7 @@ def main() -> None:
 def run(command: tuple[str, ...]) -> None:
     """Runs `python -m module flags`; its failure ends the demonstration."""
     print(f"\n$ python -m {shlex.join(command)}", flush=True)
-    code = subprocess.run(
-        [sys.executable, "-m", *command], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    ).returncode
+    code = subprocess.run([sys.executable, "-m", *command]).returncode
     if code:
         raise UserError(
             f"python -m {command[0]} failed with exit code {code}; its message is above."
@@ -222,4 +223,5 @@ def print_summary(rows: list[tuple[str, float, str, str]]) -> None:
 
 
 if __name__ == "__main__":
+    define_flags()
     run_binary(main)

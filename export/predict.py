@@ -7,13 +7,13 @@ python -m export.predict --model=grpc://127.0.0.1:8500/topics --text="Reads a fi
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from absl import flags
-
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from export.client import predict_texts
 
 FLAGS = flags.FLAGS
@@ -35,7 +35,8 @@ def format_row(text: str, row: Mapping[str, Any]) -> str:
 
 
 def define_flags() -> None:
-    """Only the program itself has flags; importing the library defines none."""
+    """Flags of this program."""
+    flags.group("Question")
     flags.DEFINE_string(
         "model",
         None,

@@ -1,18 +1,18 @@
-"""Exports a model folder as a numbered SavedModel for TF Serving, TF Hub and export.server.
+r"""Exports a model folder as a numbered SavedModel for TF Serving, TF Hub and export.server.
 
-python -m export.run_export --model_dir=runs/topics/model --output_dir=exports/topics
---task=classifier
+    python -m export.run_export --model_dir=runs/topics/model --output_dir=exports/topics \
+        --task=classifier
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import os
 
 import tensorflow as tf
-from absl import flags, logging
 
 import albert_tf.errors
-from data_pipeline.errors import run_binary
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 
@@ -57,7 +57,8 @@ def report(task: str, output_dir: str, exported: Exported) -> str:
 
 
 def define_flags() -> None:
-    """Only the program itself has flags; importing the library defines none."""
+    """Flags of this program."""
+    flags.group("Export")
     flags.DEFINE_string(
         "model_dir",
         None,
@@ -71,14 +72,17 @@ def define_flags() -> None:
         required=True,
     )
     flags.DEFINE_enum("task", None, list(TASKS), "What to export.", required=True)
-    flags.DEFINE_integer("version", None, "Number of the version; by default the next one.")
+    flags.DEFINE_integer("version", None, "Number of the version; by default the next one.", 1)
     flags.DEFINE_integer(
-        "max_seq_length", None, "Longest sequence that a text becomes; by default that of training."
+        "max_seq_length",
+        None,
+        "Longest sequence that a text becomes; by default that of training.",
+        lower_bound=5,
+        upper_bound=65536,
     )
 
 
 def main() -> None:
-    logging.set_verbosity(logging.WARNING)
     tf.get_logger().setLevel("WARNING")
     exported = export_model(
         FLAGS.model_dir, FLAGS.output_dir, FLAGS.task, FLAGS.version, FLAGS.max_seq_length

@@ -8,6 +8,8 @@ Serving itself with the same folders: see export/serving/README.md.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import concurrent.futures
 import logging
 import os
@@ -17,10 +19,9 @@ from collections.abc import Sequence
 
 import grpc
 import waitress
-from absl import flags
 
 from data_pipeline import atomic_files
-from data_pipeline.errors import UserError, run_binary
+from data_pipeline.errors import UserError
 from export.grpc_service import add_services
 from export.model_store import ModelStore
 from export.rest import create_app
@@ -91,16 +92,17 @@ def create_rest(store: ModelStore, host: str, port: int):
 
 
 def define_flags() -> None:
-    """Only the program itself has flags; importing the library defines none."""
+    """Flags of this program."""
+    flags.group("Server")
     flags.DEFINE_multi_string(
         "model", [], "NAME=PATH: serve the highest version under PATH as NAME; may be repeated."
     )
-    flags.DEFINE_integer("rest_port", 8501, "Port for HTTP; 0 takes a free one.", 0, 65535)
-    flags.DEFINE_integer("grpc_port", 8500, "Port for gRPC; 0 takes a free one.", 0, 65535)
+    flags.DEFINE_integer("rest_port", 8501, "Port for HTTP; 0 takes a free one.", upper_bound=65535)
+    flags.DEFINE_integer("grpc_port", 8500, "Port for gRPC; 0 takes a free one.", upper_bound=65535)
     flags.DEFINE_string(
         "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
     )
-    flags.DEFINE_float("poll_seconds", 1.0, "How often to look for new versions.", 0.01)
+    flags.DEFINE_float("poll_seconds", 1.0, "How often to look for new versions.", 0.01, 86400)
     flags.DEFINE_string(
         "ready_file", None, "JSON file to write addresses to, once everything answers."
     )

@@ -52,7 +52,8 @@ every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_import_direction(path):
     package = path.relative_to(ROOT).parts[0]
     allowed = set(MAY_IMPORT[package])
-    if package == "albert_tf" and (is_binary(path) or path.name.startswith("run_")):
+    is_of_binaries = path.name == "flags.py" or path.name.startswith("run_")
+    if package == "albert_tf" and (is_binary(path) or is_of_binaries):
         allowed.add("data_pipeline")
     used = {name.split(".")[0] for name in imports_of(path)}
     assert used & {*PACKAGES, "tests"} <= allowed
@@ -62,6 +63,19 @@ def test_import_direction(path):
 def test_nobody_imports_a_binary(path):
     binaries = {name_of(module) for module in MODULES if is_binary(module)}
     assert not imports_of(path) & binaries
+
+
+@every_module
+def test_a_program_prepares_the_import_of_tensorflow(path):
+    """Before TensorFlow and the project's modules it imports what keeps TensorFlow quiet."""
+    imports = [
+        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    loading = [name for name in imports if name.split(".")[0] in ("tensorflow", *PACKAGES)]
+    if re.search(r"^    run_binary\(", path.read_text(encoding="utf-8"), re.M):
+        assert loading[0] == "data_pipeline.command_line"
 
 
 @every_module

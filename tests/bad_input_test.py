@@ -71,6 +71,8 @@ def spoil(good: Path, bad: Path) -> None:
     (bad / "utf8.tsv").write_bytes(b"text\tlabel\n\xff\xfe\ta\n")
     (bad / "one_label.tsv").write_text("text\tlabel\none\ta\ntwo\ta\n")
     (bad / "other_label.tsv").write_text("text\tlabel\none\ta\ntwo\tc\n")
+    scores = [f"some text\t{i / 10}" for i in range(24)]
+    (bad / "scores.tsv").write_text("\n".join(["text\tlabel", *scores, ""]))
     (bad / "text.json").write_text("no JSON")
     config = json.loads((good / "config.json").read_text())
     for name, change in (
@@ -167,6 +169,8 @@ EXPORT = Program(
     "export.run_export",
     {"model_dir": "{good}/pretrained", "output_dir": "{bad}/out", "task": "masked_lm"},
 )
+DESCRIBE = Program("albert_tf.describe", {})
+CONVERT = Program("albert_tf.convert", {"input": "{good}/pretrained", "format": "google"})
 PREDICT = Program("export.predict", {"model": "{bad}/nowhere", "text": "A text."})
 SERVER = Program("export.server", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"})
 
@@ -223,18 +227,31 @@ CASES = [
     (PRETRAINING, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (PRETRAINING, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
     (PRETRAINING, {"init_checkpoint": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
-    (PRETRAINING, {"steps_per_loop": "0"}, "--steps_per_loop=0 is not a positive number"),
+    (PRETRAINING, {"steps_per_loop": "0"}, "--steps_per_loop=0: expected an integer from 1"),
     (PRETRAINING, {"distribution": "tpu"}, "--distribution=tpu needs --tpu"),
+    (PRETRAINING, {"distribution": "tpu", "tpu": "grpc://127.0.0.1:9"}, "--tpu=grpc://127.0.0.1:9"),
+    (PRETRAINING, {"config_file": "{bad}"}, "--config_file={bad}: config file {bad} is a folder"),
+    (PRETRAINING, {"output_dir": None}, "--output_dir is missing: Folder of the run"),
+    (PRETRAINING, {"output_dir": "/proc/x"}, "--output_dir=/proc/x: /proc/x; No such file"),
+    (PRETRAINING, {"global_clipnorm": "nan"}, "--global_clipnorm=nan: expected a finite number"),
+    (PRETRAINING, {"seed": "2147483648"}, "--seed=2147483648: expected an integer from 0"),
+    (PRETRAINING, {"train_batch_size": "1000"}, "--train_batch_size=1000 is more than the"),
+    (PRETRAINING, {"recipe_batch_size": "1000000000"}, "--recipe_batch_size=1000000000: expected"),
+    (PRETRAINING, {"flagfile": "{bad}/words.txt"}, "{bad}/words.txt:1: 'one' is no flag"),
     (PRETRAINING, {"output_dir": "{bad}/busy"}, "{bad}/busy is not empty and holds no run"),
     (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
     (PRETRAINING, {"gradient_accumulation_steps": "3"}, "--train_batch_size=4 is not divisible by"),
-    (PRETRAINING, {"max_bad_steps": "-1"}, "--max_bad_steps=-1 is negative"),
+    (PRETRAINING, {"max_bad_steps": "-1"}, "--max_bad_steps=-1: expected an integer from 0"),
     (
         PRETRAINING,
         {"layerwise_learning_rate_decay": "0.9"},
         "all 1 layers share one set of weights",
     ),
-    (PRETRAINING, {"layerwise_learning_rate_decay": "2"}, "does not lie in (0, 1]"),
+    (
+        PRETRAINING,
+        {"layerwise_learning_rate_decay": "2"},
+        "expected a finite number above 0, up to 1",
+    ),
     (
         PRETRAINING,
         {"eval_data": "{good}/records,{good}/records"},
@@ -249,6 +266,11 @@ CASES = [
     (PRETRAINING, {"mode": "eval"}, "--eval_data is missing"),
     (PRETRAINING, {"mode": "eval", "eval_data": "{good}/records"}, "out/model is not a model"),
     (CLASSIFIER, {"train_file": None}, "--train_file is missing"),
+    (CLASSIFIER, {"train_file": "{bad}"}, "--train_file={bad}: {bad} is a folder"),
+    (CLASSIFIER, {"train_file": "{bad}/scores.tsv"}, "the labels are 24 different numbers"),
+    (CLASSIFIER, {"train_batch_size": "5000"}, "--train_batch_size=5000 is more than the 8"),
+    (CLASSIFIER, {"num_train_epochs": "nan"}, "--num_train_epochs=nan: expected a finite number"),
+    (CLASSIFIER, {"warmup_proportion": "inf"}, "--warmup_proportion=inf: expected a finite number"),
     (CLASSIFIER, {"train_file": "{bad}/nowhere.tsv"}, "{bad}/nowhere.tsv does not exist"),
     (CLASSIFIER, {"train_file": "{bad}/empty.tsv"}, "{bad}/empty.tsv"),
     (CLASSIFIER, {"train_file": "{bad}/header.tsv"}, "{bad}/header.tsv holds a header row but no"),
@@ -266,6 +288,8 @@ CASES = [
     (CLASSIFIER, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no vocabulary lies beside"),
     (CLASSIFIER, {"mode": "predict", "predict_file": "{good}/train.tsv"}, "is not a model folder"),
+    (DESCRIBE, {"config_file": "{bad}"}, "--config_file={bad}: config file {bad} is a folder"),
+    (CONVERT, {"output": "/proc/x/y"}, "--output=/proc/x/y: /proc/x"),
     (EXPORT, {"model_dir": "{bad}/nowhere"}, "{bad}/nowhere is not a model folder"),
     (EXPORT, {"model_dir": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (EXPORT, {"model_dir": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
@@ -292,7 +316,7 @@ def case_id(value: object) -> str | None:
 
 
 @pytest.mark.parametrize(("program", "changes", "message"), CASES, ids=case_id)
-def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd):
+def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd, foreign_lines):
     spoil(good, tmp_path)
     folders = {"good": good, "bad": tmp_path}
     arguments = {**program.arguments, **changes}
@@ -306,6 +330,8 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
         run_program(program.module, *argv)
     shown = capfd.readouterr().err
     assert exit_info.value.code == 2, shown
-    assert "error: " in shown and "Traceback" not in shown
+    progress, _, error = shown.partition(".py: error: ")
+    assert error and "Traceback" not in shown
+    assert not foreign_lines(progress.rpartition("\n")[0])
     assert message.format(**folders) in shown
     assert tree(good) | tree(tmp_path) == before

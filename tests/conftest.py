@@ -4,9 +4,12 @@ configuration and batches.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import runpy
 import sys
+from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -84,20 +87,50 @@ def small_corpus(few_words):
     return corpus
 
 
+@contextlib.contextmanager
+def flags_of_its_own() -> Iterator[None]:
+    """Removes the flags that are defined in the block: programs have flags of the same names."""
+    before = set(flags.FLAGS)
+    try:
+        yield
+    finally:
+        for name in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, name)
+
+
+@pytest.fixture
+def new_flags():
+    """A context in which flags may be defined, for it alone."""
+    return flags_of_its_own
+
+
 @pytest.fixture
 def run_program(monkeypatch):
     """(module, *argv) -> runs a binary in this process; it ends with SystemExit."""
 
     def run(module: str, *argv: str) -> None:
         monkeypatch.setattr(sys, "argv", [module, *argv])
-        before = set(flags.FLAGS)  # Programs define flags of the same names.
-        try:
+        with flags_of_its_own():
             runpy.run_module(module, run_name="__main__", alter_sys=True)
-        finally:
-            for name in set(flags.FLAGS) - before:
-                delattr(flags.FLAGS, name)
 
     return run
+
+
+# What the project itself writes to stderr: errors, warnings, progress.
+OWN_LINES = re.compile(
+    r"|\w+\.py: error: .*|warning: .*|training died .*|interrupted"
+    r"|corpus: .*| *\d+%\|.*"
+)
+
+
+@pytest.fixture(scope="session")
+def foreign_lines():
+    """Text of stderr -> the lines in it that are not the project's."""
+
+    def find(text: str) -> list[str]:
+        return [line for line in re.split(r"[\r\n]+", text) if not OWN_LINES.fullmatch(line)]
+
+    return find
 
 
 def pretraining_batch(step: tf.Tensor | int, vocab_size: int = 50) -> dict[str, tf.Tensor]:

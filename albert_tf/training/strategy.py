@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from urllib.parse import urlsplit
+
 import tensorflow as tf
 
 from albert_tf.errors import UserError
 
+_TPU_SECONDS = 10  # TensorFlow itself would try for minutes.
 DISTRIBUTIONS = ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
@@ -77,11 +81,22 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
             "machine."
         )
     try:
+        if tpu.startswith("grpc://"):
+            _connect(tpu)
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         if tpu != "local":
             tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"no TPU could be reached with --tpu={tpu}: {reason}") from None
+        reason = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0]
+        raise UserError(
+            f"no TPU could be reached with --tpu={tpu}: {reason}. Check its name or address, and "
+            "that it runs; 'local' is for the machine that has the TPU."
+        ) from None
     return tf.distribute.TPUStrategy(resolver)
+
+
+def _connect(address: str) -> None:
+    """Raises OSError or ValueError where nobody listens at a grpc:// address."""
+    place = urlsplit(address)
+    socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

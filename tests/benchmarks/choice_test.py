@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from absl import app, flags
+from absl import flags
 from absl.testing import flagsaver
 
 from benchmarks.choice import chosen
+from data_pipeline.errors import UserError
 
 flags.DEFINE_string("choice_test_pattern", "", "What to choose.")
 PARTS = {"8x128": 1, "32x128": 2, "4x512": 3}
@@ -28,6 +29,6 @@ def test_names_that_match_are_chosen_in_their_order(pattern, expected):
 def test_a_pattern_that_chooses_nothing_is_an_error(pattern, message):
     with (
         flagsaver.as_parsed(choice_test_pattern=pattern),
-        pytest.raises(app.UsageError, match=message),
+        pytest.raises(UserError, match=message),
     ):
         chosen("choice_test_pattern", PARTS)

@@ -1,0 +1,60 @@
+"""Batches that this machine's memory cannot hold are refused before it is filled."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.costs import count_parameters, training_bytes
+from albert_tf.errors import UserError
+
+_CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"
+# The estimate is for float32 and sequences without padding; bfloat16 and short texts take less.
+_MARGIN = 2
+
+
+def machine_bytes() -> int:
+    """The memory of this machine, or of the container in which it runs."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open(_CGROUP_LIMIT) as file:
+            return min(total, int(file.read()))
+    except (OSError, ValueError):  # No container, or one without a limit ("max").
+        return total
+
+
+def check_training_memory(
+    config: AlbertConfig,
+    batch_size: int,
+    num_micro_batches: int,
+    sequence_length: int,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Raises UserError when an update takes far more memory than there is; see `_check`."""
+    here = len(strategy.extended.worker_devices)  # Of several workers, each has its share.
+    num_parameters = sum(count_parameters(config).values()) * here
+    size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
+    needed = training_bytes(config, num_parameters, size, sequence_length)
+    remedy = "Use a smaller one, more --gradient_accumulation_steps, or --recompute."
+    _check("train_batch_size", batch_size, needed, remedy)
+
+
+def check_evaluation_memory(config: AlbertConfig, batch_size: int, sequence_length: int) -> None:
+    """Raises UserError when a batch to evaluate takes far more memory than there is."""
+    # Nothing but a layer's activations is kept.
+    needed = training_bytes(config.replace(recompute=True), 0, batch_size, sequence_length)
+    _check("eval_batch_size", batch_size, needed, "Use a smaller one.")
+
+
+def _check(flag: str, batch_size: int, needed: int, remedy: str) -> None:
+    """On a CPU only: accelerators have memory of their own, and say when it is exhausted."""
+    if tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("TPU"):
+        return
+    available = machine_bytes()
+    if needed > _MARGIN * available:
+        raise UserError(
+            f"--{flag}={batch_size} needs about {needed / 2**30:,.0f} GiB of memory, and this "
+            f"machine has {available / 2**30:,.0f}. {remedy}"
+        )

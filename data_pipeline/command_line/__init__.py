@@ -1,0 +1,12 @@
+"""What all programs share: flags, `--help`, one line for a user's error, silence of TensorFlow.
+
+A program imports this package before anything else, because TensorFlow writes its first notes while
+it is imported.
+"""
+
+from data_pipeline.command_line import flags, quiet
+from data_pipeline.command_line.program import run_binary
+
+__all__ = ["flags", "run_binary"]
+
+quiet.watch()

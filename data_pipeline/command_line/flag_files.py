@@ -1,0 +1,78 @@
+"""Command lines with flag files written out, so that an error can say where a flag was given."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from data_pipeline import storage
+from data_pipeline.errors import UserError
+
+_FLAG = re.compile(r"--?[A-Za-z]\w*(=.*)?")
+_FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """A word of the command line.
+
+    Attributes:
+      text: the word, as in "--seed=1".
+      place: file and line of a flag file, as in "base.flags:3"; "" on the command line itself.
+    """
+
+    text: str
+    place: str = ""
+
+    def sets(self, name: str) -> bool:
+        """Whether this is the flag of a name."""
+        return re.fullmatch(rf"--?(no)?{re.escape(name)}(=.*)?", self.text, re.DOTALL) is not None
+
+
+def expand(argv: Sequence[str]) -> list[Argument]:
+    """The arguments, with the lines of each file in place of its --flagfile.
+
+    In a flag file each line is a flag (--name=value, --name, --noname) or --flagfile=another;
+    empty lines and lines that start with # or // say nothing.
+
+    Raises:
+      UserError: a file that cannot be read, or a line that is none of these.
+    """
+    arguments = []
+    words = iter(argv)
+    for word in words:
+        found = _FLAG_FILE.fullmatch(word)
+        if not found:
+            arguments.append(Argument(word))
+            continue
+        path = next(words, "") if found[1] is None else found[1]
+        arguments += _lines(path, ())
+    return arguments
+
+
+def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
+    """`outer`: the files that this one is read from."""
+    path = os.path.expanduser(path)
+    if path in outer:
+        raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")
+    try:
+        text = storage.read_bytes(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise UserError(
+            f"--flagfile={path} cannot be read: {reason}. Name a text file with one --name=value "
+            "a line."
+        ) from None
+    for number, line in enumerate(text.splitlines(), 1):
+        line, place = line.strip(), f"{path}:{number}"
+        if not line or line.startswith(("#", "//")):
+            continue
+        if not _FLAG.fullmatch(line):
+            raise UserError(f"{place}: {line!r} is no flag. Write --name=value.")
+        nested = _FLAG_FILE.fullmatch(line)
+        if nested:
+            yield from _lines(nested[1] or "", (*outer, path))
+        else:
+            yield Argument(line, place)

@@ -1,0 +1,63 @@
+"""The text of `--help`: what the program does, and its flags in groups."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import textwrap
+from types import ModuleType
+
+from absl.flags import BooleanFlag, EnumParser, Flag, ListParser, MultiFlag
+
+from data_pipeline.command_line import flags
+
+_WIDTH = 100
+
+
+def help_text(program: ModuleType) -> str:
+    """The docstring of a program's module, then each group of its flags."""
+    parts = [inspect.cleandoc(program.__doc__ or "")]
+    by_group = itertools.groupby(sorted(flags.defined(), key=_place), lambda flag: flag.group)
+    for title, found in by_group:
+        parts.append("\n".join([f"{title}:", *map(describe, found)]))
+    return "\n\n".join(parts)
+
+
+def _place(flag: Flag) -> int:
+    """Groups come in the order of their first flags, flags as they are defined."""
+    return list(dict.fromkeys(f.group for f in flags.defined())).index(flag.group)
+
+
+def describe(flag: Flag) -> str:
+    """Name, what it may be, its default, and what it is for."""
+    head = f"  --{flag.name}"
+    about = f"{_kind(flag)}; {_default(flag)}"
+    purpose = flag.help.partition(">: ")[2] if isinstance(flag.parser, EnumParser) else flag.help
+    indent = " " * 6
+    lines = textwrap.wrap(
+        purpose, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return "\n".join([f"{head}  ({about})", *lines])
+
+
+def _kind(flag: Flag) -> str:
+    if isinstance(flag.parser, flags.NumberParser):
+        return flag.parser.allowed()
+    if isinstance(flag.parser, EnumParser):
+        return " | ".join(flag.parser.enum_values)
+    if isinstance(flag.parser, ListParser):
+        return "texts separated by commas"
+    if isinstance(flag, BooleanFlag):
+        return "true | false"
+    return "text, may be repeated" if isinstance(flag, MultiFlag) else "text"
+
+
+def _default(flag: Flag) -> str:
+    if flag.required:
+        return "required"
+    if flag.default is None or flag.default in ("", []):
+        return "default: none"
+    default = flag.default
+    if isinstance(default, bool):
+        default = str(default).lower()
+    return f"default: {','.join(default) if isinstance(default, list) else default}"

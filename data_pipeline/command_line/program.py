@@ -1,0 +1,140 @@
+"""How a program starts and ends: flags first, then its `main`, and one line for a user's error."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import absl.logging
+from absl import app
+from absl.flags import Error, UnrecognizedFlagError
+
+from data_pipeline.command_line import flag_files, flags
+from data_pipeline.command_line.help import help_text
+from data_pipeline.errors import UserError, describe, is_user_error
+
+EXIT_CODE = 2
+_REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
+_HELP = ("--help", "-help", "--helpshort", "-h")
+
+
+def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> None:
+    """Parses the flags, runs `main()` and ends the process.
+
+    Args:
+      main: function without arguments; reads its flags from absl.
+      user_errors: more exception classes whose message is meant for the user.
+
+    A user's error is printed as `program: error: message` on stderr, with exit code 2; anything
+    else is a fault of the program and keeps its traceback.
+    """
+
+    def wrapped(argv: Sequence[str]) -> None:
+        # Of libraries in Python: TensorFlow says at each save of a checkpoint that it begins.
+        absl.logging.set_verbosity(absl.logging.WARNING)
+        try:
+            main()
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            sys.exit(130)
+        except Exception as error:
+            if not is_user_error(error, user_errors):
+                raise
+            # What was written for the user is shown whole: it may list several findings.
+            if isinstance(error, (UserError, *user_errors)):
+                _fail(_with_flag(str(error)))
+            _fail(f"{_with_flag(describe(error))}. {_REMEDY}")
+
+    flags.group("This command")
+    flags.DEFINE_bool("print_flags", False, "Print the value of every flag as JSON, and end.")
+    app.run(wrapped, flags_parser=_parse)
+
+
+def _fail(message: str) -> NoReturn:
+    program = sys.argv[0].rpartition("/")[2] or "program"
+    print(f"{program}: error: {message}", file=sys.stderr, flush=True)
+    sys.exit(EXIT_CODE)
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+    """Reads the flags; ends the process for --help, --print_flags, and what is not right."""
+    if set(_HELP) & set(argv[1:]):
+        print(help_text(sys.modules["__main__"]))
+        sys.exit()
+    try:
+        rest = parse_flags(argv)
+    except UserError as error:
+        _fail(str(error))
+    if flags.FLAGS.print_flags:
+        print(json.dumps(flags.resolved(), indent=2))
+        sys.exit()
+    return rest
+
+
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """Sets the flags, and returns the program's name.
+
+    Raises:
+      UserError: a flag is missing or unknown, its value is not allowed, or a flag file is no such.
+        The message names the flag, and flag file and line where it stands in one.
+    """
+    arguments = flag_files.expand(argv[1:])
+    try:
+        rest = flags.FLAGS([argv[0], *(argument.text for argument in arguments)])
+    except Error as error:
+        raise UserError(_explain(error, arguments)) from None
+    if len(rest) > 1:
+        raise UserError(f"unexpected argument {rest[1]!r}: options are written --name=value")
+    missing = [
+        f"--{flag.name} is missing: {flag.help}"
+        for flag in flags.defined()
+        if flag.required and not flag.value
+    ]
+    if missing:
+        raise UserError(f"{' '.join(missing)} (--help lists the flags)")
+    _check_encoding()
+    return rest
+
+
+def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
+    """absl's message, with the flag's meaning and the line of the flag file."""
+    message = " ".join(str(error).split()).removeprefix("flag ")
+    if isinstance(error, UnrecognizedFlagError):
+        name = error.flagname
+        known = [flag.name for flag in flags.defined()]
+        similar = difflib.get_close_matches(name, known, n=1)
+        message = f"--{name} is unknown." + "".join(f" Did you mean --{n}?" for n in similar)
+    else:
+        found = re.search(r"--(\w+)", message)
+        name = found[1] if found else ""
+        if name in flags.FLAGS:
+            message = f"{message.rstrip('.')}. {flags.FLAGS[name].help}"
+    places = [argument.place for argument in arguments if argument.sets(name)]
+    place = f"{places[-1]}: " if places and places[-1] else ""
+    return f"{place}{message} (--help lists the flags)"
+
+
+def _check_encoding() -> None:
+    for flag in flags.defined():
+        try:
+            str(flag.value).encode("utf-8")
+        except UnicodeEncodeError:
+            raise UserError(f"--{flag.name} holds bytes that are no text in UTF-8.") from None
+
+
+def _with_flag(message: str) -> str:
+    """Puts the flag first whose path a message is about, unless the message names a flag."""
+    if re.search(r"(^|\s)--\w", message):
+        return message
+    values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
+    paths = {name: value for name, value in values.items() if "/" in value}
+    folder = message.partition(";")[0] + "/"  # What TensorFlow could not make, perhaps above it.
+    for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
+        is_named = re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message)
+        if is_named or path.startswith(folder):
+            return f"--{name}={path}: {message}"
+    return message

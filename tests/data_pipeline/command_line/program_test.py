@@ -1,0 +1,151 @@
+"""How programs start and end: flags and flag files that are wrong, errors, faults."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from data_pipeline.command_line import flags, run_binary
+from data_pipeline.errors import UserError
+
+
+@pytest.fixture
+def call(new_flags, monkeypatch, capsys):
+    """(main, *argv) -> exit code and what went to stdout and stderr."""
+
+    def run(main, *argv: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["some/program.py", *argv])
+        with new_flags():
+            flags.group("Numbers")
+            flags.DEFINE_integer("steps", 3, "Updates in all.", lower_bound=1)
+            flags.DEFINE_float("rate", 0.5, "Of learning.", below=1)
+            flags.group("Files")
+            flags.DEFINE_string("folder", None, "Where results go.", required=True)
+            flags.DEFINE_bool("fast", False, "Go fast.")
+            with pytest.raises(SystemExit) as exit_info:
+                run_binary(main)
+        return exit_info.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (["--steps=0"], "--steps=0: expected an integer from 1 to 2,147,483,647. Updates in all."),
+        (["--steps=1.5"], "--steps=1.5: expected an integer from 1"),
+        (["--steps=2147483648"], "--steps=2147483648: expected an integer from 1"),
+        (["--rate=nan"], "--rate=nan: expected a finite number from 0, below 1. Of learning."),
+        (["--rate=1"], "--rate=1: expected a finite number from 0, below 1."),
+        (["--rate=-1e-9"], "--rate=-1e-9: expected a finite number from 0"),
+        (["--fast=perhaps"], "--fast=perhaps"),
+        (["--stebs=2"], "--stebs is unknown. Did you mean --steps?"),
+        (["--zzz"], "--zzz is unknown. (--help"),
+        (["--steps"], "Missing value for flag --steps"),
+        ([], "--folder is missing: Where results go."),
+        (["--folder="], "--folder is missing: Where results go."),
+        (["--folder=\udcff"], "--folder holds bytes that are no text in UTF-8."),
+        (["--folder=x", "words"], "unexpected argument 'words': options are written --name=value"),
+    ],
+)
+def test_flags_that_are_wrong(call, argv, message):
+    folder = [] if any("folder" in word for word in argv) or not argv else ["--folder=x"]
+    code, shown, errors = call(lambda: pytest.fail("main was called"), *folder, *argv)
+    assert code == 2 and not shown
+    assert errors.startswith(f"program.py: error: {message}") and errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        ("# Rates.\n\n--rate=0.1\n--steps=-1\n", "one.flags:4: --steps=-1: expected an integer"),
+        ("--steps=2\n--stebs=2\n", "one.flags:2: --stebs is unknown. Did you mean --steps?"),
+        ("steps 2\n", "one.flags:1: 'steps 2' is no flag. Write --name=value."),
+        ("--steps 2\n", "one.flags:1: '--steps 2' is no flag. Write --name=value."),
+        ("// See two.\n--flagfile=two.flags\n", "two.flags:2: --rate=inf: expected a finite"),
+        ("--flagfile=one.flags\n", "--flagfile=one.flags: the file reads itself."),
+        ("--flagfile=three.flags\n", "--flagfile=three.flags cannot be read: No such file"),
+        ("--flagfile=.\n", "--flagfile=. cannot be read: Is a directory"),
+        ("--flagfile=binary.flags\n", "--flagfile=binary.flags cannot be read: it is no text"),
+    ],
+)
+def test_flag_files_that_are_wrong(call, tmp_path, monkeypatch, lines, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.flags").write_text(lines)
+    (tmp_path / "two.flags").write_text("--steps=7\n--rate=inf\n")
+    (tmp_path / "binary.flags").write_bytes(b"--rate=\xff\n")
+    code, _, errors = call(pytest.fail, "--folder=x", "--flagfile=one.flags")
+    assert code == 2
+    assert errors.startswith(f"program.py: error: {message}") and errors.count("\n") == 1
+
+
+def test_flag_files_are_read_in_their_place(call, tmp_path):
+    (tmp_path / "inner.flags").write_text("--folder=inner\n--steps=5\n")
+    (tmp_path / "outer.flags").write_text(f"--flagfile={tmp_path}/inner.flags\n--fast\n")
+    seen = []
+    code, _, errors = call(
+        lambda: seen.append(flags.resolved()),
+        *("--steps=4", "--flagfile", f"{tmp_path}/outer.flags", "--rate=0.25"),
+    )
+    assert code == 0, errors
+    assert seen == [{"steps": 5, "rate": 0.25, "folder": "inner", "fast": True}]
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (UserError("Two is too much."), "Two is too much."),
+        (UserError("/data/x holds no model."), "--folder=/data/x: /data/x holds no model."),
+        (UserError("--steps=2 is too much for /data/x."), "--steps=2 is too much for /data/x."),
+        (FileNotFoundError(2, "No such file", "/data/x"), "--folder=/data/x: /data/x: No such"),
+        (PermissionError(13, "Permission denied", "/data/x/y.json"), "--folder=/data/x: /data/x/y"),
+        (FileNotFoundError(2, "No such file", "/data/xy"), "/data/xy: No such file. Check that"),
+    ],
+)
+def test_errors_name_the_flag_of_the_path(call, error, message):
+    def main() -> None:
+        raise error
+
+    code, _, errors = call(main, "--folder=/data/x")
+    assert code == 2
+    assert errors.startswith(f"program.py: error: {message}") and errors.count("\n") == 1
+
+
+def test_faults_of_the_program_keep_their_traceback(call):
+    def main() -> None:
+        raise KeyError("a fault")
+
+    with pytest.raises(KeyError, match="a fault"):
+        call(main, "--folder=x")
+
+
+def test_help_is_in_groups(call, monkeypatch):
+    docstring = "Does it.\n\n    python -m it \\\n      --x\n"
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", docstring)
+    code, shown, errors = call(pytest.fail, "--help")
+    assert (code, errors) == (0, "")
+    assert (
+        shown
+        == """Does it.
+
+python -m it \\
+  --x
+
+Numbers:
+  --steps  (an integer from 1 to 2,147,483,647; default: 3)
+      Updates in all.
+  --rate  (a finite number from 0, below 1; default: 0.5)
+      Of learning.
+
+Files:
+  --folder  (text; required)
+      Where results go.
+  --fast  (true | false; default: false)
+      Go fast.
+
+This command:
+  --print_flags  (true | false; default: false)
+      Print the value of every flag as JSON, and end.
+"""
+    )
