@@ -123,6 +123,7 @@ DEFINE_integer = _registered(_define_integer)
 DEFINE_list = _registered(flags.DEFINE_list)
 DEFINE_multi_string = _registered(flags.DEFINE_multi_string)
 DEFINE_string = _registered(flags.DEFINE_string)
+register_validator = flags.register_validator
 
 
 def defined() -> list[flags.Flag]:
