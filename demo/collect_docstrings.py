@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import concurrent.futures
 import gc
 import multiprocessing
 import os
@@ -92,8 +93,11 @@ def docstring_documents(
       processes: parse in so many processes; the result does not depend on it.
     """
     files = source_files(roots)
-    with multiprocessing.Pool(max(1, processes), _prepare_worker) as pool:
-        texts = pool.imap(_sentences_of, [path for _, _, path in files], chunksize=32)
+    context = multiprocessing.get_context("spawn")  # A fork would inherit TensorFlow's threads.
+    with concurrent.futures.ProcessPoolExecutor(
+        max(1, processes), mp_context=context, initializer=_prepare_worker
+    ) as pool:
+        texts = pool.map(_sentences_of, [path for _, _, path in files], chunksize=32)
         modules = [(package, module, text) for (package, module, _), text in zip(files, texts)]
     return list(_without_repetitions(modules))
 
