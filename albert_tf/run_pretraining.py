@@ -133,4 +133,6 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(lambda: run_supervised(main, FLAGS.max_failures), user_errors=[UserError])
+    run_binary(
+        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
+    )

@@ -164,7 +164,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         save_at(state, model, optimizer, 2)
         with pytest.raises(OSError, match="No space left") as raised:
             state.wait()
-    assert failures.explain(raised.value).exit_code == failures.DISK_FULL
+    assert failures.explain(raised.value).exit_code == failures.STORAGE_FAILED
     assert sorted(path.name[:6] for path in tmp_path.iterdir()) == ["checkp", "step-1", "step-1"]
     assert state.latest == str(tmp_path / "step-1")
     state.save()
