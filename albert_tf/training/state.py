@@ -13,7 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
 
-# What TensorFlow raises for files that are missing, cut or altered. IndexError: a file is too short.
+# What TensorFlow raises for files that are missing, cut or altered; IndexError: one is too short.
 _DAMAGE = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
