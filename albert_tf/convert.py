@@ -53,8 +53,8 @@ def main() -> None:
     if tf.io.gfile.exists(FLAGS.output):
         raise UserError(f"--output={FLAGS.output} exists. Name a new folder.")
     source = locate(FLAGS.input)
-    config_file = FLAGS.config_file or source.config_file
-    config = AlbertConfig.from_json_file(config_file) if config_file else source.config()
+    given = FLAGS.config_file
+    config = AlbertConfig.from_json_file(given) if given else source.config()
     model = formats.make_model(source, config)
     new = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
     vocab_file = FLAGS.vocab_file or source.vocab_file

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.errors import UserError
+from albert_tf.flags import FLAGS
 from albert_tf.keras_compat import keras
 from albert_tf.layers import fast
 from albert_tf.layers.packing import packs_here, shapes_must_be_static
 from albert_tf.training import make_strategy
-
-FLAGS = flags.FLAGS
 
 
 def prepare_devices() -> tf.distribute.Strategy:

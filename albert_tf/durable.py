@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# What file systems answer that cannot do it for a folder.
+# Errors of file systems that cannot sync a folder.
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP)
 
 

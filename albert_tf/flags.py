@@ -59,8 +59,8 @@ def define_run_flags(modes: tuple[str, ...]) -> None:
     flags.DEFINE_list(
         "allow_changes",
         [],
-        f"What a run that is continued may have another of ({', '.join(CHANGES)}); refused if not "
-        "named here.",
+        f"Changes to accept when a run is continued, of: {', '.join(CHANGES)}. A change not named "
+        "here is refused.",
     )
     flags.register_validator(
         "allow_changes",
@@ -137,7 +137,8 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
     flags.DEFINE_integer(
         "max_bad_steps",
         0,
-        "Steps without a finite loss and gradient that may be left out; ten in a row end the run.",
+        "Steps without a finite loss and gradient that may be left out in one start; ten in a row "
+        "end the run.",
     )
     flags.DEFINE_integer("max_failures", 0, "How often a run that dies is started again.")
 

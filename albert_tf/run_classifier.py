@@ -106,6 +106,8 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
             "train_batch_size": FLAGS.train_batch_size,
             "num_examples": len(training),
             "labels": labels,
+            "vocab_fingerprint": tokenizer.fingerprint,
+            "examples": run_folder.fingerprint(arrays),
         }
         changes = FLAGS.overwrite, FLAGS.allow_changes
         lock = run_folder.prepare(FLAGS.output_dir, config, flags.resolved(), fixed, *changes)
@@ -142,4 +144,6 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(lambda: run_supervised(main, FLAGS.max_failures), user_errors=[UserError])
+    run_binary(
+        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
+    )

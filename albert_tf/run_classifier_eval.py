@@ -6,7 +6,6 @@ import os
 
 import numpy as np
 import tensorflow as tf
-from absl import flags
 
 from albert_tf.checkpoints import native
 from albert_tf.devices import is_packed
@@ -19,6 +18,7 @@ from data_pipeline.classification import (
     read_tsv,
     write_predictions,
 )
+from data_pipeline.command_line import flags
 from data_pipeline.tokenization import load_tokenizer
 
 FLAGS = flags.FLAGS

@@ -49,8 +49,9 @@ def define_flags() -> None:
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
     shared_flags.define_device_flags()
-    flags.group("Data and length of training")
+    flags.group("Data")
     define_data_flags()
+    flags.group("Length of training")
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.")
     flags.DEFINE_integer(
@@ -73,9 +74,15 @@ def main() -> None:
     if FLAGS.mode == "eval":
         evaluate(strategy)
     elif FLAGS.mode == "continuous_eval":
-        evaluate_run(strategy)
+        evaluate_run(strategy, scaled_recipe().num_train_steps)
     else:
         train_and_evaluate(strategy)
+
+
+def scaled_recipe() -> Recipe:
+    """Rate, updates and warm-up for --train_batch_size."""
+    recipe = Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
+    return shared_flags.scaled_recipe(recipe, FLAGS.recipe_batch_size)
 
 
 def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
@@ -88,10 +95,7 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
     shared_flags.check_train_batch(
         config, manifest["max_seq_length"], manifest["num_records"], data.name, strategy
     )
-    recipe = shared_flags.scaled_recipe(
-        Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps),
-        FLAGS.recipe_batch_size,
-    )
+    recipe = scaled_recipe()
     settings = shared_flags.loop_settings(recipe.num_train_steps)
     if not FLAGS.overwrite:
         check_steps(FLAGS.output_dir, recipe.num_train_steps)
@@ -133,4 +137,6 @@ def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(lambda: run_supervised(main, FLAGS.max_failures), user_errors=[UserError])
+    run_binary(
+        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
+    )

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
-from albert_tf.run_pretraining_eval import folder_of
 from data_pipeline import pretraining_flags
 from data_pipeline.command_line import flags
 from data_pipeline.datasets import pretraining_dataset, source_of_batch
@@ -71,7 +70,12 @@ def open_training_data() -> TrainingData:
     """
     if FLAGS.train_text:
         return _text()
-    folder, options = folder_of("train_data"), {"seed": FLAGS.seed}
+    if not FLAGS.train_data:
+        raise UserError(
+            "--train_data is missing: a folder of records that create_pretraining_data wrote. Or "
+            "train without records: name text files by --train_text."
+        )
+    folder, options = FLAGS.train_data, {"seed": FLAGS.seed}
     fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
     given = sorted(name for name in (fields | _READING) - {"seed", *_FIXED} if FLAGS[name].present)
     if given:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
@@ -20,6 +19,7 @@ from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.cards import print_comparison
 from albert_tf.training.evaluation import evaluate_checkpoints
 from albert_tf.training.examples import masked_lm_examples
+from data_pipeline.command_line import flags
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.record_statistics import pretraining_baselines
 from data_pipeline.records import read_manifest
@@ -28,13 +28,13 @@ from data_pipeline.tokenization import load_tokenizer
 FLAGS = flags.FLAGS
 
 
-def folder_of(flag: str) -> str:
-    """The folder of records that a flag names."""
-    if not FLAGS[flag].value:
+def eval_folders() -> list[str]:
+    """The folders of --eval_data."""
+    if not FLAGS.eval_data:
         raise UserError(
-            f"--{flag} is missing: a folder of records that create_pretraining_data wrote."
+            "--eval_data is missing: folders of records that create_pretraining_data wrote."
         )
-    return FLAGS[flag].value
+    return FLAGS.eval_data
 
 
 def make_evaluator(
@@ -42,7 +42,7 @@ def make_evaluator(
 ) -> Evaluator:
     """Evaluates on all of --eval_data, each with the objective that it was made for."""
     parts, objectives = [], []
-    for folder in folder_of("eval_data"):
+    for folder in eval_folders():
         manifest = read_manifest(folder)
         objective = manifest["settings"]["sentence_objective"]
         if objective in objectives:
@@ -67,7 +67,7 @@ def make_evaluator(
 
 def evaluate(strategy: tf.distribute.Strategy) -> None:
     """Evaluates the model of a finished run, or of --init_checkpoint."""
-    folder_of("eval_data")
+    eval_folders()
     folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, "model")
     metadata = native.read_metadata(folder)
     with strategy.scope():
@@ -77,15 +77,15 @@ def evaluate(strategy: tf.distribute.Strategy) -> None:
     print_results(make_evaluator(model, strategy, metadata["vocab_fingerprint"])())
 
 
-def evaluate_run(strategy: tf.distribute.Strategy) -> None:
-    """Evaluates the checkpoints of a run in --output_dir as they appear."""
-    folder_of("eval_data")
+def evaluate_run(strategy: tf.distribute.Strategy, num_train_steps: int) -> None:
+    """Evaluates the checkpoints of a run in --output_dir as they appear, up to its last step."""
+    eval_folders()
     config, fixed = run_folder.read(FLAGS.output_dir)
     with strategy.scope():
         model = AlbertPretrainer(config, is_packed())
     evaluator = make_evaluator(model, strategy, fixed["vocab_fingerprint"])
     metrics = evaluate_checkpoints(
-        model, evaluator, FLAGS.output_dir, FLAGS.num_train_steps, FLAGS.eval_timeout
+        model, evaluator, FLAGS.output_dir, num_train_steps, FLAGS.eval_timeout
     )
     if not metrics:
         raise UserError(
@@ -105,7 +105,8 @@ def print_results(metrics: dict[str, float]) -> None:
         if number:  # The figures of the words are those of the first folder.
             names = [name for name in names if not name.startswith("masked_lm")]
         rows = {name: (metrics[name], *baselines[name]) for name in names}
-        print_comparison(f"Held-out evaluation on {folder}", rows)
+        fitted = "" if FLAGS.train_data else ", baselines of these records"
+        print_comparison(f"Held-out evaluation on {folder}{fitted}", rows)
 
 
 def example_writer(model: AlbertPretrainer, manifest: dict[str, Any]) -> Callable[[], str] | None:

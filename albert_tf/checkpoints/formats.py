@@ -26,7 +26,7 @@ _GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt")
 
 
 class Source(NamedTuple):
-    """What was found.
+    """The model folder or checkpoint that was found.
 
     Attributes:
       format: one of FORMATS.

@@ -24,7 +24,7 @@ def print_pretraining_start(
     """The card of a pre-training run; `manifest` is that of the training records."""
     config, length = model.config, manifest["max_seq_length"]
     flops = pretraining_flops_per_token(config, length, manifest["max_predictions"])
-    passes = "one after the other, over text"  # Nobody has counted its examples.
+    passes = "not counted (--train_text)"
     if manifest["num_records"]:
         passes = f"{num_train_steps * batch_size / manifest['num_records']:.1f}"
     _print_card(

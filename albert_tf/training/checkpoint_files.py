@@ -98,7 +98,7 @@ def _remove(directory: str, step: int) -> None:
 
 
 def _names_in(directory: str) -> list[str]:
-    """None where there is no such folder."""
+    """The names in a folder; empty if there is none."""
     if not tf.io.gfile.isdir(directory):
         return []
     return [name.rstrip("/") for name in tf.io.gfile.listdir(directory)]

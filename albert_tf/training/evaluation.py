@@ -65,8 +65,8 @@ def evaluate_checkpoints(
       model: the one that `evaluator` evaluates.
       run_dir: of the run; figures go to its folder continuous_eval.
       last_step: it ends with the checkpoint of this step.
-      timeout: seconds without a new checkpoint after which it ends, too. One that cannot be read is
-        none: it may be half written, old and just removed, or damaged.
+      timeout: seconds without a new checkpoint after which it ends, too. A checkpoint that
+        cannot be read is not counted: it may be half written, old and just removed, or damaged.
 
     Returns:
       The last figures; empty when no checkpoint came.

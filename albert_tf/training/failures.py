@@ -8,10 +8,12 @@ import re
 
 import tensorflow as tf
 
-# Of sysexits.h: an error while writing, a service that is gone. --max_failures tries again.
-DISK_FULL, WORKER_LOST = 74, 69
+# Of sysexits.h: an error while reading or writing, a service that is gone. --max_failures tries
+# again.
+STORAGE_FAILED, WORKER_LOST = 74, 69
 
-_NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT)))
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_ANSWER = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET)
 _OF_TENSORFLOW = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*?\]")
 _OF_OTHER_WORKERS = (
     tf.errors.UnavailableError,
@@ -38,18 +40,32 @@ class MachineFailure(Exception):
 def explain(error: Exception) -> MachineFailure | None:
     """What an error that ended a run says of the machine; None for any other kind of error."""
     text = str(getattr(error, "message", None) or error)
-    is_os_error = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    if is_os_error or (isinstance(error, tf.errors.OpError) and any(s in text for s in _NO_ROOM)):
-        first_line = _OF_TENSORFLOW.sub("", text.strip().splitlines()[0])
-        return MachineFailure(
-            f"the disk is full: {first_line}. Make room and run the same command again: it goes on "
-            "at the last complete checkpoint.",
-            DISK_FULL,
-        )
     if isinstance(error, _OF_OTHER_WORKERS) and any(sign in text for sign in _SIGNS_OF_A_LOSS):
         return MachineFailure(
             "another worker is gone (it ended, was killed, or cannot be reached). Run the same "
             "command on every worker again: they go on at the last complete checkpoint.",
             WORKER_LOST,
         )
+    first_line = _OF_TENSORFLOW.sub("", (text.strip().splitlines() or [""])[0])
+    if _is_one_of(_NO_ROOM, error, text):
+        return MachineFailure(
+            f"the disk is full: {first_line}. Make room and run the same command again: it goes on "
+            "at the last complete checkpoint.",
+            STORAGE_FAILED,
+        )
+    if _is_one_of(_NO_ANSWER, error, text):
+        return MachineFailure(
+            f"a disk or a file server failed: {first_line}. When it answers again, run the same "
+            "command: it goes on at the last complete checkpoint.",
+            STORAGE_FAILED,
+        )
     return None
+
+
+def _is_one_of(numbers: tuple[int, ...], error: Exception, text: str) -> bool:
+    """Whether an error is the operating system's with one of these numbers; TensorFlow keeps only
+    their text.
+    """
+    if isinstance(error, tf.errors.OpError):
+        return any(os.strerror(number) in text for number in numbers)
+    return isinstance(error, OSError) and error.errno in numbers

@@ -42,7 +42,7 @@ class LoopSettings:
       max_bad_steps: how many steps without a finite loss and gradient are left out before the run
         stops; 0 stops at the first. It stops after MAX_BAD_IN_A_ROW of them in a row, too: weights
         that are not updated do not heal.
-      allow_changes: to go on with all the same, see starts.CHANGES.
+      allow_changes: which of starts.CHANGES are accepted when a run is continued.
     """
 
     num_train_steps: int
@@ -117,7 +117,7 @@ def train(
     Raises:
       UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
         that are not finite.
-      Preempted: SIGTERM came, and everything is saved.
+      Preempted: SIGTERM came; everything is saved, unless the last step was left out.
     """
     with TerminationNotice() as notice:
         loop = _Loop(stepper, evaluator, settings, run_dir, cost, hooks or Hooks())
@@ -142,6 +142,7 @@ class _Loop:
         self._stepper, self._evaluator = stepper, evaluator
         self._settings, self._run_dir, self._hooks = settings, run_dir, hooks
         self._num_bad = 0
+        self._is_save_due = False
         self._evaluated: dict[str, float] = {}
         self._is_chief = is_chief(stepper.strategy)
         check_steps(run_dir, settings.num_train_steps)
@@ -157,7 +158,7 @@ class _Loop:
                 must_match=not {"optimizer", "precision"} & set(settings.allow_changes),
             )
             resumed = self._state.restore()
-        self._last_good = self._state.step
+        self._last_good = self._last_saved = self._state.step
         self._reporter = SilentReporter()
         if self._is_chief:
             self._say_where(resumed)
@@ -193,20 +194,19 @@ class _Loop:
             outcome = self._stepper.train(iterator, tf.constant(stop - step))
             step = stop
             self._report(step, outcome)
-            is_evaluated = self._evaluator and self._settings.is_due(
-                step, self._settings.eval_steps
-            )
-            if is_evaluated and self._is_sound(step):
+            is_sound = self._is_sound(step)
+            is_evaluated = self._settings.is_due(step, self._settings.eval_steps)
+            if self._evaluator and is_evaluated and is_sound:
                 self._evaluate(step)
             # After the evaluation, so that a run interrupted in between makes it again.
             is_preempted = notice.arrived(self._stepper.strategy)
-            is_saved = is_preempted or self._settings.is_due(step, self._settings.checkpoint_steps)
-            if is_saved and self._is_sound(step):
-                self._reporter.sync()
-                self._state.save()
+            is_due = self._settings.is_due(step, self._settings.checkpoint_steps)
+            self._is_save_due |= is_preempted or is_due  # Not made now: at the next sound stop.
+            if self._is_save_due and is_sound:
+                self._save(step)
             if is_preempted and step < self._settings.num_train_steps:
                 self._state.wait()
-                raise Preempted(step)
+                raise Preempted(step, self._last_saved)
             self._reporter.go_on()
         self._state.wait()
         if self._is_chief:
@@ -217,6 +217,11 @@ class _Loop:
         if self._evaluator and not self._evaluated:  # The run was complete before.
             self._evaluated = self._evaluator()
         return self._evaluated
+
+    def _save(self, step: int) -> None:
+        self._reporter.sync()
+        self._state.save()
+        self._last_saved, self._is_save_due = step, False
 
     def _report(self, step: int, outcome: Outcome) -> None:
         metrics = {name: float(value) for name, value in outcome.metrics.items()}
@@ -248,17 +253,15 @@ class _Loop:
     def _is_sound(self, step: int) -> bool:
         """Whether the weights of a step are worth a checkpoint, which older ones make room for.
 
+        After a step that was left out they may be broken: only the next ones will tell. After the
+        last step there is no next one, and the weights are those of the last good step.
+
         Raises:
-          UserError: they are not finite, or the run ends with a step that was left out.
+          UserError: they are not finite.
         """
         if not self._state.is_finite():
             raise self._broken(f"weights or moments are not finite at step {step}")
-        if self._last_good < step == self._settings.num_train_steps:
-            raise self._broken(
-                f"the last steps, from {self._last_good + 1} to {step}, were left out, so that the "
-                "weights may be broken; they are not saved"
-            )
-        return self._last_good == step
+        return step in (self._last_good, self._settings.num_train_steps)
 
     def _broken(self, found: str, remedy: str = "") -> UserError:
         self._state.wait()

@@ -14,11 +14,21 @@ EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: run the same command again.
 
 
 class Preempted(Exception):
-    """Training was stopped by SIGTERM; everything up to `step` is saved."""
+    """Training was stopped by SIGTERM at `step`; everything up to `last_saved` is saved.
 
-    def __init__(self, step: int) -> None:
-        super().__init__(f"stopped by SIGTERM at step {step}; run the same command to go on")
-        self.step = step
+    That is less where the update of `step` was left out; 0: there is no checkpoint.
+    """
+
+    def __init__(self, step: int, last_saved: int) -> None:
+        lost = ""
+        if last_saved < step:
+            newest = f"the newest checkpoint is of step {last_saved}"
+            lost = (
+                ", which was left out because its loss or gradient is not finite and is not saved: "
+                + (newest if last_saved else "there is no checkpoint yet")
+            )
+        super().__init__(f"stopped by SIGTERM at step {step}{lost}; run the same command to go on")
+        self.step, self.last_saved = step, last_saved
 
 
 class TerminationNotice:

@@ -13,12 +13,14 @@ model/                                              the result, see checkpoints/
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import durable
@@ -66,13 +68,13 @@ def prepare(
         stack.enter_context(lock.locked(run_dir))
         if overwrite:
             _empty(run_dir)
+        newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
         if _holds_run(run_dir):
             _check_model(run_dir, config)
             _check_fixed(run_dir, fixed)
-            changes = starts.changes_since_last(run_dir, settings)
+            changes = starts.changes_since_last(run_dir, settings, newest)
             starts.check_changes(run_dir, changes, allowed)
         durable.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
-        newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
         starts.record(run_dir, settings, environment(), newest)
         durable.write_json(os.path.join(run_dir, RUN_FILE), fixed, sort_keys=True)
         return stack.pop_all()
@@ -83,7 +85,9 @@ def _holds_run(run_dir: str) -> bool:
 
 
 def _names_in(run_dir: str) -> set[str]:
-    """None where there is no folder; what a write left that was interrupted does not count."""
+    """The names in a folder; empty if there is none. What an interrupted write left does not
+    count.
+    """
     if not tf.io.gfile.exists(run_dir):
         return set()
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run_dir)}
@@ -127,8 +131,18 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     """What `prepare` was given as `config` and `fixed`; raises UserError where there is no run."""
     if not _holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
-    fixed = starts.read_json(os.path.join(run_dir, RUN_FILE))
+    remedy = "Put a copy of it there, if you have one"
+    fixed = starts.read_json(os.path.join(run_dir, RUN_FILE), remedy)
     return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), fixed
+
+
+def fingerprint(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of arrays with their names, for `fixed` of `prepare`."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
 
 
 def environment() -> dict[str, str]:

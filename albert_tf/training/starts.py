@@ -28,21 +28,47 @@ _REASONS = {
 }
 
 
-def changes_since_last(run_dir: str, flags: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Flags that the last start of a run had other values of: name -> (old, new).
+def changes_since_last(
+    run_dir: str, flags: dict[str, Any], newest_step: int
+) -> dict[str, tuple[Any, Any]]:
+    """Flags that had other values when the newest checkpoint was made: name -> (old, new).
+
+    Args:
+      newest_step: of the checkpoints; 0 without any.
 
     Raises:
-      UserError: the last start's flags cannot be read.
+      UserError: the flags of that start cannot be read.
     """
-    path = os.path.join(run_dir, FLAGS_FILE)
-    if not tf.io.gfile.exists(path):
-        return {}
-    last = read_json(path)
+    last = _flags_of_checkpoints(run_dir, newest_step)
     return {
         name: (last[name], value)
         for name, value in _as_json(flags).items()
         if name in last and name not in _OF_ONE_START and last[name] != value
     }
+
+
+def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
+    """Flags of the newest start that made a checkpoint; of the last one if none did."""
+    folder = os.path.join(run_dir, FOLDER)
+    for number in reversed(_numbers(folder)):
+        path = os.path.join(folder, f"{number:04}.json")
+        start = read_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
+        # Not only more: a start that found damaged checkpoints goes on from an older one.
+        if start["newest_checkpoint"] != newest_step:
+            return start["flags"]
+    path = os.path.join(run_dir, FLAGS_FILE)
+    if not tf.io.gfile.exists(path):
+        print(f"{path} is missing: nobody knows which flags have changed.", flush=True)
+        return {}
+    return read_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
+
+
+def _numbers(folder: str) -> list[int]:
+    """Of the starts in a folder, in ascending order."""
+    if not tf.io.gfile.exists(folder):
+        return []
+    names = tf.io.gfile.listdir(folder)
+    return sorted(int(name[:4]) for name in names if re.fullmatch(r"\d{4}\.json", name))
 
 
 def check_changes(
@@ -92,30 +118,27 @@ def record(
     """
     folder = os.path.join(run_dir, FOLDER)
     tf.io.gfile.makedirs(folder)
-    numbers = [
-        int(name[:4]) for name in tf.io.gfile.listdir(folder) if re.fullmatch(r"\d{4}.json", name)
-    ]
     start = {
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "newest_checkpoint": newest_step,
         "environment": environment,
         "flags": flags,
     }
-    path = os.path.join(folder, f"{max(numbers, default=0) + 1:04}.json")
+    path = os.path.join(folder, f"{max(_numbers(folder), default=0) + 1:04}.json")
     durable.write_json(path, start, sort_keys=True)
     durable.write_json(os.path.join(run_dir, "environment.json"), environment, sort_keys=True)
     durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
 
 
-def read_json(path: str) -> dict[str, Any]:
+def read_json(path: str, remedy: str) -> dict[str, Any]:
     """The object in a file of a run folder; raises UserError when the file is damaged."""
     with tf.io.gfile.GFile(path, "rb") as file:
         try:
             return json.loads(file.read().decode("utf-8"))
         except ValueError:
             raise UserError(
-                f"{path} is damaged: it is not JSON. Copy it from another start of the run (see "
-                f"{FOLDER}/), or pass --overwrite to delete the run and start over."
+                f"{path} is damaged: it is not JSON. {remedy}, or pass --overwrite to delete the "
+                "run and start over."
             ) from None
 
 

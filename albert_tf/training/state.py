@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import absl.logging
@@ -11,6 +12,19 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
+
+# What TensorFlow raises for files that are missing, cut or altered; IndexError: one is too short.
+_DAMAGE = (
+    tf.errors.DataLossError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.InvalidArgumentError,
+    IndexError,
+)
+# TensorFlow's reader in Python raises a plain OpError for most of them.
+_SIGNS_OF_DAMAGE = re.compile(
+    "sstable|corrupt|checksum|truncated|bad (block|entry)|read (less|fewer)|no such file", re.I
+)
 
 
 class TrainingState:
@@ -119,6 +133,7 @@ class TrainingState:
 
         Raises:
           UserError: the checkpoint is of another model, or all of them are damaged.
+        OpError: the newest cannot be read, but not because it is damaged.
         """
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
@@ -130,7 +145,9 @@ class TrainingState:
                     f"checkpoint {path} does not fit this model: {_first_line(error)} Use another "
                     "--output_dir, or --overwrite to start over."
                 ) from None
-            except (tf.errors.OpError, IndexError) as error:  # IndexError: a file is too short.
+            except (tf.errors.OpError, IndexError) as error:
+                if not _is_damage(error):
+                    raise
                 problems.append(f"checkpoint {path} is damaged: {_first_line(error)}")
                 continue
             self._latest = step
@@ -164,6 +181,16 @@ def _read_into(path: str, **parts: tf.Module) -> None:
     """Restores some parts of a checkpoint, whole."""
     checkpoint = tf.train.Checkpoint(**parts)
     checkpoint.read(path).expect_partial().assert_existing_objects_matched()
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether an error says that a file is not what was written. One that says that a file system
+    refuses or does not answer is none: what is passed over is deleted by the next save.
+    """
+    if isinstance(error, _DAMAGE):
+        return True
+    is_of_reader = type(error) in (tf.errors.OpError, tf.errors.UnknownError)
+    return is_of_reader and bool(_SIGNS_OF_DAMAGE.search(str(error)))
 
 
 @contextlib.contextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 
-from albert_tf.training import failures, preemption
+import tensorflow as tf
+
+from albert_tf.training import failures, preemption, run_folder
 
 _USER_ERROR, _INTERRUPTED = 2, 130
 _FINAL = (
@@ -18,16 +21,18 @@ _FINAL = (
     preemption.EXIT_CODE,
 )  # Again would not help, or is not wanted.
 _PAUSE_SECONDS = 60.0
+_LOOK_SECONDS = 0.2
 
 
-def run_supervised(main: Callable[[], None], max_failures: int) -> None:
-    """Runs `main()`; with `max_failures` in processes of its own, of which so many may die.
+def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
+    """Runs `main()`; with `max_failures` in processes of its own, of which so many may die. It
+    trains in `run_dir`.
 
     Ends the process with `preemption.EXIT_CODE` when training was stopped by SIGTERM, and with one
     of the exit codes in failures.py when the machine failed.
     """
     if max_failures:
-        sys.exit(supervise(_this_command(), max_failures))
+        sys.exit(supervise(_this_command(), max_failures, run_dir))
     try:
         main()
     except preemption.Preempted as notice:
@@ -49,60 +54,99 @@ def _this_command() -> list[str]:
 
 
 def supervise(
-    command: Sequence[str], max_failures: int, pause_seconds: float = _PAUSE_SECONDS
+    command: Sequence[str],
+    max_failures: int,
+    run_dir: str,
+    pause_seconds: float = _PAUSE_SECONDS,
 ) -> int:
-    """Runs a command until it ends well or has failed too often.
+    """Runs a command until it ends well or has failed too often, or until SIGTERM comes.
 
     Args:
       command: a program that takes --max_failures and --overwrite.
       max_failures: how many times it is run again.
-      pause_seconds: before it is run again after the disk was full; twice as long each time.
+      run_dir: where it trains. --overwrite counts until it has begun a new run there.
+      pause_seconds: before it is run again after its storage failed; twice as long each time.
 
     Returns:
       Its last exit code.
     """
+    old_run = _version_of_run(run_dir)
     attempt = [*command, "--max_failures=0"]
     num_failures = 0
-    while True:
-        code = _run(attempt)
-        if code in _FINAL or num_failures == max_failures:
-            return code if code >= 0 else 128 - code
-        num_failures += 1
-        pause = pause_seconds if code == failures.DISK_FULL else 0
-        when = f" in {pause:.0f} seconds" if pause else ""
-        print(
-            f"training died (exit code {code}); failure {num_failures} of {max_failures} that are "
-            f"allowed: going on at the last checkpoint{when}",
-            file=sys.stderr,
-            flush=True,
-        )
-        if pause:
-            time.sleep(pause)
-            pause_seconds *= 2
-        attempt = [*command, "--max_failures=0", "--overwrite=false"]
+    with _Signals() as signals:
+        while True:
+            code = signals.run(attempt)
+            if code in _FINAL or num_failures == max_failures:
+                return code if code >= 0 else 128 - code
+            if signals.stopped is not None:
+                return signals.stopped
+            num_failures += 1
+            pause = pause_seconds if code == failures.STORAGE_FAILED else 0
+            when = f" in {pause:.0f} seconds" if pause else ""
+            print(
+                f"training died (exit code {code}); failure {num_failures} of {max_failures} that "
+                f"are allowed: going on at the last checkpoint{when}",
+                file=sys.stderr,
+                flush=True,
+            )
+            if pause:
+                if (code := signals.pause(pause)) is not None:
+                    return code
+                pause_seconds *= 2
+            if _version_of_run(run_dir) not in (old_run, None):
+                attempt = [*command, "--max_failures=0", "--overwrite=false"]
 
 
-def _run(command: Sequence[str]) -> int:
-    """Exit code. SIGTERM is passed on, at any time, and is no failure; Ctrl-C reaches the child
-    anyway.
+def _version_of_run(run_dir: str) -> int | None:
+    """When the run in a folder was started last, by the folder's own clock; None: there is none."""
+    path = os.path.join(run_dir, run_folder.RUN_FILE)
+    return tf.io.gfile.stat(path).mtime_nsec if tf.io.gfile.exists(path) else None
+
+
+class _Signals:
+    """Passes SIGTERM on to the command that runs, while it is entered as a context, and remembers
+    it. Ctrl-C reaches the command anyway.
+
+    Attributes:
+      stopped: None; or the exit code that says which signal came.
     """
-    process, is_stopped = None, False
 
-    def stop(*unused: object) -> None:
-        nonlocal is_stopped
-        is_stopped = True
-        if process:
-            process.send_signal(signal.SIGTERM)
+    def __init__(self) -> None:
+        self.stopped: int | None = None
+        self._process: subprocess.Popen | None = None
+        self._previous: dict[int, object] = {}
 
-    handlers = {signal.SIGTERM: stop, signal.SIGINT: lambda *_: None}
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        process = subprocess.Popen(command)
-        if is_stopped:
-            process.send_signal(signal.SIGTERM)
-        code = process.wait()
-        # While the child starts it does not listen yet.
-        return preemption.EXIT_CODE if is_stopped and code == -signal.SIGTERM else code
-    finally:
-        for number, handler in previous.items():
+    def __enter__(self) -> _Signals:
+        handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._interrupt}
+        self._previous = {number: signal.signal(number, one) for number, one in handlers.items()}
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
+
+    def _stop(self, *unused: object) -> None:
+        self.stopped = preemption.EXIT_CODE
+        if self._process:
+            self._process.send_signal(signal.SIGTERM)
+
+    def _interrupt(self, *unused: object) -> None:
+        self.stopped = _INTERRUPTED
+
+    def run(self, command: Sequence[str]) -> int:
+        """Exit code of a command; SIGTERM is no failure."""
+        self._process = subprocess.Popen(command)
+        if self.stopped:
+            self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait()
+        self._process = None
+        # While the child starts it does not listen yet.
+        return preemption.EXIT_CODE if self.stopped and code == -signal.SIGTERM else code
+
+    def pause(self, seconds: float) -> int | None:
+        """Waits; returns at once with `stopped` when a signal comes."""
+        end = time.monotonic() + seconds
+        # Not threading.Event: its lock is not for handlers, which run in this same thread.
+        while self.stopped is None and time.monotonic() < end:
+            time.sleep(min(_LOOK_SECONDS, seconds))
+        return self.stopped

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import tensorflow as tf
 
 from albert_tf.checkpoints import formats, native
@@ -81,6 +82,30 @@ def test_what_the_input_lacks_is_named(tmp_path):
     assert "Not in the input, and random: encoder/pooler/kernel, encoder/pooler/bias" in (
         result.stdout
     )
+
+
+def test_a_projection_between_equal_sizes_is_kept(tmp_path, run_program, capsys):
+    """config.json does not tell of it: its weights do."""
+    theirs = GOLDENS / "hf_tiny_equal" / "random"
+
+    def run(source, name, kind):
+        arguments = (f"--input={source}", f"--output={tmp_path / name}", f"--format={kind}")
+        with pytest.raises(SystemExit) as end:
+            run_program("albert_tf.convert", *arguments)
+        return end.value.code or 0
+
+    assert run(theirs, "native", "native") == 0, capsys.readouterr().err
+    assert run(tmp_path / "native", "back", "huggingface") == 0, capsys.readouterr().err
+    assert "outputs differ by 0.0e+00" in capsys.readouterr().out
+    before, after = (
+        safetensors.numpy.load_file(folder / "model.safetensors")
+        for folder in (theirs, tmp_path / "back")
+    )
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    assert run(theirs, "google", "google") == 2
+    assert "projection" in capsys.readouterr().err and not (tmp_path / "google").exists()
 
 
 @pytest.mark.parametrize(

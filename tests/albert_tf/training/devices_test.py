@@ -68,6 +68,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
         "dev_file": data,
         "output_dir": tmp_path / "run",
         "max_seq_length": 16,
+        "train_batch_size": 2,
         "packed": "false",
         "fast": "off",
     }
@@ -77,6 +78,9 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     assert "packed: False" in shown.err and "--fast=off --packed=false" in shown.out
     flags = recorded_flags(tmp_path / "run")
     assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", "false", False)
+    data.write_text("text\tlabel\nthe mat\ta\non a cat\tb\n")
+    assert run("albert_tf.run_classifier", *arguments) == 2  # Other text of the same length.
+    assert "examples was" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("module", PROGRAMS)

@@ -1,7 +1,10 @@
 """The loop: replicas change nothing, an interruption changes nothing, and trouble is reported."""
 
 import math
+import os
+import signal
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -11,6 +14,7 @@ from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, Hooks, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
+from albert_tf.training.preemption import Preempted
 from albert_tf.training.reporting import read_metrics
 from albert_tf.training.steps import skip_bad_updates
 
@@ -128,8 +132,8 @@ def with_bad_steps(stepper, pretraining_data, is_bad):
 
 
 def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
-    """All from step 9 on: ten of them stop a run, and one that ends before does not end well. What
-    is reported of them is nan; nothing is evaluated or saved after them.
+    """All from step 9 on: ten of them stop a run, and one that ends before ends well, with the
+    weights of step 8. What is reported of them is nan.
     """
     stepper, data = with_bad_steps(
         make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
@@ -141,9 +145,12 @@ def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
         settings = LoopSettings(last_step, 2, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
         train(stepper, data, evaluator, settings, str(folder), StepCost(96), hooks)
 
-    with pytest.raises(UserError, match="the last steps, from 9 to 10, were left out.*step-8"):
-        run_until(10, tmp_path)
-    assert find(str(tmp_path / "checkpoints")) == offered == [4, 8]
+    run_until(10, tmp_path)
+    assert find(str(tmp_path / "checkpoints")) == offered == [4, 8, 10]
+    before, after = (weights_at(tmp_path, step) for step in (8, 10))
+    assert before and before.keys() == after.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
     rows = [row for row in read_metrics(str(tmp_path / "metrics.csv")) if row["split"] == "train"]
     assert [row["step"] for row in rows] == ["2", "4", "6", "8", "10"]
     for name in ("loss", "masked_lm_accuracy", "gradient_norm"):
@@ -152,7 +159,32 @@ def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
 
     with pytest.raises(UserError, match="not finite at step 19; 10 steps in a row .* None"):
         run_until(40, tmp_path / "longer")
-    assert offered == [4, 8] and not find(str(tmp_path / "longer" / "checkpoints"))
+    assert offered == [4, 8, 10] and not find(str(tmp_path / "longer" / "checkpoints"))
+
+
+def weights_at(run_dir, step):
+    """Of the model, by name."""
+    reader = tf.train.load_checkpoint(str(run_dir / "checkpoints" / f"step-{step}"))
+    names = [name for name in reader.get_variable_to_shape_map() if name.startswith("model/")]
+    return {name: reader.get_tensor(name) for name in names if "OPTIMIZER_SLOT" not in name}
+
+
+def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_path):
+    """A checkpoint that is due is made at the next sound stop; SIGTERM does not claim one."""
+    stepper, data = with_bad_steps(
+        make_stepper(tiny_config), pretraining_data, lambda step: (step == 4) | (step == 7)
+    )
+
+    def describe(step):  # Called when the loop finds a bad step.
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return ""
+
+    hooks = Hooks(describe_batch=describe)
+    settings = LoopSettings(10, steps_per_loop=1, checkpoint_steps=4, max_bad_steps=100)
+    with pytest.raises(Preempted, match="at step 7, .*newest checkpoint is of step 5;") as raised:
+        train(stepper, data, None, settings, str(tmp_path), StepCost(96), hooks)
+    assert raised.value.last_saved == 5 and find(str(tmp_path / "checkpoints")) == [5]
 
 
 @pytest.mark.parametrize(

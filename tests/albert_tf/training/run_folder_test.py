@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
@@ -36,6 +37,21 @@ def test_only_the_same_run_goes_on(tiny_config, tmp_path):
         prepare(tiny_config.replace(vocab_size=60), tmp_path)
     prepare(tiny_config, tmp_path, overwrite=True, train_batch_size=16)
     assert run_folder.read(str(tmp_path))[1]["train_batch_size"] == 16
+
+
+def test_examples_have_a_fingerprint():
+    arrays = {"ids": np.arange(6, dtype=np.int32).reshape(2, 3), "labels": np.zeros(2, np.int32)}
+    first = run_folder.fingerprint(arrays)
+    assert first == run_folder.fingerprint(dict(reversed(arrays.items()))) and len(first) == 64
+    assert first != run_folder.fingerprint({**arrays, "ids": arrays["ids"][::-1]})
+    assert first != run_folder.fingerprint({**arrays, "ids": arrays["ids"].reshape(3, 2)})
+
+
+def test_what_an_older_run_did_not_record_is_not_compared(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path)
+    prepare(tiny_config, tmp_path, examples="a")
+    with pytest.raises(UserError, match="examples was 'a' and is 'b'"):
+        prepare(tiny_config, tmp_path, examples="b")
 
 
 def test_a_folder_without_a_run(tmp_path):

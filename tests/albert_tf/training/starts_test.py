@@ -69,6 +69,33 @@ def test_other_changes_are_said(start, capsys):
     ]
 
 
+def test_a_start_that_made_no_checkpoint_does_not_count(start, tmp_path, capsys):
+    """What the checkpoints were made with decides, not what was tried last."""
+
+    def save(step):
+        (tmp_path / "run" / "checkpoints").mkdir(exist_ok=True)
+        (tmp_path / "run" / "checkpoints" / f"step-{step}.index").touch()
+
+    start()
+    save(4)
+    start(["optimizer"], optimizer="adamw")  # Ends before it saves anything.
+    start()
+    (tmp_path / "run" / "flags.json").unlink()
+    with pytest.raises(UserError, match="--optimizer=adamw: .* was started with --optimizer=lamb"):
+        start(optimizer="adamw")
+    start(["optimizer"], optimizer="adamw")
+    save(8)
+    with pytest.raises(UserError, match="--optimizer=lamb: .* was started with --optimizer=adamw"):
+        start()
+
+
+def test_flags_that_nobody_knows(start, tmp_path, capsys):
+    start()
+    (tmp_path / "run" / "flags.json").unlink()
+    start(optimizer="adamw")
+    assert "flags.json is missing: nobody knows" in capsys.readouterr().out
+
+
 def test_each_start_is_kept(start, tmp_path):
     start()
     start(learning_rate=0.2)

@@ -102,6 +102,29 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, capsys, file, damage):
         make_state(tmp_path)[1].restore()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        tf.errors.UnavailableError(None, None, "not now"),
+        tf.errors.PermissionDeniedError(None, None, "not you"),
+        tf.errors.OpError(None, None, "a/step-9.index; Input/output error", tf.errors.UNKNOWN),
+    ],
+)
+def test_a_file_system_that_does_not_answer_is_no_damage(tmp_path, monkeypatch, error):
+    """Or the next save would delete checkpoints that are whole."""
+    model, state, optimizer = make_state(tmp_path)
+    for step in (5, 9):
+        save_at(state, model, optimizer, step)
+    state.wait()
+
+    def fail(*unused):
+        raise error
+
+    monkeypatch.setattr(tf.train.Checkpoint, "restore", fail)
+    with pytest.raises(type(error)):
+        make_state(tmp_path)[1].restore()
+
+
 def test_killed_at_every_change_of_files(tmp_path, crash_points):
     """While a written checkpoint gets its name and an old one is removed, one can be read."""
     folder, written = tmp_path / "checkpoints", tmp_path / "written"
@@ -141,7 +164,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         save_at(state, model, optimizer, 2)
         with pytest.raises(OSError, match="No space left") as raised:
             state.wait()
-    assert failures.explain(raised.value).exit_code == failures.DISK_FULL
+    assert failures.explain(raised.value).exit_code == failures.STORAGE_FAILED
     assert sorted(path.name[:6] for path in tmp_path.iterdir()) == ["checkp", "step-1", "step-1"]
     assert state.latest == str(tmp_path / "step-1")
     state.save()

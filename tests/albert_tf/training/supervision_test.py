@@ -27,19 +27,20 @@ sys.exit(code)
 """
 
 
-def attempts(tmp_path, codes, max_failures):
+def attempts(tmp_path, codes, max_failures, pause_seconds=0.01):
     log = tmp_path / "log"
     program = PROGRAM.format(log=str(log), codes=codes)
-    code = supervise([sys.executable, "-c", program, "--x=1"], max_failures, pause_seconds=0.01)
+    command = [sys.executable, "-c", program, "--x=1"]
+    code = supervise(command, max_failures, str(tmp_path), pause_seconds)
     return code, log.read_text().splitlines()
 
 
-@pytest.mark.parametrize("code", [failures.DISK_FULL, failures.WORKER_LOST])
+@pytest.mark.parametrize("code", [failures.STORAGE_FAILED, failures.WORKER_LOST])
 def test_after_a_failure_of_the_machine(tmp_path, capfd, code):
     assert attempts(tmp_path, [code, code, 0], max_failures=2)[0] == 0
     shown = capfd.readouterr().err
     assert f"exit code {code}); failure 2 of 2" in shown
-    assert ("last checkpoint in " in shown) == (code == failures.DISK_FULL)
+    assert ("last checkpoint in " in shown) == (code == failures.STORAGE_FAILED)
 
 
 LOST = """Graph execution error:
@@ -58,10 +59,19 @@ FULL = (
     [
         (
             tf.errors.ResourceExhaustedError(None, None, FULL),
-            failures.DISK_FULL,
+            failures.STORAGE_FAILED,
             "the disk is full: run/checkpoints/step-8.data; No space left on device. Make room",
         ),
-        (OSError(28, "No space left on device", "a"), failures.DISK_FULL, "No space left on"),
+        (OSError(28, "No space left on device", "a"), failures.STORAGE_FAILED, "No space left on"),
+        (OSError(5, "Input/output error", "a"), failures.STORAGE_FAILED, "a file server failed: "),
+        (OSError(116, "Stale file handle"), failures.STORAGE_FAILED, "When it answers again"),
+        (ConnectionResetError(104, "reset"), failures.STORAGE_FAILED, "reset"),
+        (TimeoutError(110, "timed out"), failures.STORAGE_FAILED, "timed out"),
+        (
+            tf.errors.UnknownError(None, None, "a; Input/output error"),
+            failures.STORAGE_FAILED,
+            "a file server failed: a; Input",
+        ),
         (tf.errors.UnavailableError(None, None, LOST), failures.WORKER_LOST, "another worker is"),
     ],
 )
@@ -70,7 +80,7 @@ def test_a_failure_of_the_machine_is_one_sentence(capsys, error, code, said):
         raise error
 
     with pytest.raises(SystemExit) as ended:
-        run_supervised(main, 0)
+        run_supervised(main, 0, ".")
     assert ended.value.code == code
     shown = capsys.readouterr().err
     assert said in shown and shown.count("\n") == 1 and "{{" not in shown and "[Op" not in shown
@@ -84,7 +94,7 @@ def test_other_errors_are_not_touched(error):
         raise error
 
     with pytest.raises(type(error)):
-        run_supervised(main, 0)
+        run_supervised(main, 0, ".")
 
 
 @pytest.mark.parametrize("last", [0, 2, 75, 130])
@@ -93,8 +103,33 @@ def test_until_it_ends(tmp_path, last):
     assert code == last
     assert lines == [
         "--x=1 --max_failures=0",
-        *["--x=1 --max_failures=0 --overwrite=false"] * 2,
+        *["--x=1 --max_failures=0"] * 2,
     ]
+
+
+def test_overwrite_counts_until_there_is_a_new_run(tmp_path):
+    """Or an attempt that dies at once would leave the old run, and the next would continue it."""
+    run_file, log = tmp_path / "run.json", tmp_path / "log"
+    run_file.touch()
+    os.utime(run_file, (1, 1))
+    begins = f"attempt == 2 and open({str(run_file)!r}, 'w').close()\n"
+    program = PROGRAM.format(log=str(log), codes=[1, 1, 0]).replace("code =", begins + "code =")
+    supervise([sys.executable, "-c", program, "--overwrite"], 5, str(tmp_path))
+    assert log.read_text().splitlines() == [
+        *["--overwrite --max_failures=0"] * 2,
+        "--overwrite --max_failures=0 --overwrite=false",
+    ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_signal_in_the_pause_after_a_full_disk(tmp_path, monkeypatch, number, code):
+    monkeypatch.setattr(time, "sleep", lambda seconds: os.kill(os.getpid(), number))
+    before = signal.signal(number, lambda *_: None)
+    try:
+        ended, lines = attempts(tmp_path, [failures.STORAGE_FAILED, 0], 5, pause_seconds=600)
+    finally:
+        signal.signal(number, before)
+    assert ended == code and len(lines) == 1
 
 
 def test_not_more_often_than_allowed(tmp_path, capfd):
@@ -116,7 +151,7 @@ def test_sigterm_is_passed_on(tmp_path, handler):
     )
     parent = (
         "import sys; from albert_tf.training.supervision import supervise\n"
-        f"sys.exit(supervise([sys.executable, '-c', {child!r}], 3))"
+        f"sys.exit(supervise([sys.executable, '-c', {child!r}], 3, '.'))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen([sys.executable, "-c", parent], env=environment)
