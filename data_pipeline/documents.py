@@ -27,7 +27,7 @@ import json
 import re
 import string
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import tqdm
@@ -46,6 +46,7 @@ _EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、
 # Bytes that text does not hold: control characters but white space and escapes of terminals.
 _CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
 _FEW_BAD_LINES = 2
+_KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # No character of UTF-8 is cut.
 _TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
@@ -105,16 +106,24 @@ class _RawDocument(NamedTuple):
     are_sentences: bool
 
 
+def _faultless(content: bytes) -> str | None:
+    """The text, unless it is to be repaired."""
+    with contextlib.suppress(UnicodeDecodeError):
+        text = content.decode("utf-8")
+        if len(content.translate(None, _CONTROLS)) == len(content):
+            return text
+    return None
+
+
 def _lines(part: TextPart, report: ReadReport) -> list[str]:
     """Lines without their ends; what is not text is repaired and reported.
 
     Raises:
       UserError: most lines are no text.
     """
-    with contextlib.suppress(UnicodeDecodeError):
-        text = part.content.decode("utf-8")
-        if len(part.content.translate(None, _CONTROLS)) == len(part.content):
-            return text.split("\n")
+    text = _faultless(part.content)
+    if text is not None:
+        return text.split("\n")
     lines = part.content.split(b"\n")
     _check_are_text(lines, part.path)
     return [
@@ -131,24 +140,57 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _check_are_text(lines: Sequence[bytes], path: str) -> None:
-    """Raises UserError when more than a few lines, and most of those with anything, are no text."""
+def _has_controls(line: bytes) -> bool:
+    return len(line.translate(None, _CONTROLS)) < len(line)
+
+
+def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
+    """ "5 of 9 lines" where most lines are wrong, and more than a few; else nothing.
+
+    Few lines that are long are looked at in pieces, so that most of the text counts.
+    """
+    for unit in ("lines", "kilobytes"):
+        wrong = sum(map(is_wrong, lines))
+        if 2 * wrong <= len(lines):
+            return ""
+        if wrong > _FEW_BAD_LINES:
+            return f"{wrong} of {len(lines)} {unit}"
+        lines = [piece for line in lines for piece in _KILOBYTES.findall(line)]
+    return ""
+
+
+def _check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
+    """Raises UserError when more than a few lines, and most of those with anything, are no text.
+
+    Args:
+      lines: of files that are looked at together.
+      path: the first of them that is not good in all its lines.
+      more: how many others are not.
+    """
     lines = [line for line in lines if line.strip()]
-    limit = max(_FEW_BAD_LINES, len(lines) // 2)
-    binary = sum(len(line.translate(None, _CONTROLS)) < len(line) for line in lines)
-    if binary > limit:
+    files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
+    if binary := _most(lines, _has_controls):
         raise UserError(
-            f"{path} is not text: {binary} of {len(lines)} lines hold NUL bytes or control "
+            f"{files} not text: {binary} hold NUL bytes or control "
             "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
             "first), jsonl or Parquet files."
         )
-    wrong = sum(not _is_utf8(line) for line in lines)
-    if wrong > limit:
+    if wrong := _most(lines, lambda line: not _is_utf8(line)):
         raise UserError(
-            f"{path} is not UTF-8: {wrong} of {len(lines)} lines cannot be read. If it is Latin-1, "
+            f"{files} not UTF-8: {wrong} cannot be read. If it is Latin-1, "
             f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
             "If it is no text, leave it out."
         )
+
+
+def _check_small_files(block: TextBlock) -> None:
+    """The same for all files of a block together, each of which may have but a line or two."""
+    if len(block.parts) < 2:
+        return
+    faulty = [part for part in block.parts if _faultless(part.content) is None]
+    if faulty:
+        lines = [line for part in block.parts for line in part.content.split(b"\n")]
+        _check_are_text(lines, faulty[0].path, len(faulty) - 1)
 
 
 def _decode(line: bytes, where: str, report: ReadReport) -> str:
@@ -166,7 +208,7 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
     """Sentences of a paragraph, stripped, without empty ones.
 
-    Whitespace is collapsed first, as normalising does later: sentencex 1.0 panics on rare spaces.
+    Whitespace is collapsed first, as normalizing does later: sentencex 1.0 panics on rare spaces.
     """
     import sentencex
 
@@ -258,6 +300,7 @@ def _json_documents(part: TextPart, text_field: str, report: ReadReport) -> Iter
 
 
 def _raw_documents(block: TextBlock, text_field: str, report: ReadReport) -> Iterator[_RawDocument]:
+    _check_small_files(block)
     for part in block.parts:
         for where, problem in part.problems:
             report.add(problem, where)

@@ -48,7 +48,7 @@ class TextRange:
 
     @property
     def name(self) -> str:
-        """The block's."""
+        """Name of the block: "00002-00013"."""
         return text_blocks.block_name(self.group, self.index)
 
     @property
@@ -90,7 +90,7 @@ class FileGroup:
 
     @property
     def name(self) -> str:
-        """No block's."""
+        """Name of the group, which no block has: "00002"."""
         return f"{self.group:05d}"
 
     def blocks(self, corpus: Corpus, block_bytes: int) -> Iterator[TextBlock]:
