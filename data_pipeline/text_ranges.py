@@ -78,7 +78,9 @@ class TextRange:
 
 @dataclasses.dataclass(frozen=True)
 class FileGroup:
-    """Files that are read from the beginning to the end: small ones, or a compressed one.
+    """Files that are read from the beginning to the end: small ones, or one of undivided text.
+
+    That is a compressed one, Parquet, or one whose lines end with carriage returns alone.
 
     Attributes:
       group: number of the group.
