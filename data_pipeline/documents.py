@@ -19,7 +19,6 @@ jsonl): in the formats above each of its lines counts as a sentence or paragraph
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import hashlib
 import html
@@ -27,7 +26,7 @@ import json
 import re
 import string
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tqdm
@@ -35,6 +34,7 @@ import tqdm
 from data_pipeline import storage, text_blocks
 from data_pipeline.errors import UserError
 from data_pipeline.text_blocks import INPUT_FORMATS, TextBlock, TextPart, match_files
+from data_pipeline.text_checks import check_are_text, check_small_files, faultless
 
 MAX_EXAMPLES = 20
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -43,10 +43,6 @@ _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
 _PLAIN = (string.ascii_letters + string.digits + " ").encode("ascii")
 _WRAPPED_WIDTHS = range(40, 101)
 _EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、「」『』《》〈〉"
-# Bytes that text does not hold: control characters but white space and escapes of terminals.
-_CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
-_FEW_BAD_LINES = 2
-_KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # No character of UTF-8 is cut.
 _TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
@@ -106,91 +102,21 @@ class _RawDocument(NamedTuple):
     are_sentences: bool
 
 
-def _faultless(content: bytes) -> str | None:
-    """The text, unless it is to be repaired."""
-    with contextlib.suppress(UnicodeDecodeError):
-        text = content.decode("utf-8")
-        if len(content.translate(None, _CONTROLS)) == len(content):
-            return text
-    return None
-
-
 def _lines(part: TextPart, report: ReadReport) -> list[str]:
     """Lines without their ends; what is not text is repaired and reported.
 
     Raises:
       UserError: most lines are no text.
     """
-    text = _faultless(part.content)
+    text = faultless(part.content)
     if text is not None:
         return text.split("\n")
     lines = part.content.split(b"\n")
-    _check_are_text(lines, part.path)
+    check_are_text(lines, part.path)
     return [
         _decode(line, f"{part.path}:{number}", report)
         for number, line in enumerate(lines, start=part.first_line)
     ]
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _has_controls(line: bytes) -> bool:
-    return len(line.translate(None, _CONTROLS)) < len(line)
-
-
-def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
-    """ "5 of 9 lines" where most lines are wrong, and more than a few; else nothing.
-
-    Few lines that are long are looked at in pieces, so that most of the text counts.
-    """
-    for unit in ("lines", "kilobytes"):
-        wrong = sum(map(is_wrong, lines))
-        if 2 * wrong <= len(lines):
-            return ""
-        if wrong > _FEW_BAD_LINES:
-            return f"{wrong} of {len(lines)} {unit}"
-        lines = [piece for line in lines for piece in _KILOBYTES.findall(line)]
-    return ""
-
-
-def _check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
-    """Raises UserError when more than a few lines, and most of those with anything, are no text.
-
-    Args:
-      lines: of files that are looked at together.
-      path: the first of them that is not good in all its lines.
-      more: how many others are not.
-    """
-    lines = [line for line in lines if line.strip()]
-    files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
-    if binary := _most(lines, _has_controls):
-        raise UserError(
-            f"{files} not text: {binary} hold NUL bytes or control "
-            "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
-            "first), jsonl or Parquet files."
-        )
-    if wrong := _most(lines, lambda line: not _is_utf8(line)):
-        raise UserError(
-            f"{files} not UTF-8: {wrong} cannot be read. If it is Latin-1, "
-            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
-            "If it is no text, leave it out."
-        )
-
-
-def _check_small_files(block: TextBlock) -> None:
-    """The same for all files of a block together, each of which may have but a line or two."""
-    if len(block.parts) < 2:
-        return
-    faulty = [part for part in block.parts if _faultless(part.content) is None]
-    if faulty:
-        lines = [line for part in block.parts for line in part.content.split(b"\n")]
-        _check_are_text(lines, faulty[0].path, len(faulty) - 1)
 
 
 def _decode(line: bytes, where: str, report: ReadReport) -> str:
@@ -300,7 +226,7 @@ def _json_documents(part: TextPart, text_field: str, report: ReadReport) -> Iter
 
 
 def _raw_documents(block: TextBlock, text_field: str, report: ReadReport) -> Iterator[_RawDocument]:
-    _check_small_files(block)
+    check_small_files(block)
     for part in block.parts:
         for where, problem in part.problems:
             report.add(problem, where)

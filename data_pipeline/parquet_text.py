@@ -6,6 +6,7 @@ group is read after the other, and of it only the column with the text.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Iterator
@@ -82,12 +83,16 @@ class JsonLines(io.RawIOBase):
     def _damaged(self, error: Exception) -> UserError:
         return UserError(f"{self._path} is not a complete Parquet file: {describe(error)}")
 
-    def _texts(self, column: pyarrow.Array) -> Iterator[str | None]:
-        """Bytes that are not UTF-8 stay as they are, for whoever decodes the lines."""
+    def _texts(self, column: pyarrow.Array) -> list[str | None]:
+        """Values of some rows; bytes that are not UTF-8 are kept as half surrogates."""
+        with contextlib.suppress(UnicodeDecodeError):
+            return column.to_pylist()
         if self._arrow.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        for text in column.cast(self._arrow.large_binary()).to_pylist():
-            yield None if text is None else text.decode("utf-8", "surrogateescape")
+        return [
+            None if text is None else text.decode("utf-8", "surrogateescape")
+            for text in column.cast(self._arrow.large_binary()).to_pylist()
+        ]
 
     def _jsonl(self) -> Iterator[bytes]:
         """The lines of some rows at a time."""

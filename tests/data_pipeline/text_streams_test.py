@@ -211,9 +211,9 @@ def test_many_small_files_of_another_encoding(tmp_path):
 
 
 def test_one_long_line_of_no_text(tmp_path):
-    noise = np.random.default_rng(0).bytes(300_000).replace(b"\n", b"")
+    noise = np.random.default_rng(0).bytes(300_000).translate(None, b"\r\n")
     (tmp_path / "a.txt").write_bytes(noise)
-    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of 30\d kilobytes hold NUL"):
+    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d{3} kilobytes hold NUL"):
         read(tmp_path / "a.txt")
     (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode("latin-1"))
     with pytest.raises(UserError, match="a.txt is not UTF-8: 21 of 21 kilobytes"):
