@@ -16,14 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-from absl import app, flags
-
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from benchmarks.programs import memory_mb, text_of  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
+from data_pipeline.errors import UserError  # noqa: E402
+
+import numpy as np  # noqa: E402
 
 FLAGS = flags.FLAGS
 _SAMPLE_SECONDS = 0.5
@@ -50,7 +51,7 @@ def curve(program: Path, text: Path, output: Path) -> list[tuple[int, float]]:
         samples.append((blocks, memory))
         time.sleep(_SAMPLE_SECONDS)
     if process.wait():
-        raise app.UsageError(f"{program}: the program ended with code {process.returncode}.")
+        raise UserError(f"{program}: the program ended with code {process.returncode}.")
     return samples
 
 
@@ -72,7 +73,22 @@ def described(name: str, samples: list[tuple[int, float]]) -> list[dict[str, obj
     ]
 
 
-def main(_) -> None:
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
+    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
+    flags.DEFINE_string("before", "", "Folder of another version of this project.")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for pretraining_data_blocks.csv.")
+    flags.DEFINE_string("scratch", "", "Folder for text and records; default: the system's.")
+    flags.DEFINE_float("megabytes", 75, "Size of the text, which is repeated if need be.", above=0)
+    flags.DEFINE_float(
+        "block_kb", 4, "A block ends with the document in which it has so many KB.", above=0
+    )
+    flags.DEFINE_integer("processes", 2, "Processes that make records.", lower_bound=2)
+
+
+def main() -> None:
     programs = {"this": HERE.parent} | ({"before": Path(FLAGS.before)} if FLAGS.before else {})
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
@@ -85,12 +101,5 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
-    flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("before", "", "Folder of another version of this project.")
-    flags.DEFINE_string("output", "benchmark_out", "Folder for pretraining_data_blocks.csv.")
-    flags.DEFINE_string("scratch", "", "Folder for text and records; default: the system's.")
-    flags.DEFINE_float("megabytes", 75, "Size of the text, which is repeated if need be.")
-    flags.DEFINE_float("block_kb", 4, "A block ends with the document in which it has so many KB.")
-    flags.DEFINE_integer("processes", 2, "Processes that make records.", lower_bound=2)
-    app.run(main)
+    define_flags()
+    run_binary(main)

@@ -14,10 +14,11 @@ from typing import Any
 from data_pipeline import features, pretraining_flags
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining_data import UNKNOWN_WARNING, create_pretraining_data, make_plan
+from data_pipeline.pretraining_data import create_pretraining_data, make_plan
 from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.record_statistics import summary_table
+from data_pipeline.record_statistics import summary_table, unknown_warning
 from data_pipeline.tokenization import Tokenizer, load_tokenizer
+from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
 
 FLAGS = flags.FLAGS
 _DEFAULTS = PretrainingSettings()
@@ -96,8 +97,23 @@ def _create_with_beam(
     )
 
 
+def _check_runner() -> None:
+    """Raises UserError for a flag that would do nothing, with Beam or without."""
+    if FLAGS.pipeline_option and not FLAGS.runner:
+        raise UserError(
+            f"--pipeline_option={FLAGS.pipeline_option[0]} is for Apache Beam, which runs with "
+            "--runner only. Add --runner, or leave it out."
+        )
+    if FLAGS.runner and FLAGS["num_processes"].present:
+        raise UserError(
+            f"--num_processes does nothing with --runner={FLAGS.runner}, whose own options are "
+            "given as --pipeline_option. Leave it out."
+        )
+
+
 def main() -> None:
     """Makes the records, then says what came out and what to do next."""
+    _check_runner()
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
     corpus = pretraining_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
     settings = pretraining_flags.settings_from_flags()
@@ -117,15 +133,12 @@ def main() -> None:
     print(f"Wrote {FLAGS.output_dir}:\n{summary_table(manifest)}")
     for example in manifest["corpus"]["problem_examples"]:
         print(f"warning: {example}", file=sys.stderr)
-    if manifest["corpus"]["unknown_share"] > UNKNOWN_WARNING:
-        print(
-            f"warning: {manifest['corpus']['unknown_share']:.1%} of the tokens are <unk>: the "
-            "vocabulary does not suit this text (other language, or upper case kept?).",
-            file=sys.stderr,
-        )
+    if message := unknown_warning(manifest["corpus"]["unknown_share"]):
+        print(f"warning: {message}", file=sys.stderr)
     print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.output_dir}")
+    preset = "albert-base-zh" if isinstance(tokenizer, WordPieceTokenizer) else "albert-base-v2"
     print(
-        "Next:  python -m albert_tf.run_pretraining --preset=albert-base-v2 "
+        f"Next:  python -m albert_tf.run_pretraining --preset={preset} "
         f"--train_data={FLAGS.output_dir} --output_dir=RUN"
     )
 

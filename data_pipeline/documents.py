@@ -19,7 +19,6 @@ jsonl): in the formats above each of its lines counts as a sentence or paragraph
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import hashlib
 import html
@@ -35,6 +34,7 @@ import tqdm
 from data_pipeline import storage, text_blocks
 from data_pipeline.errors import UserError
 from data_pipeline.text_blocks import INPUT_FORMATS, TextBlock, TextPart, match_files
+from data_pipeline.text_checks import check_are_text, check_small_files, faultless
 
 MAX_EXAMPLES = 20
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -43,9 +43,6 @@ _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
 _PLAIN = (string.ascii_letters + string.digits + " ").encode("ascii")
 _WRAPPED_WIDTHS = range(40, 101)
 _EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、「」『』《》〈〉"
-# Bytes that text does not hold: control characters but white space and escapes of terminals.
-_CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
-_FEW_BAD_LINES = 2
 _TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
@@ -111,44 +108,15 @@ def _lines(part: TextPart, report: ReadReport) -> list[str]:
     Raises:
       UserError: most lines are no text.
     """
-    with contextlib.suppress(UnicodeDecodeError):
-        text = part.content.decode("utf-8")
-        if len(part.content.translate(None, _CONTROLS)) == len(part.content):
-            return text.split("\n")
+    text = faultless(part.content)
+    if text is not None:
+        return text.split("\n")
     lines = part.content.split(b"\n")
-    _check_are_text(lines, part.path)
+    check_are_text(lines, part.path)
     return [
         _decode(line, f"{part.path}:{number}", report)
         for number, line in enumerate(lines, start=part.first_line)
     ]
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _check_are_text(lines: Sequence[bytes], path: str) -> None:
-    """Raises UserError when more than a few lines, and most of those with anything, are no text."""
-    lines = [line for line in lines if line.strip()]
-    limit = max(_FEW_BAD_LINES, len(lines) // 2)
-    binary = sum(len(line.translate(None, _CONTROLS)) < len(line) for line in lines)
-    if binary > limit:
-        raise UserError(
-            f"{path} is not text: {binary} of {len(lines)} lines hold NUL bytes or control "
-            "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
-            "first), jsonl or Parquet files."
-        )
-    wrong = sum(not _is_utf8(line) for line in lines)
-    if wrong > limit:
-        raise UserError(
-            f"{path} is not UTF-8: {wrong} of {len(lines)} lines cannot be read. If it is Latin-1, "
-            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
-            "If it is no text, leave it out."
-        )
 
 
 def _decode(line: bytes, where: str, report: ReadReport) -> str:
@@ -166,7 +134,7 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
     """Sentences of a paragraph, stripped, without empty ones.
 
-    Whitespace is collapsed first, as normalising does later: sentencex 1.0 panics on rare spaces.
+    Whitespace is collapsed first, as normalizing does later: sentencex 1.0 panics on rare spaces.
     """
     import sentencex
 
@@ -258,6 +226,7 @@ def _json_documents(part: TextPart, text_field: str, report: ReadReport) -> Iter
 
 
 def _raw_documents(block: TextBlock, text_field: str, report: ReadReport) -> Iterator[_RawDocument]:
+    check_small_files(block)
     for part in block.parts:
         for where, problem in part.problems:
             report.add(problem, where)

@@ -55,7 +55,7 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
 
 
 def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> Schema:
-    """What training reads of the records: all but what no program but masking needs."""
+    """What training reads of the records: without token_boundary, which only masking needs."""
     schema = pretraining_schema(masking, max_seq_length, max_predictions)
     if masking == "dynamic":
         return schema

@@ -27,7 +27,7 @@ def define_flags() -> None:
     flags.group("Display")
     flags.DEFINE_integer("num_records", 3, "How many records to show.")
     flags.DEFINE_integer("measure", 2000, "Of how many records to measure the distributions.")
-    flags.DEFINE_enum("color", "auto", ["auto", "always", "never"], "Whether to mark in colour.")
+    flags.DEFINE_enum("color", "auto", ["auto", "always", "never"], "Whether to mark in color.")
 
 
 def _wants_color() -> bool:

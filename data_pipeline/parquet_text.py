@@ -6,13 +6,17 @@ group is read after the other, and of it only the column with the text.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Iterator
 from types import ModuleType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from data_pipeline.errors import UserError, describe
+
+if TYPE_CHECKING:
+    import pyarrow
 
 MAGIC = b"PAR1"
 _ROWS_AT_ONCE = 64
@@ -56,6 +60,7 @@ class JsonLines(io.RawIOBase):
         self._rest = b""
         self._rows = 0
         pyarrow = _pyarrow(path)
+        self._arrow = pyarrow
         self._errors = (pyarrow.ArrowException, OSError)
         try:
             # With pre_buffer a whole row group of the column, often 100 MB, is read at once.
@@ -78,14 +83,28 @@ class JsonLines(io.RawIOBase):
     def _damaged(self, error: Exception) -> UserError:
         return UserError(f"{self._path} is not a complete Parquet file: {describe(error)}")
 
+    def _texts(self, column: pyarrow.Array) -> list[str | None]:
+        """Values of some rows; bytes that are not UTF-8 are kept as half surrogates."""
+        with contextlib.suppress(UnicodeDecodeError):
+            return column.to_pylist()
+        if self._arrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return [
+            None if text is None else text.decode("utf-8", "surrogateescape")
+            for text in column.cast(self._arrow.large_binary()).to_pylist()
+        ]
+
     def _jsonl(self) -> Iterator[bytes]:
         """The lines of some rows at a time."""
         try:
             for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=[self._field]):
                 self._rows += len(batch)
                 yield b"".join(
-                    json.dumps({self._field: text}, ensure_ascii=False).encode("utf-8") + b"\n"
-                    for text in batch.column(0).to_pylist()
+                    json.dumps({self._field: text}, ensure_ascii=False).encode(
+                        "utf-8", "surrogateescape"
+                    )
+                    + b"\n"
+                    for text in self._texts(batch.column(0))
                 )
         except self._errors as error:
             raise self._damaged(error) from None

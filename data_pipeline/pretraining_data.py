@@ -12,7 +12,6 @@ import dataclasses
 import errno
 import functools
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -33,8 +32,8 @@ from data_pipeline.text_blocks import TextBlock
 from data_pipeline.text_ranges import TextRange, text_of
 from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer
 
-UNKNOWN_WARNING = 0.01
 _BLOCKS_PER_PROCESS = 2  # Read ahead at most.
+_BYTES_AHEAD = 256 << 20  # Of text that is read here; others read large plain files themselves.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,29 +125,37 @@ def _start_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
+def _bytes_held(block: TextBlock | TextRange) -> int:
+    """Bytes of text that a block that waits keeps in memory."""
+    return block.text_bytes if isinstance(block, TextBlock) else 0
+
+
 def _process_in_parallel(
     blocks: Iterable[tuple[TextBlock | TextRange, list[int]]], job: Job, num_processes: int
 ) -> Iterator[tuple[int, BlockResult]]:
     """Stored bytes and results in the order in which they are ready."""
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
-    pending: dict[concurrent.futures.Future, int] = {}
+    pending: dict[concurrent.futures.Future, TextBlock | TextRange] = {}
     with concurrent.futures.ProcessPoolExecutor(
         num_processes, mp_context=context, initializer=_start_worker
     ) as pool:
         try:
             while True:
-                room = _BLOCKS_PER_PROCESS * num_processes - len(pending)
-                for block, dropped in itertools.islice(blocks, room):
-                    task = pool.submit(block_records.process_block, block, dropped, job)
-                    pending[task] = block.stored_bytes
+                while (
+                    len(pending) < _BLOCKS_PER_PROCESS * num_processes
+                    and sum(map(_bytes_held, pending.values())) < _BYTES_AHEAD
+                    and (found := next(blocks, None)) is not None
+                ):
+                    task = pool.submit(block_records.process_block, *found, job)
+                    pending[task] = found[0]
                 if not pending:
                     return
                 done, _ = concurrent.futures.wait(
                     pending, return_when=concurrent.futures.FIRST_COMPLETED
                 )
                 for task in done:
-                    yield pending.pop(task), task.result()
+                    yield pending.pop(task).stored_bytes, task.result()
         except concurrent.futures.process.BrokenProcessPool:
             raise UserError(
                 "A process that makes records was killed; was there enough memory for "

@@ -14,13 +14,8 @@ FLAGS = flags.FLAGS
 _DEFAULTS = PretrainingSettings()
 
 
-def define_flags() -> None:
-    """How text is read, and which examples are made of it."""
-    flags.DEFINE_bool(
-        "lower_case",
-        None,
-        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
-    )
+def define_reading_flags() -> None:
+    """How files become documents and sentences."""
     flags.DEFINE_enum(
         "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
     )
@@ -28,6 +23,25 @@ def define_flags() -> None:
         "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
     )
     flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
+
+
+def reading_arguments() -> str:
+    """The flags above that are not at their defaults, for a command; each has a space before it."""
+    return "".join(
+        f" --{name}={FLAGS[name].value}"
+        for name in ("input_format", "text_field", "language")
+        if FLAGS[name].value != FLAGS[name].default
+    )
+
+
+def define_flags() -> None:
+    """How text is read, and which examples are made of it."""
+    flags.DEFINE_bool(
+        "lower_case",
+        None,
+        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
+    )
+    define_reading_flags()
     flags.group("Examples made of text")
     flags.DEFINE_integer(
         "max_seq_length",

@@ -21,7 +21,7 @@ def _styled(text: str, style: str, color: bool) -> str:
 def legend(color: bool) -> str:
     """What the marks mean."""
     kinds = ", ".join(_styled(text, style, color) for style, text in _LEGEND.items())
-    return f"To be predicted: input<label>, neighbours between {{ }}: {kinds}."
+    return f"To be predicted: input<label>, neighbors between {{ }}: {kinds}."
 
 
 def format_record(
@@ -35,7 +35,7 @@ def format_record(
     Args:
       batch: of `datasets.pretraining_dataset`, as arrays.
       row: which one.
-      color: mark kinds with ANSI colours.
+      color: mark kinds with ANSI colors.
     """
     record = {name: values[row] for name, values in batch.items()}
     length = int(record["input_mask"].sum())

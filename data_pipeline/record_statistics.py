@@ -19,6 +19,8 @@ from data_pipeline.pretraining_columns import RecordColumns
 from data_pipeline.records import LABEL_COUNTS_FILE
 from data_pipeline.tokenized import TokenizedDocuments
 
+_MOST_UNKNOWN = 0.01
+
 
 class RecordStatistics:
     """Sums over records and corpus, gathered while data are made."""
@@ -188,6 +190,16 @@ def pretraining_baselines(
         "next_sentence_accuracy": order,
         "next_sentence_loss": order_loss,
     }
+
+
+def unknown_warning(share: float) -> str:
+    """What to say of a share of <unk> among the tokens that is too large; else nothing."""
+    if share <= _MOST_UNKNOWN:
+        return ""
+    return (
+        f"{share:.1%} of the tokens are <unk>: the vocabulary does not suit this text (other "
+        "language, or upper case kept?)."
+    )
 
 
 def summary_table(manifest: dict[str, Any]) -> str:

@@ -79,10 +79,10 @@ def write_records(
             SETTINGS_FILE: tokenizer.settings.json_bytes(),
             records.LABEL_COUNTS_FILE: statistics.label_counts_json(),
         }
-        return records.commit(output_dir, manifest, extra_files)
     except BaseException:
         storage.remove_folder(output_dir if is_new else folder)
         raise
+    return records.commit(output_dir, manifest, extra_files)
 
 
 def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
@@ -189,7 +189,7 @@ def _check_values(
                 "with?"
             )
         limit = limits.get(feature.name, 2)
-        wrong = np.flatnonzero((values < 0) | (values >= limit))
+        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong, too.
         if len(wrong):
             example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
             raise UserError(
@@ -197,6 +197,25 @@ def _check_values(
                 f"should hold 0 to {limit - 1}. Are vocabulary and settings those that the "
                 "examples were made with?"
             )
+    if settings.masking == "dynamic":
+        _check_first_segments(columns, settings, before)
+
+
+def _check_first_segments(
+    columns: Mapping[str, _Column], settings: PretrainingSettings, before: int
+) -> None:
+    """Raises UserError that names the first example whose first segment is impossible."""
+    sizes, lengths = columns["num_tokens_a"].values, columns["token_ids"].lengths
+    low = lengths if settings.sentence_objective == "none" else np.ones_like(lengths)
+    wrong = np.flatnonzero((sizes < low) | (sizes > lengths))
+    if len(wrong):
+        first = wrong[0]
+        wanted = f"{lengths[first]}" if low[first] == lengths[first] else f"1 to {lengths[first]}"
+        raise UserError(
+            f"Example {before + first + 1}: num_tokens_a holds {sizes[first]}, and should hold "
+            f"{wanted}, as token_ids holds {lengths[first]} tokens and the sentence objective is "
+            f"{settings.sentence_objective!r}."
+        )
 
 
 def _counts(

@@ -174,9 +174,9 @@ def _numbers(layout: _Layout) -> tf.Tensor:
 
 
 def _on_the_way(starts: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
-    """Which sentences one meets, going from each start to what follows, again and again.
+    """Which sentences are reached from the starts by steps to the sentence that follows.
 
-    In each round all that are known send word to the sentence `jump` ahead, and jumps double.
+    Each round marks what is one jump behind a marked sentence; jumps double from round to round.
 
     Args:
       starts: bool [N].

@@ -188,9 +188,9 @@ class PairMaker:
     def _next_sentence_chunks(
         self, rng: np.random.Generator, skipped: collections.Counter
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """The same; half of the chunks have a random segment (sentences) from another document.
+        """As above; half of the chunks have a second segment from a random other document.
 
-        What such a chunk does not use of its sentences is used again.
+        The sentences that such a chunk leaves unused begin the next one.
         """
         targets = self._targets(rng)
         own = {document: place for place, document in enumerate(self._with_text)}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from data_pipeline.datasets import model_inputs, with_options
+from data_pipeline.datasets import host_rows, model_inputs, with_options
 from data_pipeline.documents import split_document
 from data_pipeline.dynamic_masking import DynamicMasking
 from data_pipeline.errors import UserError
@@ -29,7 +29,7 @@ from data_pipeline.tokenizer import Tokenizer
 BLOCK_BYTES = 1 << 20
 _DOCUMENTS, _NEIGHBORS = 128, 8  # In a block: at most; at least, but for the last block.
 _PAIRS, _MASKS = 2, 3  # Salts of the seed; datasets.py has 0 and 1.
-VARIABLE = ("token_ids", "token_boundary")  # Columns that are padded in dynamic examples.
+PADDED_COLUMNS = ("token_ids", "token_boundary")  # Of dynamic examples.
 
 
 class ExampleMaker:
@@ -102,7 +102,8 @@ class ExampleMaker:
 
     def _pad(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         shape = [None, self._settings.max_num_tokens]
-        return {**columns, **{name: columns[name].to_tensor(shape=shape) for name in VARIABLE}}
+        padded = {name: columns[name].to_tensor(shape=shape) for name in PADDED_COLUMNS}
+        return {**columns, **padded}
 
     def _mask(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return self._masker(columns, _key(self._settings.seed, _MASKS, number))
@@ -164,7 +165,8 @@ def pretraining_examples(
       padded with zeros to `settings.max_num_tokens`; no text has the id 0.
 
     Raises:
-      UserError: the elements of `documents` are not strings.
+      UserError: the elements of `documents` are not strings, or settings.pack_documents, which only
+        create_pretraining_data knows.
     """
     spec = documents.element_spec
     if not isinstance(spec, tf.TensorSpec) or spec.dtype != tf.string or spec.shape.rank != 0:
@@ -199,6 +201,7 @@ def pretraining_batches(
     *,
     seed: int = 0,
     start_step: int = 0,
+    input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
     """Examples to batches as `datasets.pretraining_dataset` gives them.
 
@@ -209,16 +212,21 @@ def pretraining_batches(
       tokenizer, settings: those of the examples.
       seed: dynamic examples are masked as a function of (seed, number of the batch).
       start_step: number of the first batch; `examples` begin with it.
+      input_context: which of several hosts asks. All give the same examples; each gets its part of
+        each batch, and masks nothing else.
 
     Returns:
       Batches, see `datasets.pretraining_dataset`.
     """
     masker = DynamicMasking.of(settings, tokenizer)
+    first, end = host_rows(batch_size, input_context)
+    rows = (first, end, batch_size) if input_context else None
 
     def to_batch(number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        columns = {name: values[first:end] for name, values in columns.items()}
         if settings.masking == "dynamic":
             key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-            columns = masker(without_padding(columns), key)
+            columns = masker(without_padding(columns), key, rows)
         return model_inputs(columns)
 
     batches = examples.batch(batch_size, drop_remainder=True).enumerate(start_step)
@@ -230,5 +238,5 @@ def without_padding(
 ) -> dict[str, tf.Tensor | tf.RaggedTensor]:
     """Columns of dynamic records, see `features.parse`, from those of padded examples."""
     lengths = tf.math.count_nonzero(columns["token_ids"], axis=1)
-    rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in VARIABLE}
+    rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in PADDED_COLUMNS}
     return {**columns, **rows}

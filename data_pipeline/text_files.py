@@ -11,23 +11,72 @@ import dataclasses
 import functools
 import hashlib
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from data_pipeline import atomic_files, records, storage, text_blocks
-from data_pipeline.datasets import SHUFFLE_WINDOW, check_batch, host_rows
-from data_pipeline.documents import Corpus, ReadReport, documents_of_block
-from data_pipeline.errors import UserError
+from data_pipeline.datasets import SHUFFLE_WINDOW, check_batch
+from data_pipeline.documents import MAX_EXAMPLES, Corpus, ReadReport, documents_of_block
+from data_pipeline.errors import UserError, is_user_error
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_order import batch_epochs, permutation
+from data_pipeline.record_statistics import unknown_warning
+from data_pipeline.text_blocks import TextBlock
 from data_pipeline.text_dataset import BLOCK_BYTES, ExampleMaker, pretraining_batches
 from data_pipeline.tokenizer import Tokenizer
 
 _READ_GROUPS = 16
 _END_BYTES = 1 << 20  # Of each end of a file that is too large to be read for its fingerprint.
 _READING = ("input_format", "text_field", "language")  # Of a Corpus.
+
+
+class _Warnings:
+    """Says on stderr what is wrong with the text while it is read for the first time.
+
+    Examples are said as they are met, the counts once all groups were read to their end.
+
+    Args:
+      num_groups: of files.
+
+    Attributes:
+      report: all that was met.
+    """
+
+    def __init__(self, num_groups: int):
+        self.report = ReadReport()
+        self._next = [0] * num_groups  # The first block of each group that was not read yet.
+        self._unread = set(range(num_groups))
+        self._lock = threading.Lock()
+
+    def add(self, block: TextBlock, report: ReadReport) -> None:
+        """What was met in a block, of which each group's come in order."""
+        with self._lock:
+            if block.index < self._next[block.group]:
+                return
+            self._next[block.group] = block.index + 1
+            self.report.problems.update(report.problems)
+            room = MAX_EXAMPLES - len(self.report.examples)
+            self.report.examples += report.examples[:room]
+            for example in report.examples[:room]:
+                _warn(example)
+
+    def end(self, group: int) -> None:
+        """A group of files was read to its end."""
+        with self._lock:
+            if group in self._unread:
+                self._unread.remove(group)
+                if not self._unread:
+                    for problem, count in sorted(self.report.problems.items()):
+                        _warn(f"input: {problem}: {count:,}")
+
+
+def _warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 class TrainingText:
@@ -39,7 +88,7 @@ class TrainingText:
       settings: how ids become examples, with dynamic masking.
 
     Attributes:
-      error: the UserError that ended the reading of the files, or None.
+      error: what ended the reading of the files, or None: a UserError, or an OSError.
 
     Raises:
       UserError: no such file.
@@ -53,10 +102,11 @@ class TrainingText:
         self._sizes = storage.sizes(self._files)
         self._groups = text_blocks.group_files(self._files, self._sizes, BLOCK_BYTES)
         self._maker = ExampleMaker(tokenizer, settings)
-        self.error: UserError | None = None
+        self._warnings = _Warnings(len(self._groups))
+        self.error: Exception | None = None
 
     def manifest(self) -> dict[str, Any]:
-        """What programs ask the manifest of records for; nobody has counted the examples."""
+        """A manifest like that of records, with num_records None: the examples are not counted."""
         settings, tokenizer = self._settings, self._tokenizer
         folder, vocab_file = os.path.split(tokenizer.vocab_file)
         return {
@@ -88,13 +138,17 @@ class TrainingText:
             for block in text_blocks.read_blocks(
                 int(group), self._groups[group], BLOCK_BYTES, corpus.input_format, corpus.text_field
             ):
-                documents = documents_of_block(block, corpus, ReadReport())
+                report = ReadReport()
+                documents = documents_of_block(block, corpus, report)
                 lines = ["\n".join(sentences).encode("utf-8") for sentences in documents]
+                self._warnings.add(block, report)
                 if lines:
                     yield [block.group, block.index], lines
-        except UserError as error:
-            self.error = error  # TensorFlow makes an error of its own of it.
+        except Exception as error:
+            if is_user_error(error):
+                self.error = error  # TensorFlow makes an error of its own of it.
             raise
+        self._warnings.end(int(group))
 
     def _examples(self, groups: tf.Tensor) -> tf.data.Dataset:
         """Examples of the blocks of groups of files, some of which are read by turns."""
@@ -122,28 +176,38 @@ class TrainingText:
     def count(self, limit: int) -> int:
         """How many examples an epoch has; once there are `limit`, the rest is left uncounted.
 
+        Warns when the vocabulary does not suit what was counted.
+
         Raises:
           UserError: the files cannot be read, or give no example.
         """
-        total = 0
+        total, unknown, tokens = 0, 0, 0
         groups = tf.range(len(self._groups), dtype=tf.int64)
         try:
             for columns in self._examples(groups):
-                total += int(columns["num_tokens_a"].shape[0])
+                ids = columns["token_ids"].numpy()
+                total += len(ids)
+                tokens += np.count_nonzero(ids)
+                unknown += np.count_nonzero(ids == self._tokenizer.unk_id)
                 if total >= limit:
                     break
         except tf.errors.OpError as error:
             raise self.explain(error) from None
         if not total:
+            problems = "; ".join(
+                self._warnings.report.examples[:3] or self._warnings.report.problems
+            )
             raise UserError(
                 f"No example could be made of {len(self._files)} file(s) starting with "
                 f"{self._files[0]}: expected documents of at least two words, one sentence per "
-                "line, blank lines between documents."
+                f"line, blank lines between documents{': ' if problems else ''}{problems}."
             )
+        if message := unknown_warning(unknown / tokens):
+            _warn(message)
         return total
 
     def explain(self, error: Exception) -> Exception:
-        """The UserError behind an error raised while text was read, or else that error."""
+        """What the user can mend behind an error raised while text was read, or that error."""
         return self.error or error
 
     @tf.autograph.experimental.do_not_convert
@@ -164,20 +228,21 @@ class TrainingText:
           batch_size: B, over all replicas.
           seed: order and masks are functions of (seed, epoch) and (seed, number of the batch).
           start_step: number of batches already used; the data go on exactly there.
-          input_context: which of several hosts asks. Each makes the whole batch, and gets its part.
+          input_context: which of several hosts asks. Each makes the examples of the whole batch,
+            and gets and masks its own rows.
         """
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
         epoch = functools.partial(self._epoch, SHUFFLE_WINDOW, seed)
         examples = batch_epochs(epoch, num_examples, batch_size, start_step).unbatch()
-        batches = pretraining_batches(
-            examples, batch_size, self._tokenizer, self._settings, seed=seed, start_step=start_step
-        )
-        if input_context is None:
-            return batches
-        first, end = host_rows(batch_size, input_context)
-        return batches.map(
-            lambda batch: {name: values[first:end] for name, values in batch.items()}
+        return pretraining_batches(
+            examples,
+            batch_size,
+            self._tokenizer,
+            self._settings,
+            seed=seed,
+            start_step=start_step,
+            input_context=input_context,
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
+_CHARACTER_BYTES = 4  # Of UTF-8, at most.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,11 +137,12 @@ class PartBuilder:
     def _cut_at_space(self, line: bytes) -> bytes:
         """What comes before the last space; the rest is kept for the next part."""
         cut = line.rfind(b" ") + 1
-        if not cut:  # One endless word: at least no character is cut.
+        if not cut:  # One endless word: at least no character of UTF-8 is cut.
             cut = len(line)
-            while line[cut - 1] & 0xC0 == 0x80:
-                cut -= 1
-            cut -= 1
+            for size in range(1, min(_CHARACTER_BYTES, cut) + 1):
+                if line[-size] & 0xC0 != 0x80:  # A character begins here.
+                    cut -= size
+                    break
         self.held_back = line[cut:]
         return line[:cut]
 

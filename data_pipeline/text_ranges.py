@@ -48,7 +48,7 @@ class TextRange:
 
     @property
     def name(self) -> str:
-        """The block's."""
+        """Name of the block: "00002-00013"."""
         return text_blocks.block_name(self.group, self.index)
 
     @property
@@ -78,7 +78,9 @@ class TextRange:
 
 @dataclasses.dataclass(frozen=True)
 class FileGroup:
-    """Files that are read from the beginning to the end: small ones, or a compressed one.
+    """Files that are read from the beginning to the end: small ones, or one of undivided text.
+
+    That is a compressed one, Parquet, or one whose lines end with carriage returns alone.
 
     Attributes:
       group: number of the group.
@@ -90,7 +92,7 @@ class FileGroup:
 
     @property
     def name(self) -> str:
-        """No block's."""
+        """Name of the group, which no block has: "00002"."""
         return f"{self.group:05d}"
 
     def blocks(self, corpus: Corpus, block_bytes: int) -> Iterator[TextBlock]:

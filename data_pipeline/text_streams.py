@@ -133,10 +133,8 @@ def _decompressed(raw: io.BufferedReader, extension: str) -> BinaryIO:
     if extension == ".zst":
         import zstandard
 
-        return io.BufferedReader(
-            zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), BUFFER_BYTES
-        )
-    return raw
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    raise AssertionError(extension)
 
 
 def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
@@ -205,7 +203,12 @@ class TextStream:
             self._parquet = parquet_text.JsonLines(self._raw, path, text_field)
             self._stream = io.BufferedReader(self._parquet, BUFFER_BYTES)
             return
-        self._stream = _decompressed(buffered, self._extension)
+        self._stream = buffered
+        if (
+            self._extension
+        ):  # Buffered again: as much of its text can be peeked at as of a plain file.
+            decompressed = _decompressed(buffered, self._extension)
+            self._stream = io.BufferedReader(decompressed, BUFFER_BYTES)
         with self._explained():
             head = self._stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
         _check_is_text(path, head, self._extension)

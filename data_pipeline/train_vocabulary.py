@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
-from data_pipeline import text_blocks
+from data_pipeline import pretraining_flags
 from data_pipeline.tokenization import RULES, load_tokenizer
 from data_pipeline.vocabulary import TOKENIZERS, train_vocabulary
 
@@ -33,13 +33,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
     )
-    flags.DEFINE_enum(
-        "input_format", "auto", text_blocks.INPUT_FORMATS, "See data_pipeline/documents.py."
-    )
-    flags.DEFINE_string(
-        "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
-    )
-    flags.DEFINE_string("language", "en", "Language of the text, for splitting sentences.")
+    pretraining_flags.define_reading_flags()
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
@@ -75,7 +69,7 @@ def main() -> None:
     print(f"Sample: {' '.join(tokenizer.encode_pieces(sample))}")
     print(
         f"Next: python -m data_pipeline.create_pretraining_data --input='{FLAGS.input}' "
-        f"--vocab_file={path} --output_dir=DATA"
+        f"--vocab_file={path}{pretraining_flags.reading_arguments()} --output_dir=DATA"
     )
 
 

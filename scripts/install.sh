@@ -1,13 +1,14 @@
 #!/bin/sh
-# Makes a virtual environment with the packages of requirements.txt, unless it has them already.
+# Makes a virtual environment with the packages of the files below, unless it has them already.
 #   scripts/install.sh INTERPRETER VENV
 set -eu
 
 interpreter=$1
 venv=$2
+files="requirements.txt requirements-parquet.txt" # The tests read Parquet files, too.
 stamp="$venv/requirements.installed" # A copy of what was installed, written last.
 
-if cmp -s requirements.txt "$stamp" && "$venv/bin/python" -c "" 2>/dev/null; then
+if cat $files | cmp -s - "$stamp" && "$venv/bin/python" -c "" 2>/dev/null; then
     exit 0
 fi
 rm -f "$stamp"
@@ -15,7 +16,8 @@ if ! "$venv/bin/python" -c "import pip" 2>/dev/null; then
     rm -rf "$venv"
     "$interpreter" -m venv "$venv"
 fi
-echo "Installing the packages of requirements.txt into $venv (a minute or two)" >&2
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-cp requirements.txt "$stamp.new"
+echo "Installing the packages of $files into $venv (a minute or two)" >&2
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    $(printf -- '--requirement %s ' $files)
+cat $files >"$stamp.new"
 mv "$stamp.new" "$stamp"

@@ -26,10 +26,10 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
     vocab, data = tmp_path / "vocab", tmp_path / "data"
     trained = run(
         train_vocabulary, f"--input={small_file}", f"--output_dir={vocab}", "--vocab_size=500",
-        "--nolower_case",
+        "--nolower_case", "--language=de",
     )  # fmt: skip
     assert trained.returncode == 0, trained.stderr
-    assert "create_pretraining_data" in trained.stdout
+    assert f"--vocab_file={vocab}/spiece.model --language=de --output_dir=DATA" in trained.stdout
     foreign = tmp_path / "foreign.txt"
     foreign.write_text("日本語 の テキスト\nもう 一つ の 文\n" * 500, encoding="utf-8")
     made = run(
@@ -39,12 +39,28 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
     assert made.returncode == 0, made.stderr
     manifest = records.verify_records(str(data), full=True)
     assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer_settings.json"
-    for word in ("documents", "share of <unk>", "mask rate", "swapped pairs", "run_pretraining"):
+    for word in (
+        "documents",
+        "share of <unk>",
+        "mask rate",
+        "swapped pairs",
+        "preset=albert-base-v2",
+    ):
         assert word in made.stdout
     assert "corpus: 100%" in made.stderr and "of the tokens are <unk>" in made.stderr
     shown = run(inspect_records, f"--data={data}", "--num_records=2")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("  A: [CLS]") == 2 and "[MASK]<" in shown.stdout
+
+
+def test_a_wordpiece_vocabulary_is_for_the_chinese_presets(tmp_path, small_file):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"etaoinshrdlu"]
+    (tmp_path / "vocab.txt").write_text("\n".join([*pieces, *(f"##{c}" for c in "etaoinshrdlu")]))
+    made = run(
+        create_pretraining_data, f"--input={small_file}", f"--output_dir={tmp_path}/data",
+        f"--vocab_file={tmp_path}/vocab.txt", "--max_seq_length=48", "--num_processes=1",
+    )  # fmt: skip
+    assert "--preset=albert-base-zh" in made.stdout, made.stderr
 
 
 @pytest.mark.parametrize(
@@ -54,6 +70,16 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
             create_pretraining_data,
             ["--input={c}", "--vocab_file={t}/no.model", "--output_dir={t}/d"],
             "no.model",
+        ),
+        (
+            create_pretraining_data,
+            ["--input={c}", "--vocab_file=v", "--output_dir=d", "--pipeline_option=--region=here"],
+            "--pipeline_option=--region=here is for Apache Beam",
+        ),
+        (
+            create_pretraining_data,
+            ["--input={c}", "--vocab_file=v", "--output_dir=d", "--runner=R", "--num_processes=2"],
+            "--num_processes does nothing with --runner=R",
         ),
         (inspect_records, ["--data={t}"], "manifest.json"),
     ],

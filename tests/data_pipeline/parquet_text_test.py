@@ -136,3 +136,17 @@ def test_remote_files(texts):
         file.write((texts / "a.parquet").read_bytes())
     assert read(f"{folder}/*.parquet") == read(texts / "a.jsonl")
     assert text_blocks.detect_format(f"{folder}/a.parquet") == "parquet"
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_bytes_that_are_not_utf_8_are_repaired_and_counted(tmp_path, dictionary):
+    latin_1 = "Déjà vu. “Sic.”".encode("cp1252", "replace")
+    raw = pa.array([b"One here.", latin_1, None], pa.binary())
+    column = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
+    path = write(tmp_path / "a.parquet", text=column.dictionary_encode() if dictionary else column)
+    report = ReadReport()
+    assert read(path, report)[1] == ["D\ufffdj\ufffd vu.", "\ufffdSic."]
+    assert report.examples == [
+        f"{path}:2: invalid UTF-8, replaced by U+FFFD",
+        f"{path}:3: no text in field 'text', skipped",
+    ]

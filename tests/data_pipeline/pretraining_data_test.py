@@ -1,6 +1,7 @@
 """A corpus becomes complete, balanced, reproducible records; or nothing, with a reason."""
 
 import collections
+import concurrent.futures
 import gc
 import hashlib
 import json
@@ -16,11 +17,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import block_records, features, masking, records
+from data_pipeline import block_records, features, masking, pretraining_data, records
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_data import create_pretraining_data
 from data_pipeline.pretraining_settings import PretrainingSettings
+from data_pipeline.text_blocks import TextBlock, TextPart
+from data_pipeline.text_ranges import TextRange
 from data_pipeline.tokenization import load_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -384,3 +387,35 @@ def _children(pid):
 
 def _is_alive(pid):
     return (_stat(pid) or "Z")[0] != "Z"
+
+
+def test_little_text_waits_for_the_other_processes(monkeypatch):
+    """Blocks that carry their text are read ahead up to so many bytes, places of text freely."""
+    held = []
+
+    class Pool(concurrent.futures.ThreadPoolExecutor):
+        def __init__(self, num_processes, mp_context, initializer):
+            super().__init__(1)
+
+    def text_block(index):
+        part = TextPart("a.txt", "lines", 1, bytes(100))
+        return TextBlock(0, index, [part], 50)
+
+    def blocks(block):
+        for index in range(20):
+            held.append(index - len(finished))
+            yield block(index), []
+
+    def text_range(index):
+        return TextRange(0, index, "a.txt", "lines", 0, 50, False, 0)
+
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(block_records, "process_block", lambda block, dropped, job: block.index)
+    monkeypatch.setattr(pretraining_data, "_BYTES_AHEAD", 300)
+    for block, most in ((text_block, 3), (text_range, 16)):
+        finished: list[tuple[int, int]] = []
+        for result in pretraining_data._process_in_parallel(blocks(block), None, 8):
+            finished.append(result)
+        assert sorted(finished) == [(50, index) for index in range(20)]
+        assert most - 1 <= max(held) < most + 1
+        held.clear()

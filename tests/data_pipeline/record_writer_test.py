@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import features, records
+from data_pipeline import features, records, storage
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.documents import Corpus
 from data_pipeline.errors import UserError
@@ -101,6 +101,8 @@ def test_lengths_may_vary_or_be_padded(tmp_path, tokenizer):
             [example(), example(token_ids=np.array([20, 0, 22], np.int16))],
             "Example 2.*zeros behind",
         ),
+        ([example(num_tokens_a=np.int64(0))], "num_tokens_a holds 0, and should hold 1 to 3"),
+        ([example(), example(num_tokens_a=np.int64(4))], "Example 2: num_tokens_a holds 4"),
         ([example(token_boundary=np.array([True]))], "one value for each token"),
         ([example(token_ids=np.arange(1, 7), token_boundary=np.ones(6, bool))], "1 to 5 .*has 6"),
         ([{"text": np.array([1])}], "missing: next_sentence_labels.*unknown: text"),
@@ -150,3 +152,41 @@ def test_an_interruption_leaves_no_data(tmp_path, tokenizer):
     settings = dataclasses.replace(SMALL, seed=9)
     manifest = write_records(dataset_of(example()), str(tmp_path / "a"), tokenizer, settings)
     assert manifest["seed"] == 9
+
+
+def test_without_pairs_the_first_segment_is_all(tmp_path, tokenizer):
+    settings = dataclasses.replace(SMALL, sentence_objective="none")
+    write_records(
+        dataset_of(example(num_tokens_a=np.int64(3))), str(tmp_path / "a"), tokenizer, settings
+    )
+    with pytest.raises(UserError, match="Example 1: num_tokens_a holds 2, and should hold 3"):
+        write_records(dataset_of(example()), str(tmp_path / "b"), tokenizer, settings)
+
+
+def test_nan_is_no_weight(tmp_path, small_file, tokenizer):
+    source = create_pretraining_data(Corpus(small_file), str(tmp_path / "a"), tokenizer, STATIC)
+    schema = features.schema_of(source)
+    examples = tf.data.TFRecordDataset(records.record_files(str(tmp_path / "a"))).take(1)
+    examples = examples.map(lambda record: features.parse(schema, record))
+    examples = examples.map(
+        lambda row: {**row, "masked_lm_weights": row["masked_lm_weights"] * float("nan")}
+    )
+    with pytest.raises(UserError, match="Example 1: masked_lm_weights holds nan"):
+        write_records(examples, str(tmp_path / "b"), tokenizer, STATIC)
+
+
+def test_an_interrupted_commit_can_be_completed(tmp_path, tokenizer, monkeypatch):
+    rename, folder = storage.rename, str(tmp_path / "a")
+
+    def failing(source, target):
+        if target == f"{folder}/pretraining-00001.tfrecord":
+            raise OSError("The network is gone.")
+        rename(source, target)
+
+    data = dataset_of(example()).repeat(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "rename", failing)
+        with pytest.raises(OSError, match="network"):
+            write_records(data, folder, tokenizer, SMALL, records_per_file=1)
+    assert records.complete_commit(folder)["num_records"] == 3
+    assert records.verify_records(folder, full=True)["num_shards"] == 3

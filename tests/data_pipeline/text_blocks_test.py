@@ -158,3 +158,10 @@ def test_formats_are_detected(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     assert text_blocks.detect_format(str(path)) == expected
+
+
+def test_an_endless_word_that_is_no_utf_8(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_parts, "MAX_LINE_BYTES", 100)
+    (tmp_path / "a.txt").write_bytes(b"\x80" * 250)
+    [block] = blocks_of(tmp_path / "a.txt", 1 << 20)
+    assert b"".join(part.content for part in block.parts).replace(b"\n", b"") == b"\x80" * 250

@@ -14,6 +14,7 @@ import tensorflow as tf
 from data_pipeline import features, records, text_dataset
 from data_pipeline.datasets import pretraining_dataset
 from data_pipeline.documents import Corpus, read_documents
+from data_pipeline.dynamic_masking import DynamicMasking
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining_settings import PretrainingSettings
 from data_pipeline.record_display import Distributions
@@ -143,6 +144,28 @@ def test_dynamic_batches_are_masked_by_seed_and_step(dynamic_examples, tokenizer
     assert masks(seed=1)[0] != first
     few = dynamic_examples.take(32).skip(16)
     assert masks(start_step=1) == [second]
+
+
+def test_hosts_mask_their_own_rows_only(dynamic_examples, tokenizer, monkeypatch):
+    """Together they have the rows of one host."""
+    few, sizes, mask = dynamic_examples.take(30), [], DynamicMasking.__call__
+
+    def spy(self, columns, *rest):
+        sizes.append(columns["num_tokens_a"].shape[0])
+        return mask(self, columns, *rest)
+
+    def batches(**options):
+        found = pretraining_batches(few, 15, tokenizer, DYNAMIC, seed=2, **options)
+        return list(found.as_numpy_iterator())
+
+    monkeypatch.setattr(DynamicMasking, "__call__", spy)
+    alone = batches()
+    hosts = [batches(input_context=tf.distribute.InputContext(2, host)) for host in range(2)]
+    assert sizes == [15, 7, 8]
+    for whole, *parts in zip(alone, *hosts, strict=True):
+        for name, values in whole.items():
+            together = np.concatenate([part[name] for part in parts])
+            np.testing.assert_array_equal(together, values, err_msg=name)
 
 
 def test_next_sentence_pairs_find_another_document(few, tokenizer, monkeypatch):

@@ -103,3 +103,36 @@ def test_damage_is_a_sentence_whenever_it_shows(tmp_path, documents_text, tokeni
     damaged = TrainingText(Corpus(f"{tmp_path}/a.txt.gz", "lines"), tokenizer, SETTINGS)
     with pytest.raises(UserError, match=r"a.txt.gz is not a complete gzip file"):
         damaged.batches(BATCH, start_step=10_000)
+
+
+def test_a_file_that_vanished_is_named(tmp_path, documents_text, tokenizer):
+    (tmp_path / "a.txt").write_text("\n\n".join(documents_text[:20]))
+    text = TrainingText(Corpus(f"{tmp_path}/a.txt", "lines"), tokenizer, SETTINGS)
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"a.txt"):
+        text.batches(BATCH)
+
+
+def test_what_is_wrong_with_the_text_is_said_once(tmp_path, documents_text, tokenizer, capfd):
+    for name in "ab":
+        lines = [
+            "\n\n".join(documents_text[:20]).encode(),
+            b"D\xe9j\xe0 vu.",
+            "日 本 語".encode() * 500,
+        ]
+        (tmp_path / f"{name}.txt").write_bytes(b"\n\n".join(lines))
+    text = TrainingText(Corpus(f"{tmp_path}/*.txt", "lines"), tokenizer, SETTINGS)
+    size = text.count(1 << 40)
+    said = capfd.readouterr().err
+    for name in "ab":
+        assert said.count(f"/{name}.txt:") == 1
+    assert said.count("warning: input: invalid UTF-8, replaced by U+FFFD: 2\n") == 1
+    assert said.count("of the tokens are <unk>") == 1
+    list(text.batches(BATCH).take(size // BATCH + 1))
+    assert "U+FFFD" not in capfd.readouterr().err
+
+
+def test_text_that_gives_no_example_names_its_problems(tmp_path, tokenizer):
+    (tmp_path / "a.jsonl").write_text('{"body": "One. Two."}\n')
+    with pytest.raises(UserError, match="between documents: .*a.jsonl:1: no text in field 'text'"):
+        TrainingText(Corpus(f"{tmp_path}/a.jsonl"), tokenizer, SETTINGS).batches(BATCH)

@@ -88,11 +88,13 @@ def test_files_of_other_kinds_are_named(tmp_path, make, kind, name):
         read(tmp_path / f"{name}.gz", "auto")
 
 
-@pytest.mark.parametrize(
-    "compress, extension",
-    [(gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz"),
-     (zstandard.ZstdCompressor().compress, "zst")],
-)  # fmt: skip
+COMPRESSIONS = [
+    (gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz"),
+    (zstandard.ZstdCompressor().compress, "zst"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("compress, extension", COMPRESSIONS)
 def test_compressed_files_without_their_extension(tmp_path, compress, extension):
     (tmp_path / "a.txt").write_bytes(compress(TEXT.encode()))
     with pytest.raises(
@@ -180,3 +182,41 @@ def test_a_long_file_of_carriage_returns(tmp_path):
     (tmp_path / "a.txt").write_bytes(content.getvalue())
     found = [line for document in read(tmp_path / "a.txt") for line in document]
     assert found == [f"This is line {i} of a file." for i in range(60_000)]
+
+
+@pytest.mark.parametrize("compress, extension", COMPRESSIONS)
+def test_compression_does_not_decide_what_ends_a_line(tmp_path, compress, extension):
+    """A carriage return inside a first line that is longer than a decompressor shows at once."""
+    content = b"A word\ror two. " * 1300 + b"\n" + TEXT.encode()
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / f"b.txt.{extension}").write_bytes(compress(content))
+    plain = read(tmp_path / "a.txt")
+    assert "\r" in plain[0][0] and len(plain[0][0]) > 20_000 - 1500
+    assert read(tmp_path / f"b.txt.{extension}") == plain
+
+
+def test_many_small_files_of_another_encoding(tmp_path):
+    """None has enough lines to tell by itself; a few of them among good ones are warnings."""
+    for i in range(20):
+        (tmp_path / f"{i:02d}.txt").write_bytes("Déjà vu là.\n".encode("latin-1"))
+    with pytest.raises(
+        UserError, match=r"00.txt \(and 19 more .*\) is not UTF-8: 20 of 20 lines .*LATIN1"
+    ):
+        read(tmp_path / "*.txt")
+    for i in range(1, 12):
+        (tmp_path / f"{i:02d}.txt").write_text("Seen already.\n")
+    report = ReadReport()
+    assert len(read(tmp_path / "*.txt", report=report)) == 20
+    assert report.problems == {"invalid UTF-8, replaced by U+FFFD": 9}
+
+
+def test_one_long_line_of_no_text(tmp_path):
+    noise = np.random.default_rng(0).bytes(300_000).translate(None, b"\r\n")
+    (tmp_path / "a.txt").write_bytes(noise)
+    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d{3} kilobytes hold NUL"):
+        read(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode("latin-1"))
+    with pytest.raises(UserError, match="a.txt is not UTF-8: 21 of 21 kilobytes"):
+        read(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode() + b"\0")
+    assert len(read(tmp_path / "a.txt")) == 1, "one fault in a long line"
