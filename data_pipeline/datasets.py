@@ -89,9 +89,8 @@ def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 def _shards(manifest: dict[str, Any]) -> tuple[list[str], list[int]]:
     """Paths of the files that hold records, and how many each holds."""
-    entries = [entry for entry in manifest["files"] if entry["num_records"]]
-    paths = [os.path.join(manifest["directory"], entry["name"]) for entry in entries]
-    return paths, [entry["num_records"] for entry in entries]
+    counts = [entry["num_records"] for entry in manifest["files"]]
+    return records.record_files(manifest), list(filter(None, counts))
 
 
 def _training_records(

@@ -34,7 +34,8 @@ def write_records(
     """Writes sharded TFRecords with a manifest, vocabulary and statistics; returns the manifest.
 
     The order is that of the dataset; equal datasets give equal bytes. The folder is not data until
-    all of it is written; after an interruption it is written from the beginning.
+    all of it is written; after an interruption it is written from the beginning, but when files
+    were being put in place already: then the next call completes that, as for any finished data.
 
     Args:
       dataset: single examples with the columns of `features.pretraining_schema`, as from

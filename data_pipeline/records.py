@@ -191,10 +191,9 @@ def _described_by(path: str) -> dict[str, Any]:
     return manifest
 
 
-def record_files(data: str) -> list[str]:
-    """Paths of the shards that hold records, in the manifest's order."""
-    folder = data_dir(data)
-    entries = read_manifest(data)["files"]
+def record_files(manifest: dict[str, Any]) -> list[str]:
+    """Paths of the shards that hold records, in the order of a manifest that was read."""
+    folder, entries = manifest["directory"], manifest["files"]
     return [os.path.join(folder, entry["name"]) for entry in entries if entry["num_records"]]
 
 

@@ -91,7 +91,9 @@ def test_our_records_are_read_there(records_dir):
         "masked_lm_weights": tf.io.FixedLenFeature([p], tf.float32),
         "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
-    serialized = list(tf.data.TFRecordDataset(records.record_files(records_dir)).take(200))
+    serialized = list(
+        tf.data.TFRecordDataset(records.record_files(records.read_manifest(records_dir))).take(200)
+    )
     columns = tf.io.parse_example(tf.stack(serialized), theirs)
     lengths = columns["input_mask"].numpy().sum(axis=1)
     assert lengths.min() >= 5 and set(columns["next_sentence_labels"].numpy()[:, 0]) == {0, 1}

@@ -52,7 +52,9 @@ def contents(folder):
 def read(folder):
     manifest = records.read_manifest(str(folder))
     schema = features.schema_of(manifest)
-    serialized = list(tf.data.TFRecordDataset(records.record_files(str(folder))))
+    serialized = list(
+        tf.data.TFRecordDataset(records.record_files(records.read_manifest(str(folder))))
+    )
     columns = {name: v.numpy() for name, v in features.parse(schema, tf.stack(serialized)).items()}
     return [dict(zip(columns, row)) for row in zip(*columns.values())]
 

@@ -27,12 +27,14 @@ def test_records_of_the_program_come_out_as_they_went_in(tmp_path, small_file, t
     source = create_pretraining_data(
         Corpus(small_file), str(tmp_path / "a"), tokenizer, settings, num_processes=1, shard_mb=0.05
     )
-    serialized = tf.data.TFRecordDataset(records.record_files(str(tmp_path / "a")))
+    serialized = tf.data.TFRecordDataset(
+        records.record_files(records.read_manifest(str(tmp_path / "a")))
+    )
     schema = features.schema_of(source)
     examples = serialized.map(lambda record: features.parse(schema, record))
     folder = str(tmp_path / "b")
     written = write_records(examples, folder, tokenizer, settings, records_per_file=100)
-    again = tf.data.TFRecordDataset(records.record_files(folder))
+    again = tf.data.TFRecordDataset(records.record_files(records.read_manifest(folder)))
     assert list(again.as_numpy_iterator()) == list(serialized.as_numpy_iterator())
     assert [file["num_records"] for file in written["files"]][:-1] == [100] * (
         (source["num_records"] - 1) // 100
@@ -166,7 +168,9 @@ def test_without_pairs_the_first_segment_is_all(tmp_path, tokenizer):
 def test_nan_is_no_weight(tmp_path, small_file, tokenizer):
     source = create_pretraining_data(Corpus(small_file), str(tmp_path / "a"), tokenizer, STATIC)
     schema = features.schema_of(source)
-    examples = tf.data.TFRecordDataset(records.record_files(str(tmp_path / "a"))).take(1)
+    examples = tf.data.TFRecordDataset(
+        records.record_files(records.read_manifest(str(tmp_path / "a")))
+    ).take(1)
     examples = examples.map(lambda record: features.parse(schema, record))
     examples = examples.map(
         lambda row: {**row, "masked_lm_weights": row["masked_lm_weights"] * float("nan")}

@@ -37,7 +37,9 @@ def write(folder, count=100, shards=3):
 def read(folder):
     return [
         int(r)
-        for r in tf.data.TFRecordDataset(records.record_files(str(folder))).as_numpy_iterator()
+        for r in tf.data.TFRecordDataset(
+            records.record_files(records.read_manifest(str(folder)))
+        ).as_numpy_iterator()
     ]
 
 

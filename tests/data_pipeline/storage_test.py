@@ -76,9 +76,9 @@ def test_records_are_made_anywhere(folder, tmp_path, small_file, tokenizer):
             Corpus(f"{folder}/*.txt"), output, tokenizer, settings, shard_mb=0.02
         )
         assert records.verify_records(output, full=True)["num_records"] == manifest["num_records"]
-    for path in records.record_files(str(tmp_path / "local")):
+    for path in records.record_files(records.read_manifest(str(tmp_path / "local"))):
         assert Path(path).read_bytes() == storage.read_bytes(f"{folder}/records/{Path(path).name}")
-    files = records.record_files(f"{folder}/records")
+    files = records.record_files(records.read_manifest(f"{folder}/records"))
     assert len(list(tf.data.TFRecordDataset(files))) == manifest["num_records"]
 
 
