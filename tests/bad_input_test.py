@@ -13,7 +13,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import bundle, native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from data_pipeline.command_line import quiet
+from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.documents import Corpus
 from data_pipeline.pretraining_data import create_pretraining_data
 from data_pipeline.pretraining_settings import PretrainingSettings
@@ -335,7 +335,7 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
     assert error and "Traceback" not in shown
     # In this process native code writes past the filter that the programs have.
     lines = progress.encode("utf-8").split(b"\n")[:-1]
-    seen = b"\n".join(line for line in lines if not quiet.is_noise(line)).decode("utf-8")
+    seen = b"\n".join(line for line in lines if not is_noise(line)).decode("utf-8")
     assert not foreign_lines(seen)
     assert message.format(**folders) in shown
     assert tree(good) | tree(tmp_path) == before
