@@ -25,9 +25,15 @@ def child_of(process: subprocess.Popen) -> int | None:
     """The process that trains, under the one that starts it again; None while there is none."""
     try:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    except FileNotFoundError:
+        # Another child keeps TensorFlow's notes off the terminal.
+        training = [
+            int(child)
+            for child in children
+            if b"--max_failures=0" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
+    except (FileNotFoundError, ProcessLookupError):
         return None
-    return int(children[0]) if children else None
+    return training[0] if training else None
 
 
 def wait_until(is_so: Callable[[], bool], process: subprocess.Popen) -> None:
