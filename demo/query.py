@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before Te
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_hub as hub
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # tensorflow_hub imports pkg_resources, which warns of its end.
+    import tensorflow_hub as hub
 
 from albert_tf.checkpoints import native
 from data_pipeline.classification import Examples, encode_classification, read_tsv
