@@ -1,0 +1,109 @@
+"""Records, a run and a model that an earlier version wrote: loaded, resumed, made again."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import native
+from data_pipeline.datasets import pretraining_dataset
+
+EARLIER = Path(__file__).parent / "goldens" / "earlier_folders"
+RUN_FLAGS = [
+    "--config_file=config.json",
+    "--train_data=records/corpus",
+    "--eval_data=records/heldout",
+    "--num_warmup_steps=1",
+    "--checkpoint_steps=2",
+    "--keep_checkpoints=1",
+    "--eval_steps=4",
+    "--train_batch_size=8",
+    "--learning_rate=0.01",
+    "--distribution=one_device",  # Faster here than two logical devices.
+]
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, np.ndarray]:
+    with np.load(EARLIER / "expected.npz") as file:
+        return dict(file)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A copy of the folders, which is the working directory."""
+    copy = shutil.copytree(EARLIER, tmp_path / "earlier")
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+@pytest.mark.parametrize("number", [0, 5])
+def test_batches_of_earlier_records(expected, number):
+    dataset = pretraining_dataset(str(EARLIER / "records/corpus"), 8, seed=0, start_step=number)
+    batch = next(iter(dataset))
+    for name, array in part(expected, f"batches/{number}/").items():
+        np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+def test_static_records(expected):
+    batch = next(iter(pretraining_dataset(str(EARLIER / "records/static"), 8, training=False)))
+    for name, array in part(expected, "static/").items():
+        np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "flags"),
+    [
+        ("corpus", "corpus.txt", []),
+        ("heldout", "heldout.txt", []),
+        ("static", "heldout.txt", ["--masking=static", "--dupe_factor=1"]),
+    ],
+)
+def test_the_same_records_are_made_again(name, text, flags, folder, run_program):
+    with pytest.raises(SystemExit) as end:
+        run_program(
+            "data_pipeline.create_pretraining_data",
+            f"--input={text}",
+            "--output_dir=again",
+            "--vocab_file=vocabulary/vocab.txt",
+            "--max_seq_length=32",
+            *flags,
+        )
+    assert not end.value.code
+    earlier = folder / "records" / name
+    assert sorted(os.listdir(folder / "again")) == sorted(os.listdir(earlier))
+    for path in earlier.iterdir():
+        assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_an_earlier_model(expected):
+    outputs = native.load_model(str(EARLIER / "run/model"))(part(expected, "batches/0/"))
+    for name, array in part(expected, "outputs/").items():
+        np.testing.assert_allclose(outputs[name], array, atol=1e-5, err_msg=name)
+
+
+def test_an_earlier_run_goes_on(expected, folder, run_program):
+    with pytest.raises(SystemExit) as end:
+        run_program(
+            "albert_tf.run_pretraining", *RUN_FLAGS, "--output_dir=run", "--num_train_steps=6"
+        )
+    assert not end.value.code
+    with open("run/metrics.csv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "train"]
+    assert [row["step"] for row in rows] == ["2", "4", "6"]
+    losses = [float(row["loss"]) for row in rows]
+    np.testing.assert_allclose(losses, expected["steps"], atol=1e-4)
