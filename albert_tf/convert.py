@@ -28,7 +28,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 _GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"

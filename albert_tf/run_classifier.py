@@ -35,8 +35,12 @@ from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
-from data_pipeline.classification import classification_dataset, encode_classification, label_names
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.finetuning.classification import (
+    classification_dataset,
+    encode_classification,
+    label_names,
+)
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 

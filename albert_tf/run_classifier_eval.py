@@ -12,14 +12,14 @@ from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
 from albert_tf.metrics import classification_scores
 from albert_tf.training.cards import print_comparison
-from data_pipeline.classification import (
+from data_pipeline.command_line import flags
+from data_pipeline.finetuning.classification import (
     Examples,
     encode_classification,
     read_tsv,
     write_predictions,
 )
-from data_pipeline.command_line import flags
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 

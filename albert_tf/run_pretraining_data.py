@@ -11,12 +11,16 @@ import tensorflow as tf
 
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
-from data_pipeline import pretraining_flags
 from data_pipeline.command_line import flags
-from data_pipeline.datasets import pretraining_dataset, source_of_batch
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.records import content_fingerprint, explain_read_error, verify_records
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.pretraining.dataset import pretraining_dataset, source_of_batch
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records.record_folder import (
+    content_fingerprint,
+    explain_read_error,
+    verify_records,
+)
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 # Settings without a flag here.
@@ -59,7 +63,7 @@ def define_data_flags() -> None:
     flags.DEFINE_string(
         "vocab_file", None, "Vocabulary for --train_text; default: that of --init_checkpoint."
     )
-    pretraining_flags.define_flags()
+    settings_flags.define_flags()
 
 
 def open_training_data() -> TrainingData:
@@ -100,15 +104,17 @@ def open_training_data() -> TrainingData:
 
 
 def _text() -> TrainingData:
-    from data_pipeline.text_files import TrainingText  # Needs tensorflow_text.
+    from data_pipeline.pretraining.without_records.files import (  # Needs tensorflow_text.
+        TrainingText,
+    )
 
     if FLAGS.train_data:
         raise UserError("--train_data and --train_text are both given. Give one.")
     tokenizer = load_tokenizer(shared_flags.vocabulary_file(), FLAGS.lower_case)
     text = TrainingText(
-        pretraining_flags.corpus_from_flags(FLAGS.train_text),
+        settings_flags.corpus_from_flags(FLAGS.train_text),
         tokenizer,
-        pretraining_flags.settings_from_flags(**_FIXED),
+        settings_flags.settings_from_flags(**_FIXED),
     )
     batches = functools.partial(text.batches, FLAGS.train_batch_size, seed=FLAGS.seed)
     manifest = text.manifest()

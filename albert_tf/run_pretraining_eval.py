@@ -20,10 +20,10 @@ from albert_tf.training.cards import print_comparison
 from albert_tf.training.evaluation import evaluate_checkpoints
 from albert_tf.training.examples import masked_lm_examples
 from data_pipeline.command_line import flags
-from data_pipeline.datasets import pretraining_dataset
-from data_pipeline.record_statistics import pretraining_baselines
-from data_pipeline.records import read_manifest
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.statistics import pretraining_baselines
+from data_pipeline.records.record_folder import read_manifest
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 

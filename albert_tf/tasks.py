@@ -84,7 +84,7 @@ class PretrainingTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: see data_pipeline.datasets.pretraining_dataset."""
+        """Batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
         # With a whole vocabulary of classes, logits are large: in training they stay as the matmul
         # made them.
         outputs = self.model(batch, training=training, seed=seed, add_word_bias=not training)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from benchmarks.programs import memory_mb, text_of  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
 WORKER = HERE / "workers" / "records.py"

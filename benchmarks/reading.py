@@ -26,13 +26,13 @@ from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Qu
 from albert_tf import AlbertPretrainer, get_preset  # noqa: E402  Chooses Keras first.
 from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline import wire_format  # noqa: E402
-from data_pipeline.datasets import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
-from data_pipeline.documents import Corpus  # noqa: E402
-from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
-from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
-from data_pipeline.record_order import RecordOrder, batch_epochs  # noqa: E402
-from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+from data_pipeline.records import example_bytes  # noqa: E402
+from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
+from data_pipeline.corpus.documents import Corpus  # noqa: E402
+from data_pipeline.pretraining.creation import create_pretraining_data  # noqa: E402
+from data_pipeline.pretraining.settings import PretrainingSettings  # noqa: E402
+from data_pipeline.records.order import RecordOrder, batch_epochs  # noqa: E402
+from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
@@ -114,7 +114,7 @@ def made_up_order(folder: Path) -> RecordOrder:
     counts = rng.integers(2_000, 6_000, RESUMED_SHARDS).tolist()
     paths = [str(folder / f"{shard}.tfrecord") for shard in range(RESUMED_SHARDS)]
     for path, count in zip(paths, counts):
-        content = b"".join(wire_format.frame(rng.bytes(RESUMED_BYTES)) for _ in range(count))
+        content = b"".join(example_bytes.frame(rng.bytes(RESUMED_BYTES)) for _ in range(count))
         Path(path).write_bytes(content)
     return RecordOrder(paths, counts, SHUFFLE_WINDOW, seed=0)
 

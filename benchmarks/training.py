@@ -24,11 +24,11 @@ from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Qu
 from benchmarks.choice import chosen  # noqa: E402
 from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.datasets import pretraining_dataset  # noqa: E402
-from data_pipeline.documents import Corpus  # noqa: E402
-from data_pipeline.pretraining_data import create_pretraining_data  # noqa: E402
-from data_pipeline.pretraining_settings import PretrainingSettings  # noqa: E402
-from data_pipeline.tokenization import load_tokenizer  # noqa: E402
+from data_pipeline.pretraining.dataset import pretraining_dataset  # noqa: E402
+from data_pipeline.corpus.documents import Corpus  # noqa: E402
+from data_pipeline.pretraining.creation import create_pretraining_data  # noqa: E402
+from data_pipeline.pretraining.settings import PretrainingSettings  # noqa: E402
+from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
 
 import tensorflow as tf  # noqa: E402
 

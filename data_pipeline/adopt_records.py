@@ -16,12 +16,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from data_pipeline import atomic_files, features, records, segments, storage
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining_columns import static_counts
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.record_statistics import RecordStatistics, summary_table
-from data_pipeline.tokenization import SETTINGS_FILE, Tokenizer, load_tokenizer
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.pretraining import segments
+from data_pipeline.pretraining.columns import static_counts
+from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import RecordStatistics, summary_table
+from data_pipeline.records import features, record_folder
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 _BATCH = 512
@@ -91,7 +95,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     Raises:
       UserError: there is a manifest already, no file, or one that holds something else.
     """
-    records.check_output_dir(data, overwrite=False)
+    record_folder.check_output_dir(data, overwrite=False)
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
     if not names:
         raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
@@ -115,11 +119,11 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
     tokenizer.settings.to_json(os.path.join(data, SETTINGS_FILE))
     counts = statistics.label_counts_json()
-    atomic_files.write_bytes(os.path.join(data, records.LABEL_COUNTS_FILE), counts)
-    return records.write_manifest(
+    atomic_files.write_bytes(os.path.join(data, record_folder.LABEL_COUNTS_FILE), counts)
+    return record_folder.write_manifest(
         data,
         {
-            **records.described(files, settings, tokenizer),
+            **manifest_fields(files, settings, tokenizer),
             "settings": dataclasses.asdict(settings),
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),

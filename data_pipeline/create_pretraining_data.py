@@ -11,14 +11,16 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import sys
 from typing import Any
 
-from data_pipeline import features, pretraining_flags
-from data_pipeline.documents import Corpus
+from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining_data import create_pretraining_data, make_plan
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.record_statistics import summary_table, unknown_warning
-from data_pipeline.tokenization import Tokenizer, load_tokenizer
-from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.pretraining.creation import create_pretraining_data, make_plan
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import summary_table, unknown_warning
+from data_pipeline.records import features
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 FLAGS = flags.FLAGS
 _DEFAULTS = PretrainingSettings()
@@ -35,7 +37,7 @@ def define_flags() -> None:
         "Vocabulary: a SentencePiece model, or a WordPiece vocabulary ending in .txt.",
         required=True,
     )
-    pretraining_flags.define_flags()
+    settings_flags.define_flags()
     flags.DEFINE_integer(
         "dupe_factor",
         0,
@@ -83,13 +85,13 @@ def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
     try:
-        from data_pipeline import beam_pipeline
+        from data_pipeline.pretraining import beam
     except ImportError as error:
         raise UserError(
             f"--runner={FLAGS.runner} needs Apache Beam, which is not installed ({error}): "
             "pip install -r requirements-beam.txt"
         ) from None
-    return beam_pipeline.create_pretraining_data(
+    return beam.create_pretraining_data(
         make_plan(corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb),
         FLAGS.output_dir,
         options=[f"--runner={FLAGS.runner}", *FLAGS.pipeline_option],
@@ -115,8 +117,8 @@ def main() -> None:
     """Makes the records, then says what came out and what to do next."""
     _check_runner()
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
-    corpus = pretraining_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
-    settings = pretraining_flags.settings_from_flags()
+    corpus = settings_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
+    settings = settings_flags.settings_from_flags()
     if FLAGS.runner:
         manifest = _create_with_beam(corpus, tokenizer, settings)
     else:

@@ -10,10 +10,12 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import os
 import sys
 
-from data_pipeline import datasets, features, record_display, records
 from data_pipeline.errors import UserError
-from data_pipeline.record_statistics import summary_table, table
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.pretraining import display
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.statistics import summary_table, table
+from data_pipeline.records import features, record_folder
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 _BATCH = 64
@@ -38,7 +40,7 @@ def _wants_color() -> bool:
 
 def main() -> None:
     """Prints the manifest's numbers, the schema, distributions and the first records."""
-    manifest = records.verify_records(FLAGS.data, full=FLAGS.verify)
+    manifest = record_folder.verify_records(FLAGS.data, full=FLAGS.verify)
     print(f"{FLAGS.data}:\n{summary_table(manifest)}")
     print(f"\nColumns ({manifest['masking']} masking):")
     print(features.describe(features.schema_of(manifest)))
@@ -47,20 +49,20 @@ def main() -> None:
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     wanted = max(FLAGS.num_records, FLAGS.measure)
-    dataset = datasets.pretraining_dataset(FLAGS.data, _BATCH, training=False)
+    dataset = pretraining_dataset(FLAGS.data, _BATCH, training=False)
     batches = list(dataset.take(-(-wanted // _BATCH)).as_numpy_iterator())
     if FLAGS.measure:
-        measured = record_display.Distributions(tokenizer.mask_id)
+        measured = display.Distributions(tokenizer.mask_id)
         for batch in batches[: -(-FLAGS.measure // _BATCH)]:
             measured.add(batch)
         print(f"\nMeasured:\n{table(measured.rows())}")
     color = _wants_color()
     shown = min(FLAGS.num_records, manifest["num_records"])
     if shown:
-        print(f"\n{record_display.legend(color)}")
+        print(f"\n{display.legend(color)}")
     for number in range(shown):
         batch = batches[number // _BATCH]
-        text = record_display.format_record(batch, number % _BATCH, tokenizer, color)
+        text = display.format_record(batch, number % _BATCH, tokenizer, color)
         print(f"\nRecord {number + 1}: {text}")
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
-from data_pipeline import pretraining_flags
-from data_pipeline.tokenization import RULES, load_tokenizer
-from data_pipeline.vocabulary import TOKENIZERS, train_vocabulary
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.tokenizers.base import RULES
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.vocabulary import TOKENIZERS, train_vocabulary
 
 FLAGS = flags.FLAGS
 
@@ -33,7 +34,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
     )
-    pretraining_flags.define_reading_flags()
+    settings_flags.define_reading_flags()
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
@@ -69,7 +70,7 @@ def main() -> None:
     print(f"Sample: {' '.join(tokenizer.encode_pieces(sample))}")
     print(
         f"Next: python -m data_pipeline.create_pretraining_data --input='{FLAGS.input}' "
-        f"--vocab_file={path}{pretraining_flags.reading_arguments()} --output_dir=DATA"
+        f"--vocab_file={path}{settings_flags.reading_arguments()} --output_dir=DATA"
     )
 
 

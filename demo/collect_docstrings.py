@@ -124,7 +124,7 @@ def own_documents(patterns: str) -> list[CorpusDocument]:
     Raises:
       UserError: no such file, or no text in it.
     """
-    from data_pipeline.documents import Corpus, read_documents
+    from data_pipeline.corpus.documents import Corpus, read_documents
 
     found = []
     for path in Corpus(patterns).files():

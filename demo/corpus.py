@@ -79,7 +79,7 @@ def write(
     """Writes the folder; the manifest, which is returned, comes last."""
     import tensorflow as tf
 
-    from data_pipeline import atomic_files
+    from data_pipeline.files import atomic_files
 
     tf.io.gfile.makedirs(output_dir)
     manifest: dict[str, Any] = {"kind": "corpus", **settings}
@@ -122,7 +122,7 @@ def read(corpus_dir: str) -> list[CorpusDocument]:
     """
     import tensorflow as tf
 
-    from data_pipeline.documents import Corpus, read_documents
+    from data_pipeline.corpus.documents import Corpus, read_documents
 
     path = os.path.join(corpus_dir, "sources.tsv")
     if not tf.io.gfile.exists(path):

@@ -8,9 +8,9 @@ import math
 from pathlib import Path
 
 from albert_tf.training.reporting import read_metrics
-from data_pipeline.classification import read_tsv
-from data_pipeline.record_statistics import unigram_baseline
-from data_pipeline.records import read_manifest
+from data_pipeline.finetuning.classification import read_tsv
+from data_pipeline.pretraining.statistics import unigram_baseline
+from data_pipeline.records.record_folder import read_manifest
 
 
 def _json(path: Path) -> dict:

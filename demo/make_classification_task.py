@@ -13,7 +13,7 @@ import os
 
 import tensorflow as tf
 
-from data_pipeline import atomic_files
+from data_pipeline.files import atomic_files
 from demo import corpus
 from demo.labelled_task import Sizes, first_task
 

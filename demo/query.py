@@ -30,9 +30,9 @@ with warnings.catch_warnings():
     import tensorflow_hub as hub
 
 from albert_tf.checkpoints import native
-from data_pipeline.classification import Examples, encode_classification, read_tsv
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.finetuning.classification import Examples, encode_classification, read_tsv
+from data_pipeline.tokenizers.loading import load_tokenizer
 from export.client import predict_grpc, predict_rest
 from export.saved_model import existing_versions
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data_pipeline.classification import Examples, encode_classification
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.finetuning.classification import Examples, encode_classification
+from data_pipeline.tokenizers.base import Tokenizer
 from export.text_graph import MASK_TEXT, SPACE_PIECE
 
 

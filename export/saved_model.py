@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files
 from export.probes import Probe, largest_difference
 from export.warmup import check_warmup, write_warmup
 

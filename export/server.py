@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import grpc
 import waitress
 
-from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files
 from export.grpc_service import add_services
 from export.model_store import ModelStore
 from export.rest import create_app

@@ -14,10 +14,11 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native, replacement
 from albert_tf.layers import fast
-from data_pipeline import atomic_files
 from data_pipeline.errors import UserError
-from data_pipeline.graph_tokenizers import graph_tokenizer
-from data_pipeline.tokenization import Tokenizer, load_tokenizer
+from data_pipeline.files import atomic_files
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes
 from export.hub import EncoderModule, PreprocessorModule
 from export.saved_model import Exported, version_path, write_version

@@ -24,7 +24,7 @@ class TextEncoder(tf.Module):
     """Texts [B] to the three inputs of AlbertEncoder, int32 [B, S], S the longest of the batch.
 
     Args:
-      tokenizer: what `data_pipeline.graph_tokenizers.graph_tokenizer` returns, or anything with its
+      tokenizer: what `data_pipeline.tokenizers.graph.graph_tokenizer` returns, or anything with its
         `tokenize`.
       vocabulary: the Python face of the same tokenizer, for the ids.
       max_seq_length: longest sequence, special tokens included.

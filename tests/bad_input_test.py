@@ -14,11 +14,11 @@ from albert_tf.checkpoints import bundle, native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.command_line.native_notes import is_noise
-from data_pipeline.documents import Corpus
-from data_pipeline.pretraining_data import create_pretraining_data
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.tokenization import load_tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import native
-from data_pipeline.datasets import pretraining_dataset
+from data_pipeline.pretraining.dataset import pretraining_dataset
 
 EARLIER = Path(__file__).parent / "goldens" / "earlier_folders"
 RUN_FLAGS = [

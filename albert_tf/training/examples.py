@@ -20,7 +20,7 @@ def masked_lm_examples(
     Right predictions are bold; wrong ones are struck out, followed by what the text says.
 
     Args:
-      batch: see data_pipeline.datasets.pretraining_dataset.
+      batch: see data_pipeline.pretraining.dataset.pretraining_dataset.
       pieces: from ids to pieces.
     """
     batch = {name: values[:_COUNT] for name, values in batch.items()}

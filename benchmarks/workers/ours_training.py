@@ -27,8 +27,8 @@ from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask, total_loss
 from albert_tf.training import LoopSettings, Stepper, train
 from albert_tf.training.machine import step_cost
-from data_pipeline.datasets import pretraining_dataset
-from data_pipeline.records import read_manifest
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.records.record_folder import read_manifest
 
 KIND = sys.argv[1]
 STEPS = 3  # In a turn.

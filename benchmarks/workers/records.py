@@ -24,7 +24,7 @@ def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], o
     """SentencePiece on the sentences, in one thread, normalised and in memory before."""
     import sentencepiece
 
-    from data_pipeline.normalization import normalize_many
+    from data_pipeline.tokenizers.normalization import normalize_many
 
     processor = sentencepiece.SentencePieceProcessor(model_file=vocabulary)
     lines = normalize_many(Path(text).read_text(encoding="utf-8").split("\n"))
@@ -33,10 +33,10 @@ def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], o
 
 def our_records(text: str, vocabulary: str, output: str, **settings: str) -> Callable[[], object]:
     """This project's records."""
-    from data_pipeline.documents import Corpus
-    from data_pipeline.pretraining_data import create_pretraining_data
-    from data_pipeline.pretraining_settings import PretrainingSettings
-    from data_pipeline.tokenization import load_tokenizer
+    from data_pipeline.corpus.documents import Corpus
+    from data_pipeline.pretraining.creation import create_pretraining_data
+    from data_pipeline.pretraining.settings import PretrainingSettings
+    from data_pipeline.tokenizers.loading import load_tokenizer
 
     tokenizer = load_tokenizer(vocabulary)
     tokenizer.encode_flat(["a"])
@@ -56,10 +56,10 @@ def graph_records(text: str, vocabulary: str, output: str, masking: str) -> Call
     """This project's records by way of a tf.data.Dataset, its graph built within the seconds."""
     import tensorflow as tf
 
-    from data_pipeline.pretraining_settings import PretrainingSettings
-    from data_pipeline.record_writer import write_records
-    from data_pipeline.text_dataset import pretraining_examples
-    from data_pipeline.tokenization import load_tokenizer
+    from data_pipeline.pretraining.settings import PretrainingSettings
+    from data_pipeline.pretraining.without_records.dataset import pretraining_examples
+    from data_pipeline.pretraining.writer import write_records
+    from data_pipeline.tokenizers.loading import load_tokenizer
 
     tokenizer = load_tokenizer(vocabulary)
     settings = PretrainingSettings(

@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from data_pipeline import storage
 from data_pipeline.errors import UserError
+from data_pipeline.files import storage
 
 _FLAG = re.compile(r"--?[A-Za-z]\w*(=.*)?")
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?", re.DOTALL)

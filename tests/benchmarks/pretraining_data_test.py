@@ -11,7 +11,7 @@ TEXT = "\n\n".join("\n".join(f"Word {i} of line {j}." for j in range(9)) for i i
 
 
 def run(script, tmp_path, *arguments):
-    from data_pipeline.vocabulary import train_vocabulary
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
     (tmp_path / "text.txt").write_text(TEXT + "\n")
     vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 40)

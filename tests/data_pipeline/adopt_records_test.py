@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline import datasets, records
 from data_pipeline.adopt_records import adopt_records
 from data_pipeline.errors import UserError
-from data_pipeline.record_statistics import pretraining_baselines, summary_table
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.statistics import pretraining_baselines, summary_table
+from data_pipeline.records import record_folder
 
 LENGTH, PREDICTIONS = 16, 3
 
@@ -43,12 +44,12 @@ def test_their_records_are_read_here(tmp_path, tokenizer):
     manifest = adopt_records(str(tmp_path), tokenizer)
     assert manifest["num_records"] == 80 and manifest["statistics"]["label_balance"] == 0.5
     assert manifest["statistics"]["predictions"] == 160
-    batches = list(datasets.pretraining_dataset(str(tmp_path), 32, training=False))
+    batches = list(pretraining_dataset(str(tmp_path), 32, training=False))
     assert sum(batch["example_weights"].numpy().sum() for batch in batches) == 80
     assert batches[0]["masked_lm_ids"].numpy()[0].tolist() == [7, 9, 0]
-    next(iter(datasets.pretraining_dataset(str(tmp_path), 32)))
+    next(iter(pretraining_dataset(str(tmp_path), 32)))
     assert "80 in 2 files" in summary_table(manifest)
-    found = records.read_manifest(str(tmp_path))
+    found = record_folder.read_manifest(str(tmp_path))
     assert pretraining_baselines(found, found)["masked_lm_accuracy"][0] == 0.5
     with pytest.raises(UserError, match="already holds data"):
         adopt_records(str(tmp_path), tokenizer)
@@ -79,7 +80,7 @@ def test_what_is_something_else_is_refused(tmp_path, tokenizer):
 
 def test_our_records_are_read_there(records_dir):
     """With the columns that google-research/albert's run_pretraining and the Model Garden parse."""
-    manifest = records.read_manifest(records_dir)
+    manifest = record_folder.read_manifest(records_dir)
     s, p = manifest["max_seq_length"], manifest["max_predictions"]
     theirs = {
         "input_ids": tf.io.FixedLenFeature([s], tf.int64),
@@ -92,7 +93,9 @@ def test_our_records_are_read_there(records_dir):
         "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
     serialized = list(
-        tf.data.TFRecordDataset(records.record_files(records.read_manifest(records_dir))).take(200)
+        tf.data.TFRecordDataset(
+            record_folder.record_files(record_folder.read_manifest(records_dir))
+        ).take(200)
     )
     columns = tf.io.parse_example(tf.stack(serialized), theirs)
     lengths = columns["input_mask"].numpy().sum(axis=1)

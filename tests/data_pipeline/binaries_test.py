@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline import create_pretraining_data, inspect_records, records, train_vocabulary
+from data_pipeline import create_pretraining_data, inspect_records, train_vocabulary
+from data_pipeline.records import record_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +38,7 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
         f"--vocab_file={vocab}/spiece.model", "--max_seq_length=48", "--dupe_factor=1",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
-    manifest = records.verify_records(str(data), full=True)
+    manifest = record_folder.verify_records(str(data), full=True)
     assert manifest["tokenizer"]["lower"] is False, "taken from tokenizer_settings.json"
     for word in (
         "documents",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline.documents import Corpus
-from data_pipeline.pretraining_data import create_pretraining_data
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.sentencepiece_tokenizer import SentencePieceTokenizer
-from data_pipeline.vocabulary import train_vocabulary
-from data_pipeline.wordpiece_tokenizer import WordPieceTokenizer
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 MODULES = """
 argparse ast asyncio bisect calendar cmd codecs collections configparser contextlib csv ctypes

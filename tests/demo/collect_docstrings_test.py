@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from data_pipeline.documents import Corpus, read_documents
+from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.errors import UserError
 from demo import corpus
 from demo.collect_docstrings import (

@@ -2,7 +2,7 @@
 
 import json
 
-from data_pipeline.classification import read_tsv
+from data_pipeline.finetuning.classification import read_tsv
 from demo import corpus
 from demo.collect_docstrings import docstring_documents
 

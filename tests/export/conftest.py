@@ -19,7 +19,8 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from data_pipeline.tokenization import TokenizerSettings, load_tokenizer
+from data_pipeline.tokenizers.base import TokenizerSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from albert_tf.checkpoints import native
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import load_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model
 from export.tasks import TASKS, export_model
 

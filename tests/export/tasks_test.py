@@ -11,7 +11,7 @@ import albert_tf.errors
 from albert_tf.checkpoints import native
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
-from data_pipeline.tokenization import TokenizerSettings
+from data_pipeline.tokenizers.base import TokenizerSettings
 from export.client import predict_saved_model
 from export.tasks import export_model
 

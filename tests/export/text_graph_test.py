@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_pipeline.graph_tokenizers import graph_tokenizer
+from data_pipeline.tokenizers.graph import graph_tokenizer
 from export import encoding, text_graph
 from export.text_graph import TextEncoder
 

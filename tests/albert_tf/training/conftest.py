@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from albert_tf.config import AlbertConfig
-from data_pipeline.documents import Corpus
-from data_pipeline.pretraining_data import create_pretraining_data
-from data_pipeline.pretraining_settings import PretrainingSettings
-from data_pipeline.tokenization import load_tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,7 +16,7 @@ from albert_tf.tasks import PretrainingTask
 from albert_tf.training import BestModel, Evaluator, evaluation, run_folder
 from albert_tf.training.examples import masked_lm_examples
 from albert_tf.training.reporting import read_metrics
-from data_pipeline.records import read_manifest
+from data_pipeline.records.record_folder import read_manifest
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 

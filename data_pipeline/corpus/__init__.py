@@ -1,0 +1,1 @@
+"""Files of text to blocks, documents and sentences; knows no tokens."""

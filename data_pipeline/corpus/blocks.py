@@ -1,0 +1,143 @@
+"""Corpus files to blocks of whole documents, cut the same way however many processes work on them.
+
+A block is what one worker turns into records at once. It ends where a document ends, and holds
+parts of several files when they are small. Files are divided into groups first, so that each group
+can be read on its own, by another machine if need be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from data_pipeline.corpus.formats import check_format, detect_format
+from data_pipeline.corpus.parts import PartBuilder, TextPart
+from data_pipeline.corpus.reader import Reader
+from data_pipeline.corpus.streams import text_bytes
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
+
+
+@dataclasses.dataclass(frozen=True)
+class TextBlock:
+    """Whole documents, at most some MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES of them.
+
+    Attributes:
+      group, index: number of the group of files, and of the block in it, from 0.
+      parts: the text.
+      stored_bytes: what reading it took from the (compressed) files.
+      lines: how many line ends there are when `parts` count their lines from the block's start,
+        see ranges.py; 0 when they count from the file's.
+    """
+
+    group: int
+    index: int
+    parts: Sequence[TextPart]
+    stored_bytes: int
+    lines: int = 0
+
+    @property
+    def name(self) -> str:
+        """Sorts in the order of the corpus."""
+        return block_name(self.group, self.index)
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of text."""
+        return sum(len(part.content) for part in self.parts)
+
+
+def block_name(group: int, index: int) -> str:
+    """Name of a block: "00002-00013" for 2 and 13."""
+    return f"{group:05d}-{index:05d}"
+
+
+def match_files(patterns: Sequence[str] | str) -> list[str]:
+    """Paths for glob patterns (a sequence, or one string with commas), sorted within a pattern.
+
+    Raises:
+      UserError: nothing matches, or a folder matches.
+    """
+    if isinstance(patterns, (str, os.PathLike)):
+        patterns = [part.strip() for part in os.fspath(patterns).split(",")]
+    files: dict[str, None] = {}
+    for pattern in filter(None, map(os.fspath, patterns)):
+        matches = [pattern] if storage.exists(pattern) else storage.match(pattern)
+        if not matches:
+            raise UserError(f"No file matches {pattern!r}; give an existing text file or pattern.")
+        for path in matches:
+            if storage.is_folder(path):
+                raise UserError(f"{path} is a folder; give the files in it, as in {path}/*.txt.")
+            files[path] = None
+    if not files:
+        raise UserError("No input file is named; give at least one file or pattern.")
+    return list(files)
+
+
+def automatic_block_bytes(total_text_bytes: float) -> int:
+    """A BLOCKS-th of the corpus, between MIN_BLOCK_BYTES and MAX_BLOCK_BYTES."""
+    return int(min(MAX_BLOCK_BYTES, max(MIN_BLOCK_BYTES, total_text_bytes / BLOCKS)))
+
+
+def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) -> list[list[str]]:
+    """Consecutive files in groups: as many as fill a block; a large file is alone.
+
+    Args:
+      files: paths.
+      sizes: stored bytes of each.
+      block_bytes: text in a block.
+    """
+    groups: list[list[str]] = []
+    room = 0.0
+    for path, stored_bytes in zip(files, sizes):
+        size = text_bytes(path, stored_bytes)
+        if not groups or size > room:
+            groups.append([])
+            room = block_bytes
+        groups[-1].append(path)
+        room -= size
+    return groups
+
+
+def read_blocks(
+    group: int,
+    files: Sequence[str],
+    block_bytes: int,
+    input_format: str = "auto",
+    text_field: str = "text",
+) -> Iterator[TextBlock]:
+    """The blocks of one group of files: a function of the files and `block_bytes` only.
+
+    Args:
+      group: number of the group.
+      files: its files, see `group_files`.
+      block_bytes: a block ends with the document in which it reaches so many bytes.
+      input_format: one of INPUT_FORMATS.
+      text_field: column of Parquet files that holds the text; their rows become jsonl.
+
+    Raises:
+      UserError: a file that is no text, UTF-16 or damaged.
+    """
+    numbers = itertools.count()
+    parts: list[TextPart] = []
+    in_block = stored = 0
+    for path in files:
+        kind = detect_format(path, text_field) if input_format == "auto" else input_format
+        builder = PartBuilder(path, "jsonl" if kind == "parquet" else kind)
+        with Reader(path, text_field) as reader:
+            check_format(reader, kind)
+            while builder.add_from(reader, block_bytes - in_block - builder.bytes):
+                if builder.is_full(block_bytes - in_block):
+                    parts.append(builder.take(final=False))
+                    stored += reader.take_stored_bytes()
+                    yield TextBlock(group, next(numbers), parts, stored)
+                    parts, in_block, stored = [], 0, 0
+            in_block += builder.bytes
+            parts.append(builder.take(final=True))
+            stored += reader.take_stored_bytes()
+    if any(part.content or part.problems for part in parts):
+        yield TextBlock(group, next(numbers), parts, stored)

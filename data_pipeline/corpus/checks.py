@@ -1,0 +1,89 @@
+"""Is it text at all? What is to be repaired is found fast; what is mostly broken is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+
+from data_pipeline.corpus.blocks import TextBlock
+from data_pipeline.errors import UserError
+
+# Bytes that text does not hold: control characters but white space and escapes of terminals.
+_CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), 0x7F])
+_FEW_BAD_LINES = 2
+_KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # No character of UTF-8 is cut.
+
+
+def faultless(content: bytes) -> str | None:
+    """The text, unless it is to be repaired."""
+    with contextlib.suppress(UnicodeDecodeError):
+        text = content.decode("utf-8")
+        if len(content.translate(None, _CONTROLS)) == len(content):
+            return text
+    return None
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_controls(line: bytes) -> bool:
+    return len(line.translate(None, _CONTROLS)) < len(line)
+
+
+def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
+    """ "5 of 9 lines" where most lines are wrong, and more than a few; else nothing.
+
+    Few lines that are long are looked at in pieces, so that most of the text counts.
+    """
+    for unit in ("lines", "kilobytes"):
+        wrong = sum(map(is_wrong, lines))
+        if 2 * wrong <= len(lines):
+            return ""
+        if wrong > _FEW_BAD_LINES:
+            return f"{wrong} of {len(lines)} {unit}"
+        lines = [piece for line in lines for piece in _KILOBYTES.findall(line)]
+    return ""
+
+
+def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
+    """Raises UserError when more than a few lines, and most of those with anything, are no text.
+
+    Args:
+      lines: of files that are looked at together.
+      path: the first of them that is not good in all its lines.
+      more: how many others are not.
+    """
+    lines = [line for line in lines if line.strip()]
+    files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
+    if binary := _most(lines, _has_controls):
+        raise UserError(
+            f"{files} not text: {binary} hold NUL bytes or control "
+            "characters. Give UTF-8 text (UTF-16 without a mark at its start is to be converted "
+            "first), jsonl or Parquet files."
+        )
+    if wrong := _most(lines, lambda line: not _is_utf8(line)):
+        raise UserError(
+            f"{files} not UTF-8: {wrong} cannot be read. If it is Latin-1, "
+            f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
+            "If it is no text, leave it out."
+        )
+
+
+def check_small_files(block: TextBlock) -> None:
+    """Looks at all files of a block together, each of which may have but a line or two.
+
+    Raises:
+      UserError: most of their lines are no text.
+    """
+    if len(block.parts) < 2:
+        return
+    faulty = [part for part in block.parts if faultless(part.content) is None]
+    if faulty:
+        lines = [line for part in block.parts for line in part.content.split(b"\n")]
+        check_are_text(lines, faulty[0].path, len(faulty) - 1)

@@ -1,0 +1,62 @@
+"""Documents that occurred before, by digests of 64 bits: the first in the corpus' order stays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.corpus.blocks import TextBlock
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.corpus.raw_documents import raw_documents
+from data_pipeline.corpus.report import ReadReport
+
+_BUFFER = 1 << 18
+
+
+def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
+    """A number of 64 bits for each document, equal for equal text but for whitespace."""
+    return [
+        int.from_bytes(
+            hashlib.blake2b(
+                " ".join(word for text in raw.texts for word in text.split()).encode("utf-8"),
+                digest_size=8,
+            ).digest(),
+            "little",
+        )
+        for raw in raw_documents(block, corpus.text_field, ReadReport())
+    ]
+
+
+class SeenDigests:
+    """A set of 64-bit numbers in some 8 bytes each, twice that for a moment now and then.
+
+    Older numbers are in sorted arrays, each more than twice as long as the next: a number is copied
+    into a longer array as often as the set has doubled, not whenever some have been added.
+    """
+
+    def __init__(self):
+        self._sorted: list[np.ndarray] = []
+        self._recent: set[int] = set()
+
+    def add(self, digests: Sequence[int]) -> list[int]:
+        """Adds numbers; returns the indices of those that were there, or occur twice."""
+        values = np.array(digests, np.uint64)
+        known = np.zeros(len(values), bool)
+        for array in self._sorted:
+            known |= array[np.minimum(np.searchsorted(array, values), len(array) - 1)] == values
+        found = []
+        for i, (digest, is_known) in enumerate(zip(digests, known.tolist())):
+            if is_known or digest in self._recent:
+                found.append(i)
+            else:
+                self._recent.add(digest)
+        if len(self._recent) >= _BUFFER:
+            array = np.fromiter(self._recent, np.uint64, len(self._recent))
+            self._recent = set()
+            while self._sorted and len(self._sorted[-1]) <= 2 * len(array):
+                array = np.concatenate([self._sorted.pop(), array])
+            array.sort(kind="stable")  # Merges what is sorted already.
+            self._sorted.append(array)
+        return found

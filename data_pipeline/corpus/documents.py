@@ -1,0 +1,130 @@
+"""Blocks of text to documents: lists of sentences, one document at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+
+import tqdm
+
+from data_pipeline.corpus.blocks import (
+    MIN_BLOCK_BYTES,
+    TextBlock,
+    group_files,
+    match_files,
+    read_blocks,
+)
+from data_pipeline.corpus.formats import INPUT_FORMATS
+from data_pipeline.corpus.raw_documents import raw_documents
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.sentences import useful_sentences
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Where the text is and how to read it.
+
+    Attributes:
+      patterns: files, as for `match_files`.
+      input_format: one of INPUT_FORMATS, see formats.py.
+      text_field: name of the field of jsonl, or the column of Parquet, that holds the text.
+      language: ISO code, for splitting sentences.
+      deduplicate: drop documents that occurred before, but for whitespace.
+    """
+
+    patterns: Sequence[str] | str
+    input_format: str = "auto"
+    text_field: str = "text"
+    language: str = "en"
+    deduplicate: bool = False
+
+    def __post_init__(self):
+        if self.input_format not in INPUT_FORMATS:
+            raise UserError(
+                f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
+                f"{self.input_format!r}."
+            )
+
+    def files(self) -> list[str]:
+        """The files, which exist."""
+        return match_files(self.patterns)
+
+
+def documents_of_block(
+    block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
+) -> Iterator[list[str]]:
+    """Documents, as lists of sentences.
+
+    Args:
+      block: the text.
+      corpus: how to read it.
+      report: filled in while reading.
+      dropped: numbers of documents to leave out, see deduplication.py.
+    """
+    left_out = frozenset(dropped)
+    for number, raw in enumerate(raw_documents(block, corpus.text_field, report)):
+        if number in left_out:
+            report.problems["duplicate document, dropped"] += 1
+        elif raw.are_sentences:
+            yield raw.texts
+        else:
+            sentences = [
+                sentence
+                for paragraph in raw.texts
+                for sentence in useful_sentences(paragraph, corpus.language, report)
+            ]
+            if sentences:
+                yield sentences
+
+
+def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
+    """How many documents there are to number in a block, see `documents_of_block`."""
+    return sum(1 for _ in raw_documents(block, corpus.text_field, ReadReport()))
+
+
+def read_documents(
+    corpus: Corpus, report: ReadReport | None = None, show_progress: bool = False
+) -> Iterator[list[str]]:
+    """All documents of a corpus, one after the other; holds one block of text in memory.
+
+    Args:
+      corpus: the text.
+      report: filled in while reading.
+      show_progress: draw a bar on stderr.
+
+    Raises:
+      UserError: no such file, unknown format, a file that is no text, UTF-16 or damaged. A few
+        lines that are not UTF-8, or not JSON, or hold NUL bytes are repaired or skipped, and
+        counted in `report`.
+    """
+    report = report if report is not None else ReadReport()
+    files = corpus.files()
+    with progress_bar(sum(storage.sizes(files)), show_progress) as bar:
+        for block in read_corpus(files, corpus):
+            yield from documents_of_block(block, corpus, report)
+            bar.update(block.stored_bytes)
+
+
+def read_corpus(
+    files: Sequence[str], corpus: Corpus, block_bytes: int = MIN_BLOCK_BYTES
+) -> Iterator[TextBlock]:
+    """All blocks of a corpus in order."""
+    groups = group_files(files, storage.sizes(files), block_bytes)
+    for group, members in enumerate(groups):
+        yield from read_blocks(group, members, block_bytes, corpus.input_format, corpus.text_field)
+
+
+def progress_bar(total: int, show: bool) -> tqdm.tqdm:
+    """A bar over the stored bytes of files on stderr."""
+    return tqdm.tqdm(
+        total=total,
+        unit="B",
+        unit_scale=True,
+        desc="corpus",
+        disable=not show,
+        file=sys.stderr,
+        dynamic_ncols=True,
+    )

@@ -1,0 +1,164 @@
+"""Lines of one file to parts of blocks: too long ones divided, documents' ends noted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
+_CHARACTER_BYTES = 4  # Of UTF-8, at most.
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPart:
+    """Consecutive lines of one file.
+
+    Attributes:
+      path: the file.
+      input_format: one of INPUT_FORMATS but "auto" and "parquet", whose rows are jsonl.
+      first_line: number of the first line, from 1.
+      content: the lines as they are stored, without a byte order mark.
+      problems: ("file:line", what was wrong) of what was met while reading.
+    """
+
+    path: str
+    input_format: str
+    first_line: int
+    content: bytes
+    problems: Sequence[tuple[str, str]] = ()
+
+
+class LineReader(Protocol):
+    """The lines that a part is read from, such as `reader.Reader`."""
+
+    def read_line(self, limit: int) -> bytes:
+        """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
+
+    def read_lines(self, size: int, limit: int) -> bytes:
+        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more."""
+
+
+class PartBuilder:
+    """Collects the lines of one file; knows where documents end.
+
+    Attributes:
+      path, input_format: of the file.
+      limit: bytes of a line that is too long.
+      next_line: number of the line that comes next, or goes on, from 1.
+      bytes: collected since the last part.
+      ends_document: whether a document ends with the last line.
+      has_text: whether any line so far was not blank.
+      in_long_line: whether the last line goes on.
+      held_back: its last bytes, which belong to the next part.
+    """
+
+    def __init__(self, path: str, input_format: str):
+        self.path, self.input_format = path, input_format
+        self.next_line = 1
+        self.ends_document, self.has_text = True, False
+        self.in_long_line = False
+        self.held_back = b""
+        self.limit = MAX_JSON_BYTES if input_format == "jsonl" else MAX_LINE_BYTES
+        self._restart()
+
+    def _restart(self) -> None:
+        self._lines: list[bytes] = []
+        self._problems: list[tuple[str, str]] = []
+        self._first_line = self.next_line
+        self.bytes = 0
+
+    def add_from(self, reader: LineReader, size: int) -> bool:
+        """Adds some `size` bytes of whole lines, else one (part of a) line; False at the end."""
+        lines = b""
+        if size > 0 and not self.in_long_line:
+            lines = reader.read_lines(size, self.limit)
+        if lines:
+            self._add_lines(lines)
+            return True
+        line = reader.read_line(self.limit)
+        if line:
+            self._add(line)
+        return bool(line)
+
+    def skip(self, size: int, last_line: bytes) -> None:
+        """Goes on behind `size` bytes of whole lines that need not be read, but for the last."""
+        self.bytes += size
+        self._see_end(last_line)
+        self.has_text = self.has_text or not last_line.isspace()
+
+    def is_full(self, room: int) -> bool:
+        """Whether the part ends here when it should have `room` bytes."""
+        return self.bytes >= room and (
+            self.ends_document or self.bytes >= room + MAX_DOCUMENT_BYTES
+        )
+
+    def _add_lines(self, lines: bytes) -> None:
+        """Whole lines, none longer than the limit."""
+        self._lines.append(lines)
+        self.bytes += len(lines)
+        self.next_line += lines.count(b"\n")
+        self.has_text = self.has_text or not lines.isspace()
+        self._see_end(lines[lines.rfind(b"\n", 0, -1) + 1 :])
+
+    def _see_end(self, line: bytes) -> None:
+        """Notes whether a document ends with this line, the last one so far."""
+        if self.input_format == "jsonl":
+            self.ends_document = True
+        elif self.input_format == "wikiextractor":
+            self.ends_document = line.lstrip().startswith(b"</doc>")
+        else:
+            self.ends_document = not line.strip()
+
+    def _add(self, line: bytes) -> None:
+        """One line, or a part of a line that is longer than the limit."""
+        is_whole = line.endswith(b"\n") or len(line) < self.limit
+        if self.in_long_line or not is_whole:
+            line = self._long_line(line, is_whole)
+        line, self.held_back = self.held_back + line, b""
+        if not is_whole and line:
+            line = self._cut_at_space(line)
+        self._lines.append(line)
+        self.bytes += len(line)
+        self.next_line += 1 if is_whole else 0
+        self._see_end(line)
+        self.ends_document &= is_whole
+        self.has_text = self.has_text or not line.isspace()
+
+    def _long_line(self, line: bytes, is_whole: bool) -> bytes:
+        if not self.in_long_line:
+            action = "skipped" if self.input_format == "jsonl" else "divided"
+            self._report(f"line longer than {self.limit >> 20} MB, {action}")
+        self.in_long_line = not is_whole
+        if self.input_format != "jsonl":
+            return line
+        return b"\n" if is_whole else b""
+
+    def _cut_at_space(self, line: bytes) -> bytes:
+        """What comes before the last space; the rest is kept for the next part."""
+        cut = line.rfind(b" ") + 1
+        if not cut:  # One endless word: at least no character of UTF-8 is cut.
+            cut = len(line)
+            for size in range(1, min(_CHARACTER_BYTES, cut) + 1):
+                if line[-size] & 0xC0 != 0x80:  # A character begins here.
+                    cut -= size
+                    break
+        self.held_back = line[cut:]
+        return line[:cut]
+
+    def _report(self, problem: str) -> None:
+        self._problems.append((f"{self.path}:{self.next_line}", problem))
+
+    def take(self, final: bool) -> TextPart:
+        """All lines since the last call."""
+        if final:
+            self._lines.append(self.held_back)
+            if not self.has_text:
+                self._problems.append((self.path, "file without text"))
+        elif not self.ends_document:
+            self._report(f"document longer than {MAX_DOCUMENT_BYTES >> 20} MB, divided")
+        part = TextPart(
+            self.path, self.input_format, self._first_line, b"".join(self._lines), self._problems
+        )
+        self._restart()
+        return part

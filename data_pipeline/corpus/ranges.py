@@ -1,0 +1,194 @@
+"""Large files in ranges of bytes that any process can find and read apart from the others.
+
+The ranges of a file are the blocks that reading it from the beginning gives (`read_blocks`), found
+by looking only at where they end: a block of 32 MB costs a read or two of some kilobytes. Only
+where a line number is wanted does a range not know what was before it: it counts its lines from 1,
+and says how many there are, so that whoever has all ranges can add them up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from data_pipeline.corpus.blocks import TextBlock, block_name, read_blocks
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.corpus.formats import detect_format
+from data_pipeline.corpus.parts import PartBuilder
+from data_pipeline.corpus.reader import Reader
+from data_pipeline.files import storage
+
+_LOOK_BYTES = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class TextRange:
+    """Where the text of a block is: whole lines of one file that is not compressed.
+
+    Attributes:
+      group, index: those of the block.
+      path: the file.
+      input_format: as for `TextPart`.
+      start, end: bytes of the file.
+      in_long_line: whether `start` is inside a line that is too long.
+      held_back: how many bytes before `start` belong to this block too.
+      is_last: whether `end` is the file's.
+      has_text: of the last: whether there is text in the file.
+    """
+
+    group: int
+    index: int
+    path: str
+    input_format: str
+    start: int
+    end: int
+    in_long_line: bool
+    held_back: int
+    is_last: bool = False
+    has_text: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name of the block: "00002-00013"."""
+        return block_name(self.group, self.index)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the file."""
+        return self.end - self.start
+
+    def read(self) -> TextBlock:
+        """The block; its lines are counted from 1."""
+        builder = PartBuilder(self.path, self.input_format)
+        builder.in_long_line = self.in_long_line
+        begin = self.start - self.held_back
+        with Reader(self.path, start=begin, buffer_bytes=_LOOK_BYTES) as reader:
+            if self.held_back:
+                builder.held_back = reader.read_line(self.held_back)
+            while reader.offset < self.end and builder.add_from(reader, self.end - reader.offset):
+                pass
+        builder.has_text = builder.has_text or (self.is_last and self.has_text)
+        part = builder.take(final=self.is_last)
+        lines = builder.next_line - 1
+        return TextBlock(self.group, self.index, [part], self.stored_bytes, lines)
+
+    def blocks(self, corpus: Corpus, block_bytes: int) -> Iterator[TextBlock]:
+        """The block, as the only one; see `FileGroup`."""
+        yield self.read()
+
+
+@dataclasses.dataclass(frozen=True)
+class FileGroup:
+    """Files that are read from the beginning to the end: small ones, or one of undivided text.
+
+    That is a compressed one, Parquet, or one whose lines end with carriage returns alone.
+
+    Attributes:
+      group: number of the group.
+      files: paths.
+    """
+
+    group: int
+    files: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """Name of the group, which no block has: "00002"."""
+        return f"{self.group:05d}"
+
+    def blocks(self, corpus: Corpus, block_bytes: int) -> Iterator[TextBlock]:
+        """Its blocks, one after the other."""
+        return read_blocks(
+            self.group, self.files, block_bytes, corpus.input_format, corpus.text_field
+        )
+
+
+def text_of(block: TextBlock | TextRange) -> TextBlock:
+    """The block, read if it was not."""
+    return block.read() if isinstance(block, TextRange) else block
+
+
+def divide(
+    group: int, files: Sequence[str], corpus: Corpus, block_bytes: int
+) -> Iterator[TextRange | FileGroup]:
+    """What can be read apart of a group of files, in order.
+
+    Args:
+      group: number of the group.
+      files: its files, see `blocks.group_files`.
+      corpus: how they are read.
+      block_bytes: as for `blocks.read_blocks`.
+
+    Raises:
+      UserError: a file that is no text, as far as its beginning tells.
+    """
+    if len(files) == 1 and storage.size(files[0]) > block_bytes:
+        with Reader(files[0], corpus.text_field) as reader:
+            text_start = reader.offset
+            is_plain = reader.is_plain
+        if is_plain and corpus.input_format != "parquet":  # That is refused by `read_blocks`.
+            yield from _find_ranges(group, files[0], text_start, corpus.input_format, block_bytes)
+            return
+    yield FileGroup(group, files)
+
+
+def _find_ranges(
+    group: int, path: str, text_start: int, input_format: str, block_bytes: int
+) -> Iterator[TextRange]:
+    """The loop of `read_blocks`, which skips what does not decide where a block ends."""
+    kind = detect_format(path) if input_format == "auto" else input_format
+    builder = PartBuilder(path, kind)
+    size, start, offset, index, at_end = storage.size(path), 0, text_start, 0, False
+    with storage.open_file(path, "rb") as file:
+        while not at_end:
+            held_back, in_long_line = len(builder.held_back), builder.in_long_line
+            offset = _skip(file, size, offset, builder, block_bytes)
+            with Reader(path, start=offset, buffer_bytes=_LOOK_BYTES) as reader:
+                while not builder.is_full(block_bytes) and not at_end:
+                    at_end = not builder.add_from(reader, block_bytes - builder.bytes)
+                offset = reader.offset
+            has_text = builder.has_text or not at_end or _has_text(file, text_start)
+            if not at_end or offset > start or held_back or not has_text:
+                place = (start, offset, in_long_line, held_back, at_end, has_text)
+                yield TextRange(group, index, path, kind, *place)
+            builder.take(final=False)
+            start, index = offset, index + 1
+
+
+def _skip(file: BinaryIO, size: int, offset: int, builder: PartBuilder, block_bytes: int) -> int:
+    """Where reading must go on, after lines that are in the block that begins at `offset`."""
+    while not builder.in_long_line:
+        room = min(block_bytes - builder.bytes, size - offset)
+        if builder.input_format == "jsonl":  # A longer line would not count as text.
+            room = min(room, builder.limit)
+        end, last_line = _last_line(file, offset, offset + room)
+        if len(last_line) >= builder.limit:  # It is divided, by whoever reads it.
+            end -= len(last_line)
+        if end == offset:
+            break
+        builder.skip(end - offset, last_line)
+        offset = end
+    return offset
+
+
+def _last_line(file: BinaryIO, low: int, high: int) -> tuple[int, bytes]:
+    """The last whole line between two places of a file, and its end; `low` begins a line.
+
+    Without one: `low` and nothing.
+    """
+    size = _LOOK_BYTES
+    while True:
+        begin = max(low, high - size)
+        file.seek(begin)
+        text = file.read(high - begin)
+        end = text.rfind(b"\n") + 1
+        start = text.rfind(b"\n", 0, end - 1) + 1 if end else 0
+        if begin == low or start:
+            return begin + end if end else low, text[start:end]
+        size *= 4
+
+
+def _has_text(file: BinaryIO, text_start: int) -> bool:
+    file.seek(text_start)
+    return any(not chunk.isspace() for chunk in iter(lambda: file.read(_LOOK_BYTES), b""))

@@ -1,0 +1,59 @@
+"""A corpus file in lines, read one at a time or many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from data_pipeline.corpus.streams import BUFFER_BYTES, TextStream
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Reader(TextStream):
+    """One file, in lines; use as a context manager.
+
+    Arguments and errors are those of `TextStream`.
+
+    Attributes:
+      offset: bytes of text before the next line.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        text_field: str = "text",
+        start: int = 0,
+        buffer_bytes: int = BUFFER_BYTES,
+    ):
+        super().__init__(path, text_field, start, buffer_bytes)
+        self._ahead, self._place = b"", 0  # What was read, and how much of it is used.
+        self.offset = start
+        if not start:
+            begin = self.read(len(_BYTE_ORDER_MARK))
+            self._ahead = begin.removeprefix(_BYTE_ORDER_MARK)
+            self.offset = len(begin) - len(self._ahead)
+
+    def read_line(self, limit: int) -> bytes:
+        """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
+        stop = self._place + limit
+        end = self._ahead.find(b"\n", self._place, stop) + 1 or min(stop, len(self._ahead))
+        line, self._place = self._ahead[self._place : end], end
+        if not line.endswith(b"\n") and len(line) < limit:
+            line += self.readline(limit - len(line))
+        self.offset += len(line)
+        return line
+
+    def read_lines(self, size: int, limit: int) -> bytes:
+        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more.
+
+        Nothing when the first is so long, or longer than `size`.
+        """
+        ahead = self._ahead[self._place :]
+        ahead += self.read(max(0, size - len(ahead)))
+        ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) >= limit)
+        whole = ends[: too_long[0]] if len(too_long) else ends
+        end = int(whole[-1]) if len(whole) else 0
+        self._ahead, self._place = ahead[end:], 0
+        self.offset += end
+        return ahead[:end]

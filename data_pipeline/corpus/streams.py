@@ -1,0 +1,265 @@
+"""A file as a stream of its text: decompressed, Parquet as jsonl, or refused as no text.
+
+What a file is shows in its first bytes, whatever its name; only compression goes by the name too.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from data_pipeline.corpus.parquet import MAGIC, JsonLines
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+# Text bytes per stored byte, roughly.
+_COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}
+_PARQUET_RATIO = 2.5
+BUFFER_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16
+# How files begin that are no text, and what they are.
+_NO_TEXT = {
+    b"PK\x03\x04": "a zip archive (or a document of an office program)",
+    b"PK\x05\x06": "a zip archive",
+    b"%PDF-": "a PDF document",
+    b"{\\rtf": "an RTF document",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "a document of an office program",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF89a": "a picture",
+    b"SQLite format 3\0": "an SQLite data base",
+    b"ARROW1\0\0": "an Arrow file",
+    b"\xff\xff\xff\xff": "an Arrow stream or other binary data",
+    b"Obj\x01": "an Avro file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x7fELF": "a program",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a": "a rar archive",
+}
+_COMPRESSED = {
+    b"\x1f\x8b": ".gz",
+    b"BZh91AY&SY": ".bz2",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+}
+_TAR_MARK, _TAR_PLACE = b"ustar", 257
+
+
+def compression(path: str) -> str:
+    """The extension of a compressed file; "" for any other."""
+    extension = os.path.splitext(path)[1]
+    return extension if extension in _COMPRESSION else ""
+
+
+def text_bytes(path: str, stored_bytes: int) -> float:
+    """Bytes of the text of a file with so many bytes; a guess for compressed files."""
+    ratio = _PARQUET_RATIO if path.endswith(".parquet") else _COMPRESSION.get(compression(path), 1)
+    return stored_bytes * ratio
+
+
+class _Counted(io.RawIOBase):
+    """A file from a place on, that counts the bytes read."""
+
+    def __init__(self, path: str, start: int):
+        super().__init__()
+        self._file = storage.open_file(path, "rb")
+        if start:
+            self._file.seek(start)
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._file.seek(offset, whence)
+        return self._file.tell()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class _LineFeeds(io.RawIOBase):
+    """A stream with line feeds in place of carriage returns."""
+
+    def __init__(self, stream: BinaryIO):
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._stream.read(len(buffer)).replace(b"\r", b"\n")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _decompressed(raw: io.BufferedReader, extension: str) -> BinaryIO:
+    if extension == ".gz":
+        return gzip.GzipFile(fileobj=raw)
+    if extension == ".bz2":
+        return bz2.BZ2File(raw)
+    if extension == ".xz":
+        return lzma.LZMAFile(raw)
+    if extension == ".zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    raise AssertionError(extension)
+
+
+def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
+    errors = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+    if extension == ".bz2":
+        return (*errors, OSError)
+    if extension == ".zst":
+        import zstandard
+
+        return (*errors, zstandard.ZstdError)
+    return errors
+
+
+def _check_is_text(path: str, head: bytes, extension: str) -> None:
+    """Raises UserError when a file's first bytes are those of something else."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UserError(f"{path} is UTF-16; convert it to UTF-8.")
+    if head.startswith(MAGIC):
+        raise UserError(f"{path} holds a compressed Parquet file; decompress it first.")
+    for start, found in _COMPRESSED.items():
+        if head.startswith(start):
+            again = f" inside {extension}" if extension else ""
+            raise UserError(
+                f"{path} holds compressed data{again}; let its name end in {found}, or decompress "
+                "it first."
+            )
+    kinds = [kind for start, kind in _NO_TEXT.items() if head.startswith(start)]
+    if head[_TAR_PLACE:].startswith(_TAR_MARK):
+        kinds.append("a tar archive")
+    if kinds:
+        raise UserError(
+            f"{path} is {kinds[0]}, not text; give text, jsonl or Parquet files (docs/data.md)."
+        )
+
+
+class TextStream:
+    """The text of one file, in bytes; use as a context manager.
+
+    Raises UserError for what is no text, for UTF-16 and for damaged files, whenever it shows.
+
+    Args:
+      path: the file.
+      text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
+      start: where to begin, in a file that is plain.
+      buffer_bytes: read at once at least.
+
+    Attributes:
+      is_plain: whether the text is the file's own bytes, so that reading can begin anywhere.
+    """
+
+    def __init__(
+        self, path: str, text_field: str, start: int = 0, buffer_bytes: int = BUFFER_BYTES
+    ):
+        self.path = path
+        self._extension = compression(path)
+        self._raw = _Counted(path, start)
+        self._taken = 0
+        buffered = io.BufferedReader(self._raw, buffer_bytes)
+        self._parquet, self.is_plain = None, True
+        if start:
+            self._stream = buffered
+            return
+        if not self._extension and _is_parquet(path, buffered):
+            self.is_plain = False
+            buffered.detach()  # Otherwise it closes the file when it goes.
+            self._parquet = JsonLines(self._raw, path, text_field)
+            self._stream = io.BufferedReader(self._parquet, BUFFER_BYTES)
+            return
+        self._stream = buffered
+        if (
+            self._extension
+        ):  # Buffered again: as much of its text can be peeked at as of a plain file.
+            decompressed = _decompressed(buffered, self._extension)
+            self._stream = io.BufferedReader(decompressed, BUFFER_BYTES)
+        with self._explained():
+            head = self._stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+        _check_is_text(path, head, self._extension)
+        self.is_plain = self._stream is buffered
+        if b"\r" in head and b"\n" not in head:
+            self.is_plain = False
+            self._stream = io.BufferedReader(_LineFeeds(self._stream), BUFFER_BYTES)
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the lines are made of a Parquet file's rows."""
+        return self._parquet is not None
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self._stream.close()
+        self._raw.close()
+
+    def take_stored_bytes(self) -> int:
+        """Stored bytes read since the last call."""
+        count = self._raw.count
+        if self._parquet is not None:  # Only a column of it is read.
+            count = int(self._parquet.share_read * storage.size(self.path))
+        taken, self._taken = self._taken, count
+        return self._taken - taken
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes; fewer at the end only."""
+        with self._explained():
+            return self._stream.read(size)
+
+    def readline(self, size: int) -> bytes:
+        """Up to the end of the line, at most `size` bytes."""
+        with self._explained():
+            return self._stream.readline(size)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except _decompression_errors(self._extension) as error:
+            kind = {".gz": "gzip", ".zst": "zstd"}.get(self._extension, self._extension[1:])
+            raise UserError(f"{self.path} is not a complete {kind} file: {error}.") from error
+
+
+def _is_parquet(path: str, stream: io.BufferedReader) -> bool:
+    """Whether a file begins as Parquet files do; one that is only called so is refused."""
+    found = stream.peek(len(MAGIC)).startswith(MAGIC)
+    if path.endswith(".parquet") and not found:
+        raise UserError(f"{path} is no Parquet file, in spite of its name.")
+    return found

@@ -1,0 +1,1 @@
+"""The files of tasks to model inputs and batches."""

@@ -1,0 +1,255 @@
+"""Sentence (pair) classification: TSV files with a header row to model inputs and batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files
+from data_pipeline.records.batches import check_batch, host_rows, with_options
+from data_pipeline.records.order import batch_epochs, permutation
+from data_pipeline.tokenizers.base import Tokenizer
+
+# Labels that are so many different numbers, some of them no whole ones, are no classes.
+_MAX_NUMBERS = 20
+_NUMBER = re.compile(r"[-+]?\d*\.?\d+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """Rows of a file, column by column.
+
+    Attributes:
+      source: path of the file.
+      lines: 1-based line number of each row.
+      text_a: first texts.
+      text_b: second texts, or None.
+      labels: labels as written, or None.
+    """
+
+    source: str
+    lines: list[int]
+    text_a: list[str]
+    text_b: list[str] | None
+    labels: list[str] | None
+
+    def __len__(self) -> int:
+        return len(self.text_a)
+
+
+def _read_rows(path: str) -> list[str]:
+    if tf.io.gfile.isdir(path):
+        raise UserError(f"{path} is a folder; give a TSV file.")
+    if not tf.io.gfile.exists(path):
+        raise UserError(f"The file {path} does not exist; give a TSV file with a header row.")
+    with tf.io.gfile.GFile(path, "rb") as file:
+        content = file.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: the text is not UTF-8; convert the file.") from error
+    return [row.rstrip("\r") for row in text.split("\n")]
+
+
+def _column_index(path: str, header: list[str], flag: str, name: str) -> int:
+    if name not in header:
+        raise UserError(
+            f"{path}:1: no column {name!r} ({flag}); the header row names {', '.join(header)}."
+        )
+    return header.index(name)
+
+
+def read_tsv(
+    path: str,
+    text_column: str = "text",
+    pair_column: str | None = None,
+    label_column: str | None = "label",
+) -> Examples:
+    """Reads a tab-separated file whose first row names the columns; quotes mean nothing.
+
+    Args:
+      path: UTF-8 file.
+      text_column: name of the column of the (first) text.
+      pair_column: name of the column of the second text, or None.
+      label_column: name of the column of the label, or None for files without labels.
+
+    Raises:
+      UserError: names file and line of what cannot be read.
+    """
+    path = os.fspath(path)
+    rows = _read_rows(path)
+    header = rows[0].split("\t")
+    text_a_index = _column_index(path, header, "text column", text_column)
+    text_b_index = pair_column and _column_index(path, header, "pair column", pair_column)
+    label_index = label_column and _column_index(path, header, "label column", label_column)
+    lines, text_a, text_b, labels = [], [], [], []
+    for line, row in enumerate(rows[1:], start=2):
+        if not row:
+            continue
+        fields = row.split("\t")
+        if len(fields) != len(header):
+            raise UserError(
+                f"{path}:{line}: expected {len(header)} tab-separated columns as in the header "
+                f"row, found {len(fields)}."
+            )
+        if label_index is not None and not fields[label_index].strip():
+            raise UserError(f"{path}:{line}: the label (column {label_column!r}) is empty.")
+        lines.append(line)
+        text_a.append(fields[text_a_index])
+        text_b.append(fields[text_b_index] if text_b_index is not None else "")
+        labels.append(fields[label_index].strip() if label_index is not None else "")
+    if not lines:
+        raise UserError(f"{path} holds a header row but no example.")
+    return Examples(
+        path, lines, text_a, text_b if pair_column else None, labels if label_column else None
+    )
+
+
+def write_predictions(path: str, labels: Sequence[str], probabilities: np.ndarray) -> None:
+    """Writes a TSV, atomically: the likeliest label, and the probability of each label.
+
+    Args:
+      labels: names of the C classes in order.
+      probabilities: float32 [N, C].
+    """
+    rows = [["label", *labels]]
+    for row in probabilities:
+        rows.append([labels[row.argmax()], *(f"{value:.6f}" for value in row)])
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    atomic_files.write_bytes(path, text.encode("utf-8"))
+
+
+def label_names(examples: Examples) -> list[str]:
+    """The distinct labels, sorted (as numbers when all are whole numbers); at least two."""
+    if examples.labels is None:
+        raise UserError(f"{examples.source} was read without labels; name its label column.")
+    names = set(examples.labels)
+    if len(names) < 2:
+        raise UserError(
+            f"{examples.source}: every example has the label {min(names)!r}; two are needed."
+        )
+    if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
+        raise UserError(
+            f"{examples.source}: the labels are {len(names)} different numbers such as "
+            f"{min(names)}, and classes are learned here. Round them to at most {_MAX_NUMBERS}, or "
+            "name another column."
+        )
+    try:
+        return sorted(names, key=int)
+    except ValueError:
+        return sorted(names)
+
+
+def truncate_pair(tokens_a: list[int], tokens_b: list[int], limit: int) -> tuple[int, int]:
+    """Lengths kept when the end of the longer (B, if equal) is cut until both fit `limit`."""
+    length_a, length_b = len(tokens_a), len(tokens_b)
+    if length_a + length_b <= limit:
+        return length_a, length_b
+    if length_b <= limit // 2:
+        return limit - length_b, length_b
+    if length_a <= limit - limit // 2:
+        return length_a, limit - length_a
+    return limit - limit // 2, limit // 2
+
+
+def _pack(
+    tokenizer: Tokenizer, tokens_a: list[int], tokens_b: list[int], max_seq_length: int
+) -> tuple[list[int], int]:
+    """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, and the length of its first segment."""
+    special = 3 if tokens_b else 2
+    keep_a, keep_b = truncate_pair(tokens_a, tokens_b, max_seq_length - special)
+    first = [tokenizer.cls_id, *tokens_a[:keep_a], tokenizer.sep_id]
+    second = [*tokens_b[:keep_b], tokenizer.sep_id] if tokens_b else []
+    return first + second, len(first)
+
+
+def encode_classification(
+    examples: Examples,
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    labels: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Model inputs, as google-research/albert's run_classifier makes them.
+
+    Args:
+      examples: what `read_tsv` returned.
+      tokenizer: the model's tokenizer.
+      max_seq_length: S; longer texts are cut at the end of the longer of the two.
+      labels: names of the classes in order; None: leave label_ids out.
+
+    Returns:
+      input_word_ids, input_mask, input_type_ids int32 [N, S]; label_ids int32 [N].
+
+    Raises:
+      UserError: a label is not among `labels` (names file and line), or S is below 5.
+    """
+    if max_seq_length < 5:
+        raise UserError(f"max_seq_length should be at least 5; received {max_seq_length}.")
+    all_a = tokenizer.encode_batch(examples.text_a)
+    all_b = tokenizer.encode_batch(examples.text_b) if examples.text_b else [[]] * len(examples)
+    word_ids = np.zeros((len(examples), max_seq_length), np.int32)
+    mask, type_ids = np.zeros_like(word_ids), np.zeros_like(word_ids)
+    for row, (tokens_a, tokens_b) in enumerate(zip(all_a, all_b)):
+        tokens, first_length = _pack(tokenizer, tokens_a, tokens_b, max_seq_length)
+        word_ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+        type_ids[row, first_length : len(tokens)] = 1
+    arrays = {"input_word_ids": word_ids, "input_mask": mask, "input_type_ids": type_ids}
+    return arrays if labels is None else {**arrays, "label_ids": _label_ids(examples, labels)}
+
+
+def _label_ids(examples: Examples, labels: Sequence[str]) -> np.ndarray:
+    if examples.labels is None:
+        raise UserError(f"{examples.source} was read without labels; name its label column.")
+    ids = {name: i for i, name in enumerate(labels)}
+    for line, label in zip(examples.lines, examples.labels):
+        if label not in ids:
+            raise UserError(
+                f"{examples.source}:{line}: the label {label!r} is not one of {', '.join(labels)}."
+            )
+    return np.array([ids[label] for label in examples.labels], np.int32)
+
+
+@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
+def classification_dataset(
+    arrays: Mapping[str, np.ndarray],
+    global_batch_size: int,
+    *,
+    seed: int = 0,
+    training: bool = True,
+    start_step: int = 0,
+    input_context: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
+    """Batches of what `encode_classification` returned, with example_weights float32 [B] added.
+
+    Arguments and order as for `pretraining.dataset.pretraining_dataset`.
+    """
+    check_batch(global_batch_size, start_step)
+    num_examples = len(arrays["input_word_ids"])
+    tensors = {name: tf.constant(values) for name, values in arrays.items()}
+    first, end = host_rows(global_batch_size, input_context)
+
+    def take(rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = rows[first:end]
+        is_real = rows < num_examples
+        rows = tf.where(is_real, rows, 0)
+        batch = {name: tf.gather(values, rows) for name, values in tensors.items()}
+        return {**batch, "example_weights": tf.cast(is_real, tf.float32)}
+
+    def epoch(index: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensor_slices(permutation(num_examples, seed, index))
+
+    if training:
+        dataset = batch_epochs(epoch, num_examples, global_batch_size, start_step)
+    else:
+        num_batches = -(-num_examples // global_batch_size)
+        numbers = tf.data.Dataset.range(num_batches * global_batch_size, output_type=tf.int32)
+        dataset = numbers.batch(global_batch_size, drop_remainder=True).skip(start_step)
+    return with_options(dataset.map(take))

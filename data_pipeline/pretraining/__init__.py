@@ -1,0 +1,1 @@
+"""Documents to masked words and sentence order: settings, examples, records, batches."""

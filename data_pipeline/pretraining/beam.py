@@ -1,0 +1,187 @@
+"""The same records by Apache Beam, on one machine or on a cluster.
+
+What travels between workers is small: (file, offset, length) of the text, never the text, and sums.
+A large file is divided into ranges that any worker reads; a compressed file, which can only be read
+from its beginning, is read and made into records by one worker. The bytes are those that
+`creation.create_pretraining_data` writes. All workers must reach the corpus, the vocabulary
+and the output folder by the same paths (gs://, or a shared disk); the program that starts the
+pipeline publishes what they made.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from data_pipeline.corpus import ranges
+from data_pipeline.corpus.blocks import group_files
+from data_pipeline.corpus.ranges import FileGroup, TextRange
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.pretraining import block_records, creation
+from data_pipeline.pretraining.block_records import BlockResult, DocumentPlace, Job
+from data_pipeline.pretraining.creation import Plan
+from data_pipeline.pretraining.merged_results import MergedResults
+
+# A part of the corpus, and the documents of it to keep, (block, number) each; None: all.
+_Part = tuple[TextRange | FileGroup, Sequence[tuple[int, int]] | None]
+
+
+@functools.lru_cache(maxsize=1)
+def _groups(files_path: str, block_bytes: int) -> list[list[str]]:
+    """Groups of the files that are listed in a file, read once per process."""
+    files, sizes = zip(*atomic_files.read_json(files_path))
+    return group_files(files, sizes, block_bytes)
+
+
+def _numbers(count: int) -> Iterator[int]:
+    yield from range(count)
+
+
+def _divide(
+    group: int, files_path: str, job: Job, block_bytes: int
+) -> Iterator[tuple[str, TextRange | FileGroup]]:
+    files = _groups(files_path, block_bytes)[group]
+    for part in ranges.divide(group, files, job.corpus, block_bytes):
+        yield part.name, part
+
+
+def _places(
+    named: tuple[str, TextRange | FileGroup], job: Job, block_bytes: int
+) -> Iterator[tuple[int, tuple[DocumentPlace, str]]]:
+    """(digest, (place, name of the part)) of each document."""
+    name, part = named
+    for digest, place in block_records.document_places(part, job, block_bytes):
+        yield digest, (place, name)
+
+
+def _by_part(named: tuple[DocumentPlace, str]) -> tuple[str, tuple[int, int]]:
+    place, name = named
+    return name, (place.index, place.number)
+
+
+def _with_firsts(_, joined: dict[str, Iterable[Any]]) -> Iterator[_Part]:
+    for part in joined["part"]:
+        yield part, list(joined["first"])
+
+
+def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -> beam.PCollection:
+    """Parts with the places of the documents whose text does not occur before."""
+    firsts = (
+        parts
+        | "Spread parts to digest" >> beam.Reshuffle()
+        | "Digests" >> beam.FlatMap(_places, job, block_bytes)
+        | "First of each text" >> beam.CombinePerKey(min)
+        | "Places" >> beam.Values()
+        | "By part" >> beam.Map(_by_part)
+    )
+    return (
+        {"part": parts, "first": firsts}
+        | "Join" >> beam.CoGroupByKey()
+        | "With first documents" >> beam.FlatMapTuple(_with_firsts)
+    )
+
+
+def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockResult]:
+    part, kept = chosen
+    return block_records.process_part(part, kept, job, block_bytes)
+
+
+class _Merge(beam.CombineFn):
+    """Merges what was made of blocks, wherever and in whatever order they are finished."""
+
+    def __init__(self, vocab_size: int):
+        super().__init__()
+        self._vocab_size = vocab_size
+
+    def create_accumulator(self) -> MergedResults:
+        return MergedResults(self._vocab_size)
+
+    def add_input(self, merged: MergedResults, result: BlockResult) -> MergedResults:
+        merged.add(result)
+        return merged
+
+    def merge_accumulators(self, accumulators: Iterable[MergedResults]) -> MergedResults:
+        whole = self.create_accumulator()
+        for merged in accumulators:
+            whole.merge(merged)
+        return whole
+
+    def extract_output(self, merged: MergedResults) -> dict[str, Any]:
+        return merged.to_json()
+
+
+def create_pretraining_data(
+    plan: Plan,
+    output_dir: str,
+    *,
+    options: Sequence[str] = (),
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Runs the plan as a Beam pipeline; returns the manifest.
+
+    Args:
+      plan: see `creation.make_plan`.
+      output_dir: folder to write.
+      options: of the pipeline, such as "--runner=FlinkRunner".
+      overwrite: replace finished data in `output_dir`.
+
+    Raises:
+      UserError: an output folder with data, or no record could be made.
+    """
+    try:
+        pipeline = beam.Pipeline(options=PipelineOptions(list(options)))
+    except ValueError as error:
+        raise UserError(f"--runner, --pipeline_option: {error}") from None
+    is_new = not storage.exists(output_dir)
+    manifest = creation.prepare(plan, output_dir, overwrite)
+    if manifest:
+        return manifest
+    tokenizer = plan.job.load_tokenizer()
+    results_path = os.path.join(plan.job.folder, f"results-{plan.fingerprint}.json")
+    try:
+        with pipeline:
+            _build(pipeline, plan, tokenizer.vocab_size, results_path)
+        merged = MergedResults.from_json(atomic_files.read_json(results_path))
+        return creation.finish(plan, output_dir, tokenizer, merged)
+    except RuntimeError as error:
+        # Beam wraps what happened on a worker in an error of its own.
+        if UserError.__name__ in str(error):
+            raise UserError(_last_line(error)) from error
+        raise
+    finally:
+        creation.clean_up(output_dir, is_new)
+
+
+def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: str) -> None:
+    # The list of files may be longer than a description of a pipeline may be: workers read it.
+    files_path = os.path.join(plan.job.folder, f"files-{plan.fingerprint}.json")
+    atomic_files.write_json(files_path, list(zip(plan.files, plan.sizes)))
+    parts = (
+        pipeline
+        | "Number of groups" >> beam.Create([len(plan.groups)])
+        | "Groups of files" >> beam.FlatMap(_numbers)
+        | "Spread groups" >> beam.Reshuffle()
+        | "Divide" >> beam.FlatMap(_divide, files_path, plan.job, plan.block_bytes)
+    )
+    if plan.job.corpus.deduplicate:
+        chosen = _with_first_documents(parts, plan.job, plan.block_bytes)
+    else:
+        chosen = parts | "All documents" >> beam.MapTuple(lambda name, part: (part, None))
+    _ = (
+        chosen
+        | "Spread parts" >> beam.Reshuffle()
+        | "Records" >> beam.FlatMap(_make_records, plan.job, plan.block_bytes)
+        | "Merge" >> beam.CombineGlobally(_Merge(vocab_size))
+        | "Note" >> beam.Map(lambda merged: atomic_files.write_json(results_path, merged, None))
+    )
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if UserError.__name__ in line]
+    return lines[-1].partition(f"{UserError.__name__}: ")[2] or str(error)

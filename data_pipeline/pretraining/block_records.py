@@ -1,0 +1,290 @@
+"""One block of text to files of records: a pure function of block, vocabulary and settings.
+
+It runs the same in one process, in many and on a cluster. Every file is written under another name
+first, and what was made of the block is noted last: a noted block is finished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from data_pipeline.corpus.blocks import TextBlock
+from data_pipeline.corpus.deduplication import document_digests
+from data_pipeline.corpus.documents import Corpus, documents_of_block, number_of_documents
+from data_pipeline.corpus.ranges import FileGroup, TextRange, text_of
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.pretraining import tokenized
+from data_pipeline.pretraining.columns import ColumnMaker
+from data_pipeline.pretraining.packing import DocumentPacker
+from data_pipeline.pretraining.segments import PairMaker, Pairs
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import RecordStatistics
+from data_pipeline.pretraining.tokenized import TokenizedDocuments
+from data_pipeline.records import example_bytes
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+CODE_VERSION = 2  # To be raised when the same block would give other records.
+_RECORDS_AT_ONCE = 1024
+_CHARACTERS_AT_ONCE = 1 << 21
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Everything that decides what becomes of a block; can be sent to another process.
+
+    Attributes:
+      corpus: how the text is read.
+      settings: how records are made.
+      vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
+      vocab_fingerprint: SHA-256 of the vocabulary.
+      folder: where to write.
+    """
+
+    corpus: Corpus
+    settings: PretrainingSettings
+    vocab_file: str
+    lower: bool
+    rules: str
+    vocab_fingerprint: str
+    folder: str
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer; loaded once per process."""
+        return _load_tokenizer(self.vocab_file, self.lower, self.rules)
+
+    @functools.cached_property
+    def fingerprint(self) -> bytes:
+        """Equal for jobs that would make the same of a block."""
+        decides = {
+            "version": CODE_VERSION,
+            "text_field": self.corpus.text_field,
+            "language": self.corpus.language,
+            "settings": dataclasses.asdict(self.settings),
+            "vocabulary": [self.vocab_fingerprint, self.lower, self.rules],
+        }
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode("utf-8")).digest()
+
+
+_load_tokenizer = functools.lru_cache(maxsize=1)(load_tokenizer)
+
+
+@dataclasses.dataclass
+class BlockResult:
+    """What was made of one block.
+
+    Attributes:
+      name: of the block.
+      key: fingerprint of everything it was made of.
+      text_bytes: bytes of text.
+      lines: of the block, when the report counts lines from its start; else 0.
+      shards: for each file name, num_records, bytes and sha256.
+      report: what was met while reading.
+      statistics: sums.
+    """
+
+    name: str
+    key: str
+    text_bytes: int
+    lines: int
+    shards: list[dict[str, Any]]
+    report: ReadReport
+    statistics: RecordStatistics
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that `from_json` reads again."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "text_bytes": self.text_bytes,
+            "lines": self.lines,
+            "shards": self.shards,
+            "problems": dict(self.report.problems),
+            "examples": self.report.examples,
+            "statistics": self.statistics.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BlockResult:
+        """Reads what `to_json` gave."""
+        report = ReadReport()
+        report.problems.update(value["problems"])
+        report.examples.extend(value["examples"])
+        statistics = RecordStatistics.from_json(value["statistics"])
+        names = ("name", "key", "text_bytes", "lines", "shards")
+        return cls(*(value[name] for name in names), report, statistics)
+
+
+def note_path(folder: str, block_name: str) -> str:
+    """Where it is noted what was made of a block."""
+    return os.path.join(folder, f"block-{block_name}.json")
+
+
+def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
+    digest = hashlib.blake2b(job.fingerprint, digest_size=16)
+    digest.update(json.dumps([block.name, block.lines, *dropped]).encode("utf-8"))
+    for part in block.parts:
+        described = [part.path, part.input_format, part.first_line, len(part.content)]
+        digest.update(json.dumps([*described, list(part.problems)]).encode("utf-8"))
+        digest.update(part.content)
+    return digest.hexdigest()
+
+
+def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult | None:
+    """What an earlier run made of the same block, if it was finished and its files are there."""
+    path = note_path(job.folder, block.name)
+    if not storage.exists(path):
+        return None
+    note = atomic_files.read_json(path)
+    if note["key"] != _key(block, dropped, job):
+        return None
+    found = BlockResult.from_json(note)
+    for shard in found.shards:
+        path = os.path.join(job.folder, shard["name"])
+        if not storage.exists(path) or storage.size(path) != shard["bytes"]:
+            return None
+    return found
+
+
+def process_block(
+    block: TextBlock | TextRange,
+    dropped: Sequence[int],
+    job: Job,
+    tokenizer: Tokenizer | None = None,
+) -> BlockResult:
+    """Writes one file of records per copy of the text, and notes it.
+
+    Args:
+      block: the text, or where it is.
+      dropped: numbers of the documents to leave out.
+      job: everything else.
+      tokenizer: the job's, if it is loaded already.
+
+    Returns:
+      What was made; what an earlier run made when it was finished.
+    """
+    block = text_of(block)
+    found = finished_block(block, dropped, job)
+    if found is not None:
+        return found
+    settings, tokenizer = job.settings, tokenizer or job.load_tokenizer()
+    report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
+    text = _tokenize(documents_of_block(block, job.corpus, report, dropped), tokenizer)
+    statistics.add_documents(text, tokenizer.unk_id)
+    pair_maker = _pair_maker(text, settings, tokenizer)
+    maker = ColumnMaker(settings, tokenizer)
+    shards = []
+    for copy in range(settings.dupe_factor):
+        rng = np.random.default_rng((settings.seed, block.group, block.index, copy))
+        pairs, skipped = pair_maker.make(rng)
+        statistics.skipped.update(skipped)
+        if len(pairs):
+            name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
+            shuffled = pairs.take(rng.permutation(len(pairs)))
+            source = pair_maker.tokenized
+            shards.append(_write_shard(name, source, shuffled, rng, job, maker, statistics))
+    if pair_maker.documents_without_pair:
+        statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
+    key = _key(block, dropped, job)
+    result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
+    atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
+    return result
+
+
+def _pair_maker(
+    text: TokenizedDocuments, settings: PretrainingSettings, tokenizer: Tokenizer
+) -> PairMaker | DocumentPacker:
+    lengths = settings.max_num_tokens, settings.short_seq_prob
+    if settings.pack_documents:
+        return DocumentPacker(text, tokenizer.sep_id, *lengths)
+    swap = settings.masking == "static"
+    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap)
+
+
+class DocumentPlace(NamedTuple):
+    """Where a document is in a corpus; sorts in the corpus' order.
+
+    Attributes:
+      group, index: of the block.
+      number: of the document in the block.
+    """
+
+    group: int
+    index: int
+    number: int
+
+
+def document_places(
+    part: TextRange | FileGroup, job: Job, block_bytes: int
+) -> Iterator[tuple[int, DocumentPlace]]:
+    """(digest, place) of each document in a part of the corpus, see `ranges.divide`."""
+    for block in part.blocks(job.corpus, block_bytes):
+        for number, digest in enumerate(document_digests(block, job.corpus)):
+            yield digest, DocumentPlace(block.group, block.index, number)
+
+
+def process_part(
+    part: TextRange | FileGroup, kept: Iterable[tuple[int, int]] | None, job: Job, block_bytes: int
+) -> Iterator[BlockResult]:
+    """Makes the records of a part of the corpus, block by block.
+
+    Args:
+      part: see `ranges.divide`.
+      kept: (block's index, document's number) of the documents to keep; None: all.
+      job: everything else.
+      block_bytes: text in a block.
+    """
+    kept = None if kept is None else frozenset(kept)
+    for block in part.blocks(job.corpus, block_bytes):
+        dropped = []
+        if kept is not None:
+            numbers = range(number_of_documents(block, job.corpus))
+            dropped = [number for number in numbers if (block.index, number) not in kept]
+        yield process_block(block, dropped, job)
+
+
+def _tokenize(documents: Iterator[list[str]], tokenizer: Tokenizer) -> TokenizedDocuments:
+    """Ids of documents, a few at a time: ids take less memory than text."""
+    parts, some, size = [], [], 0
+    for document in documents:
+        some.append(document)
+        size += sum(map(len, document))
+        if size >= _CHARACTERS_AT_ONCE:
+            parts.append(tokenized.tokenize(some, tokenizer))
+            some, size = [], 0
+    parts.append(tokenized.tokenize(some, tokenizer))
+    return tokenized.concatenate(parts)
+
+
+def _write_shard(
+    name: str,
+    text: TokenizedDocuments,
+    pairs: Pairs,
+    rng: np.random.Generator,
+    job: Job,
+    maker: ColumnMaker,
+    statistics: RecordStatistics,
+) -> dict[str, Any]:
+    """Writes the records of pairs; returns the file's entry in the manifest."""
+    digest, size = hashlib.sha256(), 0
+    with atomic_files.writing(os.path.join(job.folder, name)) as file:
+        for start in range(0, len(pairs), _RECORDS_AT_ONCE):
+            some = pairs.take(slice(start, start + _RECORDS_AT_ONCE))
+            made = maker.make(text, some, rng)
+            statistics.add_records(made, len(some))
+            content = b"".join(
+                map(example_bytes.frame, example_bytes.encode_examples(made.columns))
+            )
+            digest.update(content)
+            size += len(content)
+            file.write(content)
+    return {"name": name, "num_records": len(pairs), "bytes": size, "sha256": digest.hexdigest()}

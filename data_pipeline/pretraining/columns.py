@@ -1,0 +1,185 @@
+"""Pairs of segments to the columns of records, for many records at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from data_pipeline.pretraining import masking
+from data_pipeline.pretraining.segments import Pairs
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.tokenized import TokenizedDocuments
+from data_pipeline.records import example_bytes
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordColumns:
+    """R records.
+
+    Attributes:
+      columns: by name of the feature.
+      num_tokens: tokens in all, special pieces included.
+      num_swapped: records with label 1; half of them when the order is drawn at reading.
+      label_counts: int64 [V], how often each id is to be predicted; in dynamic records, how often
+        it could be.
+      num_predictions: tokens to be predicted, at most in dynamic records.
+    """
+
+    columns: dict[str, example_bytes.Column]
+    num_tokens: int
+    num_swapped: int
+    label_counts: np.ndarray
+    num_predictions: int
+
+
+def _with_specials(pairs: Pairs) -> np.ndarray:
+    """int64 [R]: tokens of [CLS] A [SEP] B [SEP], or of [CLS] A [SEP] without B."""
+    return pairs.length_a + pairs.length_b + 2 + (pairs.length_b > 0)
+
+
+def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
+    """What is to be known of static records besides their columns ([R, S], [R, P], [R, 1])."""
+    labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
+    return RecordColumns(
+        {},
+        num_tokens=int(columns["input_mask"].sum()),
+        num_swapped=int(columns["next_sentence_labels"].sum()),
+        label_counts=np.bincount(labels, minlength=vocab_size),
+        num_predictions=len(labels),
+    )
+
+
+def dynamic_counts(
+    ids: np.ndarray,
+    length_a: np.ndarray,
+    lengths: np.ndarray,
+    labels: np.ndarray,
+    settings: PretrainingSettings,
+    tokenizer: Tokenizer,
+) -> RecordColumns:
+    """What is to be known of dynamic records besides their columns.
+
+    Args:
+      ids: [T], of all records.
+      length_a, lengths, labels: [R], ids of A, ids of A and B, next_sentence_labels.
+    """
+    with_specials = lengths + 2 + (lengths > length_a)
+    budgets = masking.prediction_budgets(
+        with_specials, settings.masked_lm_prob, settings.max_predictions_per_seq
+    )
+    is_swapped_later = settings.sentence_objective == "sop"
+    return RecordColumns(
+        {},
+        num_tokens=int(with_specials.sum()),
+        num_swapped=len(lengths) // 2 if is_swapped_later else int(labels.sum()),
+        label_counts=_possible_labels(ids, settings, tokenizer),
+        num_predictions=int(budgets.sum()),
+    )
+
+
+def _possible_labels(
+    ids: np.ndarray, settings: PretrainingSettings, tokenizer: Tokenizer
+) -> np.ndarray:
+    """int64 [V]: how often each id occurs where it could be predicted."""
+    counts = np.bincount(ids, minlength=tokenizer.vocab_size)
+    counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] between packed documents.
+    if not settings.mask_unknown:
+        counts[tokenizer.unk_id] = 0
+    return counts
+
+
+class ColumnMaker:
+    """What stays the same for all records: settings and vocabulary."""
+
+    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer):
+        self._settings, self._tokenizer = settings, tokenizer
+        self._rule = settings.masking_rule(tokenizer)
+
+    def make(
+        self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
+    ) -> RecordColumns:
+        """The columns of pairs of segments of `tokenized`; rng draws the masks."""
+        if self._settings.masking == "dynamic":
+            return self._dynamic(tokenized, pairs)
+        return self._static(tokenized, pairs, rng)
+
+    def _dynamic(self, tokenized: TokenizedDocuments, pairs: Pairs) -> RecordColumns:
+        lengths = pairs.length_a + pairs.length_b
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
+        in_b = place >= np.repeat(pairs.length_a, lengths)
+        source = place + np.where(
+            in_b,
+            np.repeat(pairs.start_b - pairs.length_a, lengths),
+            np.repeat(pairs.start_a, lengths),
+        )
+        ids, boundary = tokenized.ids[source], tokenized.starts_word[source]
+        boundary[starts] = True
+        has_b = pairs.length_b > 0
+        boundary[(starts + pairs.length_a)[has_b]] = True
+        columns = {
+            "token_ids": example_bytes.int_column(ids, ends),
+            "token_boundary": example_bytes.int_column(boundary, ends),
+            "num_tokens_a": example_bytes.int_column(pairs.length_a[:, None]),
+            "next_sentence_labels": example_bytes.int_column(pairs.label[:, None]),
+        }
+        counts = dynamic_counts(
+            ids, pairs.length_a, lengths, pairs.label, self._settings, self._tokenizer
+        )
+        return dataclasses.replace(counts, columns=columns)
+
+    def _static(
+        self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
+    ) -> RecordColumns:
+        s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
+        rows, lengths = np.arange(len(pairs)), _with_specials(pairs)
+        has_b = pairs.length_b > 0
+        position = np.arange(s)
+        is_b = position >= (pairs.length_a + 2)[:, None]  # [R, S]
+        source = position + np.where(
+            is_b, (pairs.start_b - pairs.length_a - 2)[:, None], (pairs.start_a - 1)[:, None]
+        )
+        np.clip(source, 0, len(tokenized.ids) - 1, out=source)
+        tokens, boundary = tokenized.ids[source], tokenized.starts_word[source]
+        is_special = np.zeros((len(pairs), s), bool)
+        for places in (0, pairs.length_a + 1, lengths - 1):
+            is_special[rows, places] = True
+        tokens[is_special] = self._tokenizer.sep_id
+        tokens[:, 0] = self._tokenizer.cls_id
+        boundary |= is_special
+        boundary[:, 1] = True
+        boundary[rows[has_b], (pairs.length_a + 2)[has_b]] = True
+        is_token = position < lengths[:, None]
+        tokens[~is_token] = 0
+        boundary &= is_token
+        if self._settings.pack_documents:
+            is_special |= tokens == self._tokenizer.sep_id
+        masked = masking.mask_sequences(tokens, boundary, is_special, lengths, self._rule, rng)
+        counts = np.bincount(masked.rows, minlength=len(pairs))
+        place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
+        predicted = np.zeros((2, len(pairs), p), np.int32)
+        predicted[:, masked.rows, place] = masked.positions, masked.labels
+        is_prediction = np.arange(p) < counts[:, None]
+        ints = {
+            "input_ids": masked.tokens,
+            "input_mask": is_token,
+            "segment_ids": is_b & is_token,
+            "token_boundary": boundary,
+            "masked_lm_positions": predicted[0],
+            "masked_lm_ids": predicted[1],
+            "next_sentence_labels": pairs.label[:, None],
+        }
+        return RecordColumns(
+            {
+                **{name: example_bytes.int_column(values) for name, values in ints.items()},
+                "masked_lm_weights": example_bytes.float_column(is_prediction),
+            },
+            num_tokens=int(lengths.sum()),
+            num_swapped=int(pairs.label.sum()),
+            label_counts=np.bincount(masked.labels, minlength=self._tokenizer.vocab_size),
+            num_predictions=len(masked.rows),
+        )

@@ -1,0 +1,331 @@
+"""A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
+
+The corpus is divided here, block by block; what becomes of a block is a pure function that any
+process may compute (`block_records`), so the files are the same for any number of processes.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import dataclasses
+import errno
+import functools
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from data_pipeline.corpus import documents, ranges
+from data_pipeline.corpus.blocks import TextBlock, automatic_block_bytes, group_files, text_bytes
+from data_pipeline.corpus.deduplication import SeenDigests, document_digests
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.corpus.ranges import TextRange, text_of
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+from data_pipeline.pretraining import block_records
+from data_pipeline.pretraining.block_records import BlockResult, Job
+from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.merged_results import MergedResults
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records import record_folder
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+
+_BLOCKS_PER_PROCESS = 2  # Read ahead at most.
+_BYTES_AHEAD = 256 << 20  # Of text that is read here; others read large plain files themselves.
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be made of which files; equal plans give equal bytes.
+
+    Attributes:
+      files: paths.
+      sizes: stored bytes of each.
+      block_bytes: text per block.
+      job: everything else.
+    """
+
+    files: Sequence[str]
+    sizes: Sequence[int]
+    block_bytes: int
+    job: Job
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal plans; files count with their sizes."""
+        digest = hashlib.sha256(self.job.fingerprint)
+        corpus = self.job.corpus
+        decides = [self.block_bytes, corpus.input_format, corpus.deduplicate]
+        files = list(zip(self.files, self.sizes))
+        digest.update(json.dumps([decides, files]).encode("utf-8"))
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def groups(self) -> list[list[str]]:
+        """The files in groups, see `group_files`."""
+        return group_files(self.files, self.sizes, self.block_bytes)
+
+
+def make_plan(
+    corpus: Corpus,
+    output_dir: str,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    shard_mb: float = 0,
+) -> Plan:
+    """See `create_pretraining_data`; raises UserError for files that do not exist."""
+    files = corpus.files()
+    sizes = storage.sizes(files)
+    block_bytes = int(shard_mb * (1 << 20)) or automatic_block_bytes(
+        sum(map(text_bytes, files, sizes))
+    )
+    job = Job(
+        dataclasses.replace(corpus, patterns=()),
+        settings,
+        tokenizer.vocab_file,
+        tokenizer.lower,
+        tokenizer.settings.rules,
+        tokenizer.fingerprint,
+        record_folder.partial_dir(output_dir),
+    )
+    return Plan(files, sizes, block_bytes, job)
+
+
+def _blocks(plan: Plan) -> Iterator[TextBlock | TextRange]:
+    """All blocks; of large plain files only where they are, for whoever makes the records."""
+    for group, files in enumerate(plan.groups):
+        for part in ranges.divide(group, files, plan.job.corpus, plan.block_bytes):
+            if isinstance(part, TextRange):
+                yield part
+            else:
+                yield from part.blocks(plan.job.corpus, plan.block_bytes)
+
+
+def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock | TextRange, list[int]]]:
+    """All blocks, with the numbers of their documents that are to be dropped."""
+    corpus, seen = plan.job.corpus, SeenDigests()
+    for block in _blocks(plan):
+        dropped = []
+        if corpus.deduplicate:
+            dropped = seen.add(document_digests(text_of(block), corpus))
+        yield block, dropped
+
+
+def _start_worker() -> None:
+    """Leaves Ctrl-C to the main process, and ends with it, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _bytes_held(block: TextBlock | TextRange) -> int:
+    """Bytes of text that a block that waits keeps in memory."""
+    return block.text_bytes if isinstance(block, TextBlock) else 0
+
+
+def _process_in_parallel(
+    blocks: Iterable[tuple[TextBlock | TextRange, list[int]]], job: Job, num_processes: int
+) -> Iterator[tuple[int, BlockResult]]:
+    """Stored bytes and results in the order in which they are ready."""
+    context = multiprocessing.get_context("spawn")
+    blocks = iter(blocks)
+    pending: dict[concurrent.futures.Future, TextBlock | TextRange] = {}
+    with concurrent.futures.ProcessPoolExecutor(
+        num_processes, mp_context=context, initializer=_start_worker
+    ) as pool:
+        try:
+            while True:
+                while (
+                    len(pending) < _BLOCKS_PER_PROCESS * num_processes
+                    and sum(map(_bytes_held, pending.values())) < _BYTES_AHEAD
+                    and (found := next(blocks, None)) is not None
+                ):
+                    task = pool.submit(block_records.process_block, *found, job)
+                    pending[task] = found[0]
+                if not pending:
+                    return
+                done, _ = concurrent.futures.wait(
+                    pending, return_when=concurrent.futures.FIRST_COMPLETED
+                )
+                for task in done:
+                    yield pending.pop(task).stored_bytes, task.result()
+        except concurrent.futures.process.BrokenProcessPool:
+            raise UserError(
+                "A process that makes records was killed; was there enough memory for "
+                f"{num_processes} of them? Run the same command again, with a lower "
+                "--num_processes if need be: what is finished is kept."
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def process_blocks(
+    plan: Plan, num_processes: int, tokenizer: Tokenizer
+) -> Iterator[tuple[int, BlockResult]]:
+    """Makes the records of all blocks; their stored bytes and results come in any order."""
+    if num_processes > 1:
+        yield from _process_in_parallel(_blocks_with_dropped(plan), plan.job, num_processes)
+        return
+    for block, dropped in _blocks_with_dropped(plan):
+        yield block.stored_bytes, block_records.process_block(block, dropped, plan.job, tokenizer)
+
+
+def available_processes() -> int:
+    """Processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[str, Any]:
+    settings, corpus = plan.job.settings, plan.job.corpus
+    statistics = merged.statistics
+    return {
+        **manifest_fields(merged.shards(), settings, tokenizer),
+        "seed": settings.seed,
+        "settings": {**dataclasses.asdict(settings), "input_format": corpus.input_format},
+        "fingerprint": plan.fingerprint,
+        "corpus": {
+            "files": [os.path.basename(path) for path in plan.files],
+            "bytes": sum(plan.sizes),
+            "text_bytes": merged.text_bytes,
+            **dict(statistics.corpus),
+            "unknown_share": statistics.unknown_share,
+            "problems": dict(sorted(merged.problems.items())),
+            "problem_examples": merged.examples(plan.groups),
+        },
+        "statistics": statistics.summary(tokenizer.pieces),
+    }
+
+
+def finish(
+    plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
+) -> dict[str, Any]:
+    """Publishes what was made of all blocks; returns the manifest.
+
+    Raises:
+      UserError: no record could be made.
+    """
+    manifest = _manifest(plan, tokenizer, merged)
+    if not manifest["num_records"]:
+        storage.remove_folder(plan.job.folder)
+        raise UserError(_nothing_made(plan.files, manifest))
+    extra_files = {
+        tokenizer.STORED_NAME: tokenizer.content(),
+        SETTINGS_FILE: tokenizer.settings.json_bytes(),
+        record_folder.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
+    }
+    return record_folder.commit(output_dir, manifest, extra_files)
+
+
+def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
+    problems = "; ".join(
+        [*manifest["corpus"]["problem_examples"][:3], *manifest["statistics"]["skipped"]]
+    )
+    counts = collections.Counter(manifest["corpus"])
+    return (
+        f"No record could be made of {len(files)} file(s), {counts['documents']} document(s) and "
+        f"{counts['tokens']} token(s) starting with {files[0]}: expected documents of at least two "
+        "words, one sentence per line, blank lines between "
+        f"documents{': ' if problems else ''}{problems}."
+    )
+
+
+def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | None:
+    """Makes the output folder ready; the manifest when an interrupted commit completed the plan.
+
+    Raises:
+      UserError: the folder holds finished data that may not be replaced.
+    """
+    manifest = record_folder.complete_commit(output_dir)
+    if manifest and manifest.get("fingerprint") == plan.fingerprint:
+        return manifest
+    record_folder.check_output_dir(output_dir, overwrite)
+    storage.make_folder(plan.job.folder)
+    return None
+
+
+def clean_up(output_dir: str, is_new: bool) -> None:
+    """After a failure: finished blocks stay, everything else goes.
+
+    Args:
+      output_dir: the folder of records.
+      is_new: whether it was made by this run.
+    """
+    if not storage.exists(output_dir):
+        return
+    folder = record_folder.partial_dir(output_dir)
+    if not any(name.startswith("block-") for name in storage.names_in(folder)):
+        storage.remove_folder(folder)
+        if is_new and not storage.names_in(output_dir):
+            storage.remove_folder(output_dir)
+
+
+def create_pretraining_data(
+    corpus: Corpus,
+    output_dir: str,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    *,
+    num_processes: int = 1,
+    shard_mb: float = 0,
+    overwrite: bool = False,
+    show_progress: bool = False,
+) -> dict[str, Any]:
+    """Writes a folder of records with its manifest, and returns the manifest.
+
+    Interrupted at any moment and called again with the same arguments, it keeps the blocks of text
+    that are finished, and the result is the same.
+
+    Args:
+      corpus: the text.
+      output_dir: folder to write; beside the shards it gets the vocabulary,
+        tokenizer_settings.json and label_counts.json.
+      tokenizer: how text becomes ids.
+      settings: how ids become records.
+      num_processes: how many processes make records; does not change them. 0: one per processor.
+      shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
+        corpus, between 1 and 32.
+      overwrite: replace finished data in `output_dir`.
+      show_progress: draw a progress bar on stderr.
+
+    Raises:
+      UserError: bad input, an output folder with data, no room on the disk, or no record could be
+        made; nothing that a reader would accept is left behind then.
+    """
+    plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb)
+    is_new = not storage.exists(output_dir)
+    manifest = prepare(plan, output_dir, overwrite)
+    if manifest:
+        return manifest
+    merged = MergedResults(tokenizer.vocab_size)
+    try:
+        with documents.progress_bar(sum(plan.sizes), show_progress) as bar:
+            started = time.monotonic()
+            count = num_processes or available_processes()
+            for stored_bytes, result in process_blocks(plan, count, tokenizer):
+                merged.add(result)
+                num_records = merged.statistics.records["records"]
+                speed = merged.text_bytes / 1e6 / (time.monotonic() - started)
+                bar.set_postfix_str(f"{num_records:,} records, {speed:.1f} MB/s of text")
+                bar.update(stored_bytes)
+        return finish(plan, output_dir, tokenizer, merged)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"No room is left for {output_dir}. Free some and run the same command again: what is "
+            "finished is kept."
+        ) from error
+    finally:
+        clean_up(output_dir, is_new)

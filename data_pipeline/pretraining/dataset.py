@@ -1,0 +1,240 @@
+"""Records to batches: tf.data inputs that can be resumed, and shared by several hosts."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.pretraining.dynamic_masking import DynamicMasking, Rows
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records import features, record_folder
+from data_pipeline.records.batches import check_batch, host_rows, with_options
+from data_pipeline.records.order import RecordOrder, batch_epochs
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+SHUFFLE_WINDOW = 16_384
+_EVALUATION_GROUP = 64  # Records masked together, whatever the batch size.
+
+
+def check_compatible(
+    data: str,
+    manifest: dict,
+    vocab_fingerprint: str | None = None,
+    max_seq_length: int | None = None,
+) -> None:
+    """Raises UserError when records do not fit the vocabulary or the sequence length in use."""
+    if vocab_fingerprint and vocab_fingerprint != manifest["vocab_fingerprint"]:
+        raise UserError(
+            f"{data} was made with another vocabulary (fingerprint "
+            f"{manifest['vocab_fingerprint'][:12]}, in use {vocab_fingerprint[:12]}). Use "
+            f"{manifest['vocab_file']} of that folder, or make the data again."
+        )
+    if max_seq_length and max_seq_length != manifest["max_seq_length"]:
+        raise UserError(
+            f"{data} was made with --max_seq_length={manifest['max_seq_length']}, but "
+            f"{max_seq_length} is asked for. Use the former, or make the data again."
+        )
+
+
+def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Column names of records to input names of models."""
+    labels = columns["next_sentence_labels"][:, 0]  # [B]
+    return {
+        "input_word_ids": columns["input_ids"],
+        "input_mask": columns["input_mask"],
+        "input_type_ids": columns["segment_ids"],
+        "masked_lm_positions": columns["masked_lm_positions"],
+        "masked_lm_ids": columns["masked_lm_ids"],
+        "masked_lm_weights": columns["masked_lm_weights"],
+        "sentence_order_labels": labels,
+        "example_weights": tf.ones_like(labels, tf.float32),
+    }
+
+
+def _shards(manifest: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """Paths of the files that hold records, and how many each holds."""
+    counts = [entry["num_records"] for entry in manifest["files"]]
+    return record_folder.record_files(manifest), list(filter(None, counts))
+
+
+def _training_records(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    start_step: int,
+    seed: int,
+    read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
+) -> tf.data.Dataset:
+    """What `read` gives for each record, [B] for each global batch from a step on."""
+    paths, counts = _shards(manifest)
+    order = RecordOrder(paths, counts, min(sum(counts), SHUFFLE_WINDOW), seed, read)
+    return batch_epochs(
+        order.epoch, sum(counts), global_batch_size, start_step, order.rest_of_epoch
+    )
+
+
+def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
+    """Names of the files that `pretraining_dataset` reads the batch of a step (1-based) from."""
+
+    def names(path: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
+
+    manifest = record_folder.read_manifest(data)
+    batches = _training_records(manifest, global_batch_size, step - 1, seed, names)
+    paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
+    return ", ".join(sorted(map(os.path.basename, paths)))
+
+
+def _masker(manifest: dict[str, Any]) -> DynamicMasking:
+    """How the dynamic records of a folder are masked."""
+    tokenizer = load_tokenizer(
+        os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
+    )
+    if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
+        raise UserError(
+            f"{tokenizer.vocab_file} is not the vocabulary that the records beside it were made "
+            "with. Copy the folder again, or make the data again."
+        )
+    return DynamicMasking.of(PretrainingSettings.from_manifest(manifest), tokenizer)
+
+
+def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
+    """(number int64, serialized [B], rows) -> columns; masks are functions of seed and number.
+
+    Rows are those of DynamicMasking.
+    """
+    schema = features.readable_schema(
+        manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
+    )
+    if manifest["masking"] == "static":
+        return lambda number, serialized, rows=None: model_inputs(
+            features.parse(schema, serialized)
+        )
+    masker = _masker(manifest)
+
+    def parse(
+        number: tf.Tensor, serialized: tf.Tensor, rows: Rows | None = None
+    ) -> dict[str, tf.Tensor]:
+        key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
+        return model_inputs(masker(features.parse(schema, serialized), key, rows))
+
+    return parse
+
+
+def _training_batches(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    start_step: int,
+    seed: int,
+    input_context: tf.distribute.InputContext | None,
+) -> tf.data.Dataset:
+    """Batches without end. A host parses and masks its own rows of each, as one host would."""
+    parse = _parser(manifest, seed)
+    first, end = host_rows(global_batch_size, input_context)
+    rows = (first, end, global_batch_size) if input_context else None
+    dataset = _training_records(manifest, global_batch_size, start_step, seed)
+    return dataset.enumerate(start_step).map(
+        lambda number, serialized: parse(number, serialized[first:end], rows),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+
+
+def _evaluation_batches(
+    manifest: dict[str, Any],
+    global_batch_size: int,
+    input_context: tf.distribute.InputContext | None,
+) -> tf.data.Dataset:
+    """One pass, filled up with rows of weight 0.
+
+    Masks are drawn for groups of records, so they depend on neither the batch size nor the hosts,
+    which take the groups in turn.
+    """
+    parse = _parser(manifest, seed=0)
+    paths, counts = _shards(manifest)
+    hosts = input_context or tf.distribute.InputContext()
+    number, num_hosts = hosts.input_pipeline_id, hosts.num_input_pipelines
+    first, end = host_rows(global_batch_size, input_context)
+    num_records = sum(counts)
+    starts = range(0, num_records, _EVALUATION_GROUP)
+    sizes = [min(_EVALUATION_GROUP, num_records - start) for start in starts]
+    num_batches = _num_evaluation_batches(sizes, global_batch_size, num_hosts)
+    num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
+    groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
+    own = groups.shard(num_hosts, number)
+    fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
+    weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(
+        tf.data.Dataset.zip((fillers, _endless(0.0)))
+    )
+
+    def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = parse(*group)
+        names = ("example_weights", "masked_lm_weights")  # Of pairs, and of words.
+        return {**rows, **{name: rows[name] * weight for name in names}}
+
+    rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)
+    return rows.rebatch(end - first, drop_remainder=True).take(num_batches)
+
+
+def _endless(value: float) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(value).repeat()
+
+
+def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_hosts: int) -> int:
+    """How many batches the host with most to do needs; all hosts give as many."""
+    numbers = []
+    for host in range(num_hosts):
+        first, end = host_rows(global_batch_size, tf.distribute.InputContext(num_hosts, host))
+        numbers.append(math.ceil(sum(group_sizes[host::num_hosts]) / (end - first)))
+    return max(numbers)
+
+
+@tf.autograph.experimental.do_not_convert  # No function here has anything to convert.
+def pretraining_dataset(
+    data: str,
+    global_batch_size: int,
+    *,
+    seed: int = 0,
+    training: bool = True,
+    start_step: int = 0,
+    vocab_fingerprint: str | None = None,
+    max_seq_length: int | None = None,
+    input_context: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
+    """Batches of pre-training records.
+
+    Dynamic records are masked here: afresh in each epoch of training, always alike otherwise.
+
+    Args:
+      data: folder written by create_pretraining_data.
+      global_batch_size: B, over all replicas.
+      seed: the order of training is a function of (seed, epoch), the masks of dynamic records of
+        (seed, number of the batch).
+      training: infinite and shuffled; otherwise one pass in the order of the files, whose last
+        batch is filled up with rows of weight 0.
+      start_step: number of batches already used; the data go on exactly there.
+      vocab_fingerprint: expected SHA-256 of the vocabulary, or None.
+      max_seq_length: expected S, or None.
+      input_context: which of several hosts asks. It gets its part of each global batch, and masks
+        nothing else; together the hosts have the rows that one host would have.
+
+    Returns:
+      Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];
+      masked_lm_positions, masked_lm_ids int32 [B, P]; masked_lm_weights float32 [B, P];
+      sentence_order_labels int32 [B] (0 in order, 1 swapped); example_weights float32 [B] (1 real,
+      0 filler, whose masked_lm_weights are 0 too; always 1 in training).
+
+    Raises:
+      UserError: the folder, its manifest or a file of it is missing, or does not fit.
+    """
+    check_batch(global_batch_size, start_step)
+    manifest = record_folder.verify_records(data)
+    check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
+    if training:
+        dataset = _training_batches(manifest, global_batch_size, start_step, seed, input_context)
+    else:
+        dataset = _evaluation_batches(manifest, global_batch_size, input_context).skip(start_step)
+    return with_options(dataset)

@@ -1,0 +1,265 @@
+"""Masks drawn while training, in a TensorFlow graph: the same distributions as masking.py.
+
+All of a batch's choices are functions of one seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.pretraining import masking
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.base import Tokenizer
+
+# (first, end, size): rows of a batch; the end None means its end.
+Rows = tuple[int, int | None, int | tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DynamicMasking:
+    """Assembles and masks batches of dynamic records.
+
+    Attributes:
+      rule: what is masked and by what.
+      max_seq_length: S.
+      cls_id, sep_id: special pieces.
+      swaps: whether half of the pairs are to be swapped (sentence order).
+    """
+
+    rule: masking.MaskingRule
+    max_seq_length: int
+    cls_id: int
+    sep_id: int
+    swaps: bool
+
+    @classmethod
+    def of(cls, settings: PretrainingSettings, tokenizer: Tokenizer) -> DynamicMasking:
+        """What masks records of these settings."""
+        return cls(
+            rule=settings.masking_rule(tokenizer),
+            max_seq_length=settings.max_seq_length,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            swaps=settings.sentence_objective == "sop",
+        )
+
+    def __call__(
+        self,
+        columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
+        seed: tf.Tensor,
+        rows: Rows | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """The columns of static records.
+
+        Args:
+          columns: of B dynamic records, see `features.parse`.
+          seed: int64 [2].
+          rows: (first, end, size): the records are these rows of a larger batch, and are masked as
+            in it. None: they are a whole batch.
+
+        Returns:
+          int32 [B, S], [B, P] and [B, 1], float32 masked_lm_weights [B, P].
+        """
+        seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 5), num=5)
+        labels = columns["next_sentence_labels"]  # [B, 1]
+        lengths = tf.cast(columns["token_ids"].row_lengths(), tf.int32)  # [B]
+        length_a = columns["num_tokens_a"][:, 0]
+        rows = rows or (0, None, tf.shape(lengths)[0])
+        swap = tf.zeros_like(lengths, tf.bool)
+        if self.swaps:
+            swap = _uniform(seeds[0], rows) < 0.5
+            labels = tf.cast(swap, tf.int32)[:, None]
+        sequence = self._assemble(columns, lengths, length_a, swap)
+        ngrams = choose_ngrams(
+            sequence["boundary" if self.rule.whole_words else "is_token"],
+            sequence["is_special"],
+            self._budgets(sequence["total"]),
+            masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
+            _ngram_draws(seeds[1], rows),
+            None if self.rule.never is None else sequence["tokens"] == self.rule.never,
+        )
+        return {
+            **self._replace(sequence, ngrams, seeds[2:], rows),
+            "input_mask": tf.cast(sequence["is_token"], tf.int32),
+            "segment_ids": sequence["segment_ids"],
+            "token_boundary": tf.cast(sequence["boundary"], tf.int32),
+            "next_sentence_labels": labels,
+        }
+
+    def _assemble(
+        self,
+        columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
+        lengths: tf.Tensor,
+        length_a: tf.Tensor,
+        swap: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """[CLS] first segment [SEP] second segment [SEP], [B, S] each; `total` is int32 [B]."""
+        length_b = lengths - length_a
+        first = tf.where(swap, length_b, length_a)
+        second = lengths - first
+        has_second = tf.cast(second > 0, tf.int32)
+        total = lengths + 2 + has_second
+        position = tf.range(self.max_seq_length)[None]  # [1, S]
+        in_second = position >= (first + 2)[:, None]
+        # Where the tokens of each segment begin in the record, as seen from their position here.
+        from_first = tf.where(swap, length_a, 0) - 1
+        from_second = tf.where(swap, 0, length_a) - first - 2
+        source = position + tf.where(in_second, from_second[:, None], from_first[:, None])
+        source = tf.clip_by_value(source, 0, tf.maximum(lengths - 1, 0)[:, None])
+        source += tf.cast(columns["token_ids"].row_starts(), tf.int32)[:, None]
+        is_token = position < total[:, None]
+        is_separator = (position == (first + 1)[:, None]) | (position == (total - 1)[:, None])
+        is_special = (position == 0) | is_separator
+        tokens = tf.gather(columns["token_ids"].values, source)
+        tokens = tf.where(is_separator, self.sep_id, tokens)
+        tokens = tf.where(position == 0, self.cls_id, tokens)
+        is_special |= tokens == self.sep_id  # Between packed documents.
+        starts_segment = (position == 1) | (position == (first + 2)[:, None])
+        starts_word = tf.gather(columns["token_boundary"].values, source) > 0
+        return {
+            "tokens": tf.where(is_token, tokens, 0),
+            "is_token": is_token,
+            "is_special": is_special & is_token,
+            "boundary": (is_special | starts_segment | starts_word) & is_token,
+            "segment_ids": tf.cast(in_second & is_token, tf.int32),
+            "total": total,
+        }
+
+    def _budgets(self, total: tf.Tensor) -> tf.Tensor:
+        """int32 [B], see `masking.prediction_budgets`."""
+        budgets = tf.cast(tf.round(tf.cast(total, tf.float64) * self.rule.rate), tf.int32)
+        return tf.clip_by_value(budgets, 1, self.rule.max_predictions)
+
+    def _replace(
+        self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor], rows: Rows
+    ) -> dict[str, tf.Tensor]:
+        """Masked tokens and what is to be predicted."""
+        tokens = sequence["tokens"]
+        is_label = ngrams > 0
+        draws = _uniform(seeds[0], rows, self.max_seq_length)  # [B, S]
+        if self.rule.by_span:  # The draw at the number of the n-gram; numbers may exceed S.
+            draws = tf.gather(draws, ngrams % self.max_seq_length, batch_dims=1)
+        ids = tf.constant(self.rule.replacement_ids)
+        places = _uniform(seeds[1], rows, self.max_seq_length, maxval=tf.size(ids), dtype=tf.int32)
+        kept = masking.MASK_PROBABILITY + masking.KEEP_PROBABILITY
+        replaced = tf.where(draws < kept, tokens, tf.gather(ids, places))
+        replaced = tf.where(draws < masking.MASK_PROBABILITY, self.rule.mask_id, replaced)
+        return {
+            "input_ids": tf.where(is_label, replaced, tokens),
+            "masked_lm_positions": self._pack(_positions(tokens), is_label),
+            "masked_lm_ids": self._pack(tokens, is_label),
+            "masked_lm_weights": self._pack(tf.ones_like(tokens, tf.float32), is_label),
+        }
+
+    def _pack(self, values: tf.Tensor, is_label: tf.Tensor) -> tf.Tensor:
+        """[B, P]: the values [B, S] at labels, zero-padded."""
+        labels = tf.ragged.boolean_mask(values, is_label)
+        return labels.to_tensor(shape=[None, self.rule.max_predictions])
+
+
+def _positions(values: tf.Tensor) -> tf.Tensor:
+    """int32 [B, S]: 0, 1, 2, ... in each row."""
+    return tf.broadcast_to(tf.range(tf.shape(values)[1]), tf.shape(values))
+
+
+def _uniform(seed: tf.Tensor, rows: Rows, *row_shape: int, **arguments: Any) -> tf.Tensor:
+    """[B, *row_shape]: of the random numbers of a whole batch, those of some rows."""
+    first, end, size = rows
+    return tf.random.stateless_uniform([size, *row_shape], seed, 0, **arguments)[first:end]
+
+
+def _ngram_draws(seed: tf.Tensor, rows: Rows) -> Callable[[tf.Tensor], tf.Tensor]:
+    first, end, size = rows
+
+    def draw(number: tf.Tensor) -> tf.Tensor:
+        key = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int64))
+        return tf.random.stateless_uniform([2, size], key, dtype=tf.float64)[:, first:end]
+
+    return draw
+
+
+def choose_ngrams(
+    boundary: tf.Tensor,
+    is_special: tf.Tensor,
+    budgets: tf.Tensor,
+    thresholds: np.ndarray,
+    draw: Callable[[tf.Tensor], tf.Tensor],
+    excluded: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """`masking.choose_ngrams` in a graph; the same draws give the same choice.
+
+    Args:
+      boundary, is_special: bool [B, S], see `masking.find_words`.
+      budgets: int32 [B].
+      thresholds: float64 [N].
+      draw: round -> float64 [2, B] in [0, 1).
+      excluded: bool [B, S], tokens whose words no n-gram may hold.
+
+    Returns:
+      int32 [B, S]: 0, or the number of the n-gram that the token is in.
+    """
+    # Words and special pieces in order; place j begins at position starts[j].
+    place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
+    starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
+    starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])
+    special = tf.ragged.boolean_mask(place, is_special).to_tensor(tf.int32.max)  # Ascending.
+    words = tf.ragged.boolean_mask(place, boundary & ~is_special)  # [B, (words)], their places
+    count = tf.cast(words.row_lengths(), tf.int32)
+    words = tf.pad(words.to_tensor(), [[0, 0], [0, 1]])  # Something to gather without words, too.
+    segment_ends = tf.gather(
+        special, tf.searchsorted(special, words, side="right"), batch_dims=1
+    )  # [B, words]
+    sizes = tf.range(len(thresholds))[None]  # n - 1
+    limits = tf.constant(thresholds)
+    places = tf.range(tf.shape(starts)[1])[None]
+    lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]
+
+    def visit(number, left, unvisited, visited, ngrams):
+        draws = draw(number)
+        active = (left > 0) & (unvisited > 0)
+        word = tf.cast(draws[0] * tf.cast(count, tf.float64), tf.int32)
+        first = tf.gather(words, word, batch_dims=1)  # [B], a place
+        fresh = active & ~tf.gather(visited, first, batch_dims=1)
+        segment_end = tf.gather(segment_ends, word, batch_dims=1)
+        available = tf.clip_by_value(segment_end - first, 1, len(thresholds))
+        wanted = draws[1] * tf.gather(limits, available - 1)
+        members = first[:, None] + sizes  # [B, N]
+        begin = tf.gather(starts, first[:, None], batch_dims=1)
+        spans = tf.gather(starts, members + 1, batch_dims=1) - begin
+        in_ngram = (wanted[:, None] >= lower_limits) & (sizes < available[:, None])
+        in_ngram &= spans <= left[:, None]
+        taken = tf.gather(ngrams, members, batch_dims=1) > 0
+        length = tf.reduce_sum(tf.cast(in_ngram, tf.int32), axis=1)
+        accepted = fresh & (length > 0) & ~tf.reduce_any(taken & in_ngram, axis=1)
+        length = tf.where(accepted, length, 0)
+        is_member = (places >= first[:, None]) & (places < (first + length)[:, None])
+        end = tf.gather(starts, (first + length)[:, None], batch_dims=1)
+        visited_now = (places == first[:, None]) & fresh[:, None]
+        return (
+            number + 1,
+            left - (end - begin)[:, 0],
+            unvisited - tf.cast(fresh, tf.int32),
+            tf.ensure_shape(visited | visited_now, visited.shape),
+            tf.ensure_shape(tf.where(is_member, number + 1, ngrams), ngrams.shape),
+        )
+
+    taken = tf.zeros_like(starts)
+    if excluded is not None:  # As if an n-gram had them; it is taken away again at the end.
+        rows = tf.cast(tf.where(excluded)[:, 0], tf.int32)
+        cells = tf.stack([rows, tf.boolean_mask(place, excluded)], axis=1)
+        taken = tf.minimum(1, tf.scatter_nd(cells, tf.ones_like(rows), tf.shape(starts)))
+    state = (0, budgets, count, tf.zeros_like(starts, tf.bool), taken)
+    state = tf.while_loop(
+        lambda _, left, unvisited, *rest: tf.reduce_any((left > 0) & (unvisited > 0)),
+        visit,
+        state,
+        parallel_iterations=1,
+    )
+    ngrams = tf.where(taken > 0, 0, state[-1])
+    ngrams = tf.gather(ngrams, tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
+    return tf.ensure_shape(ngrams, boundary.shape)

@@ -1,0 +1,29 @@
+"""What a manifest says of pre-training records, for those who read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records import record_folder
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+def manifest_fields(
+    files: list[dict[str, Any]], settings: PretrainingSettings, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """The part of a manifest that readers need, for the entries of its files."""
+    return {
+        "num_records": sum(entry["num_records"] for entry in files),
+        "num_shards": len(files),
+        "files": files,
+        "masking": settings.masking,
+        "max_seq_length": settings.max_seq_length,
+        "max_predictions": settings.max_predictions_per_seq,
+        "vocab_size": tokenizer.vocab_size,
+        "vocab_fingerprint": tokenizer.fingerprint,
+        "vocab_file": tokenizer.STORED_NAME,
+        "label_counts_file": record_folder.LABEL_COUNTS_FILE,
+        "tokenizer": dataclasses.asdict(tokenizer.settings),
+    }

@@ -1,0 +1,118 @@
+"""What was made of a corpus, merged block by block in whatever order blocks are finished.
+
+Of each block only what the manifest lists of it is kept, some 200 bytes for a file of records;
+everything else is summed. The counts of a block's labels alone are a thousand times as much.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from data_pipeline.corpus.report import MAX_EXAMPLES
+from data_pipeline.pretraining.block_records import BlockResult
+from data_pipeline.pretraining.statistics import RecordStatistics
+
+
+class MergedResults:
+    """Sums over blocks, and their files; the same for any order of `add` and `merge`.
+
+    Attributes:
+      statistics: sums over records and corpus.
+      problems: number of lines or files by kind of problem.
+      text_bytes: bytes of text.
+    """
+
+    def __init__(self, vocab_size: int):
+        self.statistics = RecordStatistics(vocab_size)
+        self.problems: collections.Counter = collections.Counter()
+        self.text_bytes = 0
+        self._files: dict[str, tuple[int, bytes]] = {}  # Block -> its lines, its files as JSON.
+        self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.
+
+    def add(self, result: BlockResult) -> None:
+        """Adds what was made of one block."""
+        self.statistics.merge(result.statistics)
+        self.problems.update(result.report.problems)
+        self.text_bytes += result.text_bytes
+        self._files[result.name] = (result.lines, json.dumps(result.shards).encode("utf-8"))
+        self._keep((result.name, i, text) for i, text in enumerate(result.report.examples))
+
+    def merge(self, other: MergedResults) -> None:
+        """Adds what was made of other blocks."""
+        self.statistics.merge(other.statistics)
+        self.problems.update(other.problems)
+        self.text_bytes += other.text_bytes
+        self._files.update(other._files)
+        self._keep(other._examples)
+
+    def _keep(self, examples: Iterable[tuple[str, int, str]]) -> None:
+        self._examples = sorted([*self._examples, *examples])[:MAX_EXAMPLES]
+
+    def shards(self) -> list[dict[str, Any]]:
+        """The files' entries in the manifest, in its order."""
+        return [shard for name in sorted(self._files) for shard in json.loads(self._files[name][1])]
+
+    def examples(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """ "file:line: problem" of the first problems.
+
+        Args:
+          groups: the groups of files of the blocks.
+        """
+        before = self._lines_before()
+        return [
+            _counted_from_the_start(text, groups[_place(name)[0]][0], before[name])
+            for name, _, text in self._examples
+        ]
+
+    def _lines_before(self) -> dict[str, int]:
+        """Lines of its file before each block that counts its own only; 0 for other blocks."""
+        before = {}
+        for _, names in itertools.groupby(
+            sorted(self._files, key=_place), key=lambda name: _place(name)[0]
+        ):
+            count = 0
+            for name in names:
+                before[name] = count
+                count += self._files[name][0]
+        return before
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that `from_json` reads again."""
+        return {
+            "statistics": self.statistics.to_json(),
+            "problems": dict(self.problems),
+            "text_bytes": self.text_bytes,
+            "files": {
+                name: (lines, json.loads(files)) for name, (lines, files) in self._files.items()
+            },
+            "examples": self._examples,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> MergedResults:
+        """Reads what `to_json` gave."""
+        merged = cls(0)
+        merged.statistics = RecordStatistics.from_json(value["statistics"])
+        merged.problems.update(value["problems"])
+        merged.text_bytes = value["text_bytes"]
+        for name, (lines, files) in value["files"].items():
+            merged._files[name] = (lines, json.dumps(files).encode("utf-8"))
+        merged._examples = [tuple(example) for example in value["examples"]]
+        return merged
+
+
+def _place(name: str) -> tuple[int, ...]:
+    """Numbers of group and block: "00002-00013" -> (2, 13)."""
+    return tuple(map(int, name.split("-")))
+
+
+def _counted_from_the_start(example: str, path: str, lines_before: int) -> str:
+    """("a.txt:7: not JSON", "a.txt", 1000) -> "a.txt:1007: not JSON"."""
+    line, _, problem = example.removeprefix(f"{path}:").partition(": ")
+    if not line.isdigit():  # A problem of the whole file.
+        return example
+    return f"{path}:{int(line) + lines_before}: {problem}"

@@ -1,0 +1,91 @@
+"""Whole sentences of one document after the other in a record: RoBERTa's FULL-SENTENCES.
+
+Documents much shorter than a record would leave it nearly empty. Here a record holds as many
+sentences in a row as fit, across documents, with [SEP] where one ends:
+
+  [CLS] the end of a document [SEP] a short document [SEP] the beginning of another [SEP]
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+from collections.abc import Iterator
+
+import numpy as np
+
+from data_pipeline.pretraining.segments import Pairs, target_lengths
+from data_pipeline.pretraining.tokenized import TokenizedDocuments, split_long_sentences
+
+
+def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocuments:
+    """The documents with [SEP] as the last id of the last sentence of each.
+
+    Documents [[5 6] [7]] [[8]] -> [[5 6] [7 SEP]] [[8 SEP]].
+    """
+    first, last = tokenized.documents[:-1], tokenized.documents[1:]
+    has_text = last > first
+    ends = tokenized.sentences[last[has_text]]  # Of documents, among the ids.
+    starts_word = tokenized.starts_word.copy()
+    starts_word[tokenized.sentences[first[has_text]]] = True
+    return TokenizedDocuments(
+        np.insert(tokenized.ids, ends, sep_id),
+        tokenized.sentences + np.searchsorted(ends, tokenized.sentences, side="right"),
+        tokenized.documents,
+        np.insert(starts_word, ends, True),
+    )
+
+
+class DocumentPacker:
+    """Makes the packed records of a block of documents, afresh for each copy; see `PairMaker`.
+
+    Args:
+      tokenized: the documents.
+      sep_id: of [SEP].
+      max_num_tokens: at most so many ids in a record, [SEP] between documents included.
+      short_seq_prob: share of the records that get a shorter target length.
+
+    Attributes:
+      tokenized: what the segments are ranges of.
+      documents_without_pair: 0; every document is in a record.
+    """
+
+    documents_without_pair = 0
+
+    def __init__(
+        self,
+        tokenized: TokenizedDocuments,
+        sep_id: int,
+        max_num_tokens: int,
+        short_seq_prob: float,
+    ):
+        self.tokenized = with_separators(split_long_sentences(tokenized, max_num_tokens), sep_id)
+        self._limit, self._short_seq_prob = max_num_tokens, short_seq_prob
+        sentences = self.tokenized.sentences
+        self._starts = sentences[:-1].tolist()
+        # Without the [SEP] at a document's end: a record adds one of its own.
+        self._ends = (sentences[1:] - (self.tokenized.ids[sentences[1:] - 1] == sep_id)).tolist()
+
+    def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
+        """The records of one copy in the order of the text, as segments A alone."""
+        rows = np.array(list(self._records(rng)), np.int64).reshape(-1, 2)
+        start, end = rows.T
+        nothing = np.zeros_like(start)
+        return Pairs(start, end - start, end, nothing, nothing), collections.Counter()
+
+    def _records(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        """Start and end of each record, among the ids.
+
+        The first is of any length, so that each copy of the text is cut at other places.
+        """
+        count = len(self._starts)
+        targets = target_lengths(rng, count, self._limit, self._short_seq_prob)
+        targets[:1] = target_lengths(rng, 1, self._limit, 1.0)
+        first = 0
+        for target in targets:
+            if first == count:
+                return
+            last = bisect.bisect_right(self._ends, self._starts[first] + target, first)
+            last = max(last, first + 1)
+            yield self._starts[first], self._ends[last - 1]
+            first = last

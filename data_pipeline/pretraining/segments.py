@@ -1,0 +1,274 @@
+"""Documents to pairs of segments, for sentence-order or next-sentence prediction.
+
+Follows google-research/albert's create_instances_from_document, except that sentence-order pairs
+never hold text of two documents: a chunk of one sentence is divided at a word inside it.
+
+Segments are ranges of TokenizedDocuments.ids; no id is copied here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from data_pipeline.pretraining.tokenized import TokenizedDocuments, split_long_sentences
+
+OBJECTIVES = ("sop", "nsp", "none")
+ONE_WORD = "chunk of a single word"
+ALONE = "next sentence: no other document beside it"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """R pairs of segments; every array is int64 [R].
+
+    Attributes:
+      start_a, length_a, start_b, length_b: ids[start:start + length]; length_b is 0 without a pair.
+      label: 0 when B follows A; 1 when swapped, or when B is from another document.
+    """
+
+    start_a: np.ndarray
+    length_a: np.ndarray
+    start_b: np.ndarray
+    length_b: np.ndarray
+    label: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: np.ndarray | slice) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+
+
+def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Integers 0 <= i < limit from draws in [0, 1)."""
+    return (draws * limits).astype(np.int64)
+
+
+def target_lengths(
+    rng: np.random.Generator, count: int, limit: int, short_seq_prob: float
+) -> list[int]:
+    """`limit`, or with that probability any length from 2 to `limit`; so many of them."""
+    is_short = rng.random(count) < short_seq_prob
+    short = 2 + _below(rng.random(count), np.array(limit - 1))
+    return np.where(is_short, short, limit).tolist()
+
+
+def truncated_lengths(
+    length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths after ids are taken one by one from the longer segment down to `limit`.
+
+    Of segments that became equal, ids are taken in turn, the odd last one from A where
+    `last_from_a` (bool). A fixed choice (the reference's is B) would tell the order of segments
+    that are swapped later: (63, 62) ids or (62, 63).
+    """
+    excess = np.maximum(0, length_a + length_b - limit)
+    from_longer = np.minimum(excess, abs(length_a - length_b))
+    rest = excess - from_longer
+    cut_a = np.where(length_a > length_b, from_longer, 0) + (rest + last_from_a) // 2
+    return length_a - cut_a, length_b - (excess - cut_a)
+
+
+class PairMaker:
+    """Makes the pairs of a block of documents, afresh for each copy.
+
+    Args:
+      tokenized: the documents.
+      objective: "sop": both segments of one chunk, swapped with probability 1/2; "nsp": B from
+        another document with probability 1/2; "none": the whole chunk as A.
+      max_num_tokens: at most so many ids in A and B together.
+      short_seq_prob: probability that a document gets a shorter target length.
+      swap: whether to swap; otherwise sentence-order pairs are left in order.
+
+    Attributes:
+      tokenized: what the segments are ranges of.
+    """
+
+    def __init__(
+        self,
+        tokenized: TokenizedDocuments,
+        objective: str,
+        max_num_tokens: int,
+        short_seq_prob: float,
+        swap: bool = True,
+    ):
+        tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
+        self._objective, self._limit = objective, max_num_tokens
+        self._short_seq_prob = short_seq_prob
+        self._swaps = swap and objective == "sop"
+        self._min_words = 2 if objective == "sop" else 1
+        self._sentences = tokenized.sentences
+        starts_word = tokenized.starts_word.copy()
+        starts_word[self._sentences[:-1]] = True
+        self._words = np.flatnonzero(starts_word)
+        # Number of words before each sentence.
+        self._words_before = np.searchsorted(self._words, self._sentences)
+        self._ends = self._sentences[1:].tolist()
+        self._starts = self._sentences[:-1].tolist()
+        self._words_list = self._words_before.tolist()
+        self._documents = [
+            (first, last)
+            for first, last in zip(
+                tokenized.documents[:-1].tolist(), tokenized.documents[1:].tolist()
+            )
+        ]
+        self._has_pair = np.zeros(len(self._documents), bool)
+        self._with_text = [i for i, (first, last) in enumerate(self._documents) if last > first]
+
+    def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
+        """The pairs of one copy in the order of the text, and skipped chunks by reason."""
+        skipped = collections.Counter()
+        if self._objective == "nsp":
+            chunks = list(self._next_sentence_chunks(rng, skipped))
+        else:
+            backwards = rng.random(len(self._documents)) < 0.5
+            chunks = list(self._chunks(self._targets(rng), backwards & (self._objective == "sop")))
+        rows = np.array(chunks, np.int64).reshape(-1, 5)
+        document, first, last, random_start, random_end = rows.T
+        pairs, kept = self._divide(first, last, random_start, random_end, rng)
+        skipped[ONE_WORD] += int(np.count_nonzero(~kept))
+        self._has_pair[document[kept]] = True
+        return self._truncate(self._swap(pairs.take(kept), rng), rng), +skipped
+
+    @property
+    def documents_without_pair(self) -> int:
+        """How many documents gave no pair in any copy so far."""
+        return int(np.count_nonzero(~self._has_pair))
+
+    def _targets(self, rng: np.random.Generator) -> list[int]:
+        """The number of ids after which a chunk is closed, for each document."""
+        return target_lengths(rng, len(self._documents), self._limit, self._short_seq_prob)
+
+    def _chunk_end(self, first: int, last: int, target: int) -> int:
+        """End of the chunk of sentences from `first` on with `target` ids and enough words."""
+        end = bisect.bisect_left(self._ends, self._starts[first] + target, first, last) + 1
+        if self._min_words > 1:
+            enough = self._words_list[first] + self._min_words
+            end = max(end, bisect.bisect_left(self._words_list, enough, first + 1, last + 1))
+        return min(end, last)
+
+    def _chunk_start(self, first: int, last: int, target: int) -> int:
+        """Start of the chunk of sentences up to `last` with `target` ids and enough words."""
+        reach = self._ends[last - 1] - target
+        start = bisect.bisect_right(self._starts, reach, first, last) - 1
+        if self._min_words > 1:
+            enough = self._words_list[last] - self._min_words
+            start = min(start, bisect.bisect_right(self._words_list, enough, first, last) - 1)
+        return max(start, first)
+
+    def _chunks(
+        self, targets: list[int], backwards: np.ndarray
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        """(document, first sentence, end sentence, no random segment) of each chunk.
+
+        A chunk is closed by the sentence that reaches the target, and that one is longer than most.
+        If it were always the last, B would tend to be longer than A, and lengths tell the order of
+        54.7 % of the pairs. So some documents are divided from their end.
+        """
+        for document, ((first, last), target) in enumerate(zip(self._documents, targets)):
+            if backwards[document]:
+                borders = [last]
+                while borders[-1] > first:
+                    borders.append(self._chunk_start(first, borders[-1], target))
+                borders.reverse()
+            else:
+                borders = [first]
+                while borders[-1] < last:
+                    borders.append(self._chunk_end(borders[-1], last, target))
+            for start, end in itertools.pairwise(borders):
+                yield document, start, end, 0, 0
+
+    def _next_sentence_chunks(
+        self, rng: np.random.Generator, skipped: collections.Counter
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        """As above; half of the chunks have a second segment from a random other document.
+
+        The sentences that such a chunk leaves unused begin the next one.
+        """
+        targets = self._targets(rng)
+        own = {document: place for place, document in enumerate(self._with_text)}
+        for document, place in own.items():
+            first, last = self._documents[document]
+            if len(self._with_text) < 2:
+                skipped[ALONE] += 1
+                continue
+            draws = iter(rng.random(4 * (last - first)).tolist())
+            while first < last:
+                end = self._chunk_end(first, last, targets[document])
+                if next(draws) >= 0.5:
+                    yield document, first, end, 0, 0
+                    first = end
+                    continue
+                size = end - first
+                used = first + 1 + (int(next(draws) * (size - 1)) if size > 1 else 0)
+                length = targets[document] - (self._starts[used - 1] - self._starts[first])
+                length -= self._ends[used - 1] - self._starts[used - 1]
+                other = int(next(draws) * (len(self._with_text) - 1))
+                other_first, other_last = self._documents[self._with_text[other + (other >= place)]]
+                start = other_first + int(next(draws) * (other_last - other_first))
+                goal = self._starts[start] + max(1, length)
+                stop = bisect.bisect_left(self._ends, goal, start, other_last) + 1
+                yield document, first, used, start, min(stop, other_last)
+                first = used
+
+    def _divide(
+        self,
+        first: np.ndarray,
+        last: np.ndarray,
+        random_start: np.ndarray,
+        random_end: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[Pairs, np.ndarray]:
+        """Chunks as pairs; bool [R], False for a chunk of a single word that needs a border.
+
+        The border is uniform among those between sentences; within a single sentence, among its
+        words.
+        """
+        start, end = self._sentences[first], self._sentences[last]
+        is_random = random_end > random_start
+        draws = rng.random(len(first))
+        if self._objective == "none":
+            border, kept = end, np.ones(len(first), bool)
+        else:
+            is_single = last - first == 1
+            between = self._sentences[first + 1 + _below(draws, last - first - 1)]
+            inner_words = self._words_before[last] - self._words_before[first] - 1
+            word = self._words_before[first] + 1 + _below(draws, inner_words)
+            inside = self._words[np.minimum(word, len(self._words) - 1)]
+            border = np.where(is_random, end, np.where(is_single, inside, between))
+            kept = is_random | ~is_single | (inner_words > 0)
+        start_b = np.where(is_random, self._sentences[random_start], border)
+        end_b = np.where(is_random, self._sentences[random_end], end)
+        label = is_random.astype(np.int64)
+        return Pairs(start, border - start, start_b, end_b - start_b, label), kept
+
+    def _swap(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Half of the sentence-order pairs the other way round."""
+        if not self._swaps:
+            return pairs
+        swap = rng.random(len(pairs)) < 0.5
+        return Pairs(
+            np.where(swap, pairs.start_b, pairs.start_a),
+            np.where(swap, pairs.length_b, pairs.length_a),
+            np.where(swap, pairs.start_a, pairs.start_b),
+            np.where(swap, pairs.length_a, pairs.length_b),
+            swap.astype(np.int64),
+        )
+
+    def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
+        """Both segments cut to the limit together, each id off the front or the back."""
+        length_a, length_b = truncated_lengths(
+            pairs.length_a, pairs.length_b, self._limit, rng.random(len(pairs)) < 0.5
+        )
+        front_a = rng.binomial(pairs.length_a - length_a, 0.5)
+        front_b = rng.binomial(pairs.length_b - length_b, 0.5)
+        return Pairs(
+            pairs.start_a + front_a, length_a, pairs.start_b + front_b, length_b, pairs.label
+        )

@@ -1,0 +1,237 @@
+"""What pre-training data look like, and how well one can do on them without reading: baselines."""
+
+from __future__ import annotations
+
+import base64
+import collections
+import json
+import math
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.pretraining.columns import RecordColumns
+from data_pipeline.pretraining.tokenized import TokenizedDocuments
+from data_pipeline.records.record_folder import LABEL_COUNTS_FILE
+
+_MOST_UNKNOWN = 0.01
+
+
+class RecordStatistics:
+    """Sums over records and corpus, gathered while data are made."""
+
+    def __init__(self, vocab_size: int):
+        self.label_counts = np.zeros(vocab_size, np.int64)
+        self.corpus: collections.Counter = collections.Counter()
+        self.skipped: collections.Counter = collections.Counter()
+        self.records: collections.Counter = collections.Counter()
+
+    def add_documents(self, tokenized: TokenizedDocuments, unk_id: int) -> None:
+        """Counts documents of the corpus."""
+        self.corpus["documents"] += tokenized.num_documents
+        self.corpus["sentences"] += tokenized.num_sentences
+        self.corpus["tokens"] += len(tokenized.ids)
+        self.corpus["unknown_tokens"] += int(np.count_nonzero(tokenized.ids == unk_id))
+
+    def add_records(self, made: RecordColumns, count: int) -> None:
+        """Counts `count` records."""
+        self.records["records"] += count
+        self.records["tokens"] += made.num_tokens
+        self.records["swapped"] += made.num_swapped
+        self.records["predictions"] += made.num_predictions
+        self.label_counts += made.label_counts
+
+    def merge(self, other: RecordStatistics) -> None:
+        """Adds what was gathered elsewhere."""
+        self.label_counts += other.label_counts
+        for name in ("corpus", "skipped", "records"):
+            getattr(self, name).update(getattr(other, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """A value that `from_json` reads again."""
+        counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
+        return {
+            "corpus": dict(self.corpus),
+            "skipped": dict(self.skipped),
+            "records": dict(self.records),
+            "label_counts": base64.b64encode(counts).decode("ascii"),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> RecordStatistics:
+        """Reads what `to_json` gave."""
+        counts = zlib.decompress(base64.b64decode(value["label_counts"]))
+        statistics = cls(0)
+        statistics.label_counts = np.frombuffer(counts, "<i8").astype(np.int64)
+        for name in ("corpus", "skipped", "records"):
+            setattr(statistics, name, collections.Counter(value[name]))
+        return statistics
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of <unk> among the corpus' tokens."""
+        return self.corpus["unknown_tokens"] / max(1, self.corpus["tokens"])
+
+    def summary(self, pieces: Sequence[str]) -> dict[str, Any]:
+        """The manifest's statistics."""
+        records, tokens = max(1, self.records["records"]), max(1, self.records["tokens"])
+        label_balance = self.records["swapped"] / records
+        return {
+            "tokens": self.records["tokens"],
+            "mean_length": self.records["tokens"] / records,
+            "predictions": self.records["predictions"],
+            "mask_rate": self.records["predictions"] / tokens,
+            "label_balance": label_balance,
+            "majority_order_accuracy": max(label_balance, 1 - label_balance),
+            "skipped": dict(sorted(self.skipped.items())),
+            "unigram": (
+                unigram_scores(self.label_counts, self.label_counts, pieces)
+                if self.label_counts.any()
+                else None
+            ),
+        }
+
+    def label_counts_json(self) -> bytes:
+        """How often each id is a masked label, by id."""
+        return json.dumps({"counts": self.label_counts.tolist()}).encode("utf-8")
+
+
+def unigram_scores(
+    train_counts: np.ndarray, eval_counts: np.ndarray, pieces: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Scores of guessing masked pieces by their frequency alone.
+
+    Args:
+      train_counts: int [V], masked labels of the data that the guess is made from.
+      eval_counts: int [V], masked labels to be guessed.
+      pieces: names of the ids, or None.
+
+    Returns:
+      top_id (and top_piece): the most frequent label of training; accuracy: of always guessing it;
+      cross_entropy: of the training frequencies, in nats per label; one is added to each count when
+      some label to be guessed never occurred in training.
+    """
+    total = int(eval_counts.sum())
+    if not total or not train_counts.sum():
+        raise UserError("There are no masked labels to compute a unigram baseline from.")
+    top_id = int(np.argmax(train_counts))
+    counts = train_counts.astype(np.float64)
+    if np.any((eval_counts > 0) & (train_counts == 0)):
+        counts += 1.0
+    seen = eval_counts > 0
+    log_probabilities = np.log(counts[seen]) - math.log(counts.sum())
+    scores = {
+        "top_id": top_id,
+        "accuracy": float(eval_counts[top_id] / total),
+        "cross_entropy": float(-(eval_counts[seen] * log_probabilities).sum() / total),
+    }
+    return {**scores, "top_piece": pieces[top_id]} if pieces is not None else scores
+
+
+def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
+    """int64 [V]: how often each id is a masked label in the records that a manifest describes."""
+    path = os.path.join(manifest["directory"], LABEL_COUNTS_FILE)
+    if not storage.exists(path):
+        raise UserError(f"{path} is missing; make the data again with --overwrite.")
+    return np.array(atomic_files.read_json(path)["counts"], np.int64)
+
+
+def unigram_baseline(
+    train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Held-out unigram baseline: label frequencies of one folder of records, scored on another.
+
+    Args:
+      train_manifest, eval_manifest: what `records.read_manifest` returned.
+
+    Returns:
+      See `unigram_scores`.
+
+    Raises:
+      UserError: the two were made with different vocabularies.
+    """
+    if train_manifest["vocab_fingerprint"] != eval_manifest["vocab_fingerprint"]:
+        raise UserError(
+            f"{train_manifest['directory']} and {eval_manifest['directory']} were made with "
+            "different vocabularies."
+        )
+    return unigram_scores(read_label_counts(train_manifest), read_label_counts(eval_manifest))
+
+
+def pretraining_baselines(
+    train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
+) -> dict[str, tuple[float, str]]:
+    """What a guess without a model reaches: metric -> (figure, how it is guessed).
+
+    The label of a pair is guessed to be the most frequent one, or by the lengths of the segments,
+    whichever is better.
+
+    Arguments and errors are those of `unigram_baseline`.
+    """
+    unigram = unigram_baseline(train_manifest, eval_manifest)
+    order = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")
+    order_loss = (math.log(2), "ln 2")
+    if eval_manifest["settings"]["sentence_objective"] != "none":
+        from data_pipeline.pretraining.length_baseline import length_baseline  # Needs TensorFlow.
+
+        accuracy, loss = length_baseline(train_manifest, eval_manifest) or (0.0, math.inf)
+        order = max(order, (accuracy, "lengths of the segments"))
+        order_loss = min(order_loss, (loss, "lengths of the segments"))
+    return {
+        "masked_lm_accuracy": (unigram["accuracy"], "most frequent piece"),
+        "masked_lm_loss": (unigram["cross_entropy"], "unigram distribution"),
+        "sentence_order_accuracy": order,
+        "sentence_order_loss": order_loss,
+        "next_sentence_accuracy": order,
+        "next_sentence_loss": order_loss,
+    }
+
+
+def unknown_warning(share: float) -> str:
+    """What to say of a share of <unk> among the tokens that is too large; else nothing."""
+    if share <= _MOST_UNKNOWN:
+        return ""
+    return (
+        f"{share:.1%} of the tokens are <unk>: the vocabulary does not suit this text (other "
+        "language, or upper case kept?)."
+    )
+
+
+def summary_table(manifest: dict[str, Any]) -> str:
+    """What was read and written, one line per number."""
+    corpus, statistics = manifest["corpus"], manifest["statistics"]
+    rows = [
+        (name, f"{corpus[name]:,}")
+        for name in ("documents", "sentences", "tokens")
+        if name in corpus
+    ]
+    if "unknown_share" in corpus:
+        rows.append(("share of <unk>", f"{corpus['unknown_share']:.3%}"))
+    rows += [
+        ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
+        ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),
+        ("mask rate", f"{statistics['mask_rate']:.2%}"),
+        ("swapped pairs", f"{statistics['label_balance']:.2%}"),
+        ("most frequent masked piece", _unigram_text(statistics["unigram"])),
+    ]
+    rows += [(f"skipped: {reason}", f"{n:,}") for reason, n in statistics["skipped"].items()]
+    rows += [(f"input: {problem}", f"{n:,}") for problem, n in corpus["problems"].items()]
+    return table(rows)
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values, a line each."""
+    rows = list(rows)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)
+
+
+def _unigram_text(unigram: dict[str, Any] | None) -> str:
+    if unigram is None:
+        return "none: nothing was masked"
+    return f"{unigram['top_piece']!r}, {unigram['accuracy']:.2%} of the labels"

@@ -1,0 +1,87 @@
+"""Documents as ids: one flat array, and where sentences and documents begin."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizedDocuments:
+    """Many documents, one after the other.
+
+    Attributes:
+      ids: int32 [T] of all sentences.
+      sentences: int64 [N + 1], sentence n is ids[sentences[n]:sentences[n + 1]]; none is empty.
+      documents: int64 [D + 1], document d has sentences documents[d] to documents[d + 1] - 1.
+      starts_word: bool [T], whether a piece starts a word.
+    """
+
+    ids: np.ndarray
+    sentences: np.ndarray
+    documents: np.ndarray
+    starts_word: np.ndarray
+
+    @property
+    def num_documents(self) -> int:
+        """D, documents without any id included."""
+        return len(self.documents) - 1
+
+    @property
+    def num_sentences(self) -> int:
+        """N."""
+        return len(self.sentences) - 1
+
+
+def _boundaries(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def tokenize(documents: Sequence[Sequence[str]], tokenizer: Tokenizer) -> TokenizedDocuments:
+    """Ids of documents, given as lists of sentences; sentences without ids are left out."""
+    sizes = np.fromiter(map(len, documents), np.int64, len(documents))
+    encoded = tokenizer.encode_flat([sentence for document in documents for sentence in document])
+    has_ids = encoded.lengths > 0
+    kept_before = np.concatenate([[0], np.cumsum(has_ids)])
+    return TokenizedDocuments(
+        encoded.ids,
+        _boundaries(encoded.lengths[has_ids]),
+        kept_before[_boundaries(sizes)],
+        tokenizer.is_word_start[encoded.ids],
+    )
+
+
+def concatenate(parts: Sequence[TokenizedDocuments]) -> TokenizedDocuments:
+    """Documents of all parts, in order."""
+    return TokenizedDocuments(
+        np.concatenate([part.ids for part in parts]),
+        _boundaries(np.concatenate([np.diff(part.sentences) for part in parts])),
+        _boundaries(np.concatenate([np.diff(part.documents) for part in parts])),
+        np.concatenate([part.starts_word for part in parts]),
+    )
+
+
+def split_long_sentences(tokenized: TokenizedDocuments, limit: int) -> TokenizedDocuments:
+    """The same with sentences of at most `limit` ids, cut before a word where there is one."""
+    sentences = tokenized.sentences
+    too_long = np.flatnonzero(np.diff(sentences) > limit)
+    if not len(too_long):
+        return tokenized
+    cuts, owners = [], []
+    for sentence in too_long.tolist():
+        start, end = int(sentences[sentence]), int(sentences[sentence + 1])
+        while end - start > limit:
+            words = np.flatnonzero(tokenized.starts_word[start + 1 : start + limit + 1])
+            start += int(words[-1]) + 1 if len(words) else limit
+            cuts.append(start)
+            owners.append(sentence)
+    places = np.array(owners) + 1
+    return dataclasses.replace(
+        tokenized,
+        sentences=np.insert(sentences, places, cuts),
+        documents=tokenized.documents + np.searchsorted(places, tokenized.documents, "right"),
+    )

@@ -1,0 +1,1 @@
+"""Text to batches in a tf.data graph, without records in between."""

@@ -1,0 +1,284 @@
+"""Any dataset of pre-training examples to a folder of records, as create_pretraining_data makes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.pretraining.columns import RecordColumns, dynamic_counts, static_counts
+from data_pipeline.pretraining.manifest import manifest_fields
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import RecordStatistics
+from data_pipeline.records import example_bytes, features, record_folder
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+
+_AT_ONCE = 512
+
+
+def write_records(
+    dataset: tf.data.Dataset,
+    output_dir: str,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    *,
+    records_per_file: int = 16_384,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes sharded TFRecords with a manifest, vocabulary and statistics; returns the manifest.
+
+    The order is that of the dataset; equal datasets give equal bytes. The folder is not data until
+    all of it is written; after an interruption it is written from the beginning, but when files
+    were being put in place already: then the next call completes that, as for any finished data.
+
+    Args:
+      dataset: single examples with the columns of `features.pretraining_schema`, as from
+        `without_records.dataset.pretraining_examples`; integers of any size, variable lengths
+        padded with zeros or not.
+      output_dir: folder to write.
+      tokenizer: what the ids mean.
+      settings: what the examples were made with; masking, lengths and sentence objective decide how
+        the records are read.
+      records_per_file: what a file holds, the last one less.
+      overwrite: replace finished data in `output_dir`.
+
+    Raises:
+      UserError: columns or values that do not fit the settings, no example at all, or a folder with
+        data; nothing that a reader would accept is left behind then.
+    """
+    schema = features.pretraining_schema(
+        settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
+    )
+    _check_columns(dataset, schema)
+    is_new = not storage.exists(output_dir)
+    record_folder.complete_commit(output_dir)
+    record_folder.check_output_dir(output_dir, overwrite)
+    folder = record_folder.partial_dir(output_dir)
+    storage.remove_folder(folder)
+    storage.make_folder(folder)
+    try:
+        statistics = RecordStatistics(tokenizer.vocab_size)
+        frames = _frames(dataset, schema, settings, tokenizer, statistics)
+        files = list(_write_files(frames, folder, records_per_file))
+        if not files:
+            raise UserError("The dataset holds no example, so there is no record to write.")
+        manifest = {
+            **manifest_fields(files, settings, tokenizer),
+            "seed": settings.seed,
+            "settings": dataclasses.asdict(settings),
+            "corpus": {"problems": {}, "problem_examples": []},
+            "statistics": statistics.summary(tokenizer.pieces),
+        }
+        extra_files = {
+            tokenizer.STORED_NAME: tokenizer.content(),
+            SETTINGS_FILE: tokenizer.settings.json_bytes(),
+            record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
+        }
+    except BaseException:
+        storage.remove_folder(output_dir if is_new else folder)
+        raise
+    return record_folder.commit(output_dir, manifest, extra_files)
+
+
+def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
+    """Raises UserError unless there are just the columns of the schema, of the right kind."""
+    spec = dataset.element_spec
+    found = set(spec) if isinstance(spec, dict) else set()
+    expected = {feature.name for feature in schema}
+    if found != expected:
+        raise UserError(
+            f"The dataset's elements should be dicts of {', '.join(sorted(expected))}; missing: "
+            f"{', '.join(sorted(expected - found)) or 'none'}; unknown: "
+            f"{', '.join(sorted(map(str, found - expected))) or 'none'}."
+        )
+    for feature in schema:
+        column = spec[feature.name]
+        is_kind = (
+            column.dtype.is_floating
+            if feature.dtype == "float32"
+            else (column.dtype.is_integer or column.dtype.is_bool)
+        )
+        if not is_kind or column.shape.rank not in (0, 1, None):
+            raise UserError(
+                f"The column {feature.name} should hold {feature.dtype} "
+                f"[{feature.length or 'any'}] of a single example; received {column}."
+            )
+
+
+class _Column(NamedTuple):
+    """Values of R examples, one after the other, and how many each has (int64 [R])."""
+
+    values: np.ndarray
+    lengths: np.ndarray
+
+
+def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
+    """Values [R, n], padded with zeros, and how many there are in each example (int64 [R])."""
+    if isinstance(batch, tf.RaggedTensor):
+        return batch.to_tensor().numpy(), batch.row_lengths().numpy()
+    rows = batch.numpy().reshape(len(batch), -1)
+    return rows, np.full(len(rows), rows.shape[1])
+
+
+def _columns(
+    batch: Mapping[str, tf.Tensor | tf.RaggedTensor], schema: features.Schema, before: int
+) -> dict[str, _Column]:
+    """The columns of a batch; those of variable length without the zeros behind the last id.
+
+    Raises:
+      UserError: ids that are zero before the last one, or as many ids as there are not boundaries.
+    """
+    found = {feature.name: _rows(batch[feature.name]) for feature in schema}
+    columns = {
+        name: _Column(rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths)
+        for name, (rows, lengths) in found.items()
+    }
+    if "token_ids" not in found:
+        return columns
+    (ids, sizes), (boundary, boundary_sizes) = found["token_ids"], found["token_boundary"]
+    lengths = np.count_nonzero(ids, axis=1)
+    is_id = np.arange(ids.shape[1]) < lengths[:, None]
+    wrong = np.flatnonzero((sizes != boundary_sizes) | ((ids > 0) != is_id).any(axis=1))
+    if len(wrong):
+        raise UserError(
+            f"Example {before + wrong[0] + 1}: token_ids and token_boundary should have one value "
+            "for each token, with zeros behind the last one at most."
+        )
+    return {
+        **columns,
+        "token_ids": _Column(ids[is_id], lengths),
+        "token_boundary": _Column(boundary[is_id], lengths),
+    }
+
+
+def _check_values(
+    columns: Mapping[str, _Column],
+    schema: features.Schema,
+    settings: PretrainingSettings,
+    vocab_size: int,
+    before: int,
+) -> None:
+    """Raises UserError that names the first value that no reader could use.
+
+    Args:
+      columns: of a batch.
+      before: how many examples came before the batch.
+    """
+    ids = ("token_ids", "input_ids", "masked_lm_ids")
+    limits = {
+        **dict.fromkeys(ids, vocab_size),
+        "masked_lm_positions": settings.max_seq_length,
+        "num_tokens_a": settings.max_num_tokens + 1,
+    }
+    for feature in schema:
+        values, lengths = columns[feature.name]
+        low = high = feature.length
+        if feature.length == features.VARIABLE:
+            low, high = 1, settings.max_num_tokens
+        wrong = np.flatnonzero((lengths < low) | (lengths > high))
+        if len(wrong):
+            wanted = f"{low}" if low == high else f"{low} to {high}"
+            raise UserError(
+                f"Example {before + wrong[0] + 1}: {feature.name} should have {wanted} value(s), "
+                f"and has {lengths[wrong[0]]}. Are the settings those that the examples were made "
+                "with?"
+            )
+        limit = limits.get(feature.name, 2)
+        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong, too.
+        if len(wrong):
+            example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
+            raise UserError(
+                f"Example {before + example + 1}: {feature.name} holds {values[wrong[0]]}, and "
+                f"should hold 0 to {limit - 1}. Are vocabulary and settings those that the "
+                "examples were made with?"
+            )
+    if settings.masking == "dynamic":
+        _check_first_segments(columns, settings, before)
+
+
+def _check_first_segments(
+    columns: Mapping[str, _Column], settings: PretrainingSettings, before: int
+) -> None:
+    """Raises UserError that names the first example whose first segment is impossible."""
+    sizes, lengths = columns["num_tokens_a"].values, columns["token_ids"].lengths
+    low = lengths if settings.sentence_objective == "none" else np.ones_like(lengths)
+    wrong = np.flatnonzero((sizes < low) | (sizes > lengths))
+    if len(wrong):
+        first = wrong[0]
+        wanted = f"{lengths[first]}" if low[first] == lengths[first] else f"1 to {lengths[first]}"
+        raise UserError(
+            f"Example {before + first + 1}: num_tokens_a holds {sizes[first]}, and should hold "
+            f"{wanted}, as token_ids holds {lengths[first]} tokens and the sentence objective is "
+            f"{settings.sentence_objective!r}."
+        )
+
+
+def _counts(
+    columns: Mapping[str, _Column], settings: PretrainingSettings, tokenizer: Tokenizer
+) -> RecordColumns:
+    """What statistics need to know of a batch."""
+    if settings.masking == "static":
+        arrays = {
+            name: values.reshape(len(lengths), -1) for name, (values, lengths) in columns.items()
+        }
+        return static_counts(arrays, tokenizer.vocab_size)
+    ids, lengths = columns["token_ids"]
+    return dynamic_counts(
+        ids,
+        columns["num_tokens_a"].values,
+        lengths,
+        columns["next_sentence_labels"].values,
+        settings,
+        tokenizer,
+    )
+
+
+def _frames(
+    dataset: tf.data.Dataset,
+    schema: features.Schema,
+    settings: PretrainingSettings,
+    tokenizer: Tokenizer,
+    statistics: RecordStatistics,
+) -> Iterator[bytes]:
+    """Examples as they stand in a TFRecord file; statistics are gathered on the way."""
+    for batch in dataset.ragged_batch(_AT_ONCE):
+        before = statistics.records["records"]
+        columns = _columns(batch, schema, before)
+        _check_values(columns, schema, settings, tokenizer.vocab_size, before)
+        counts = _counts(columns, settings, tokenizer)
+        statistics.add_records(counts, len(columns["next_sentence_labels"].lengths))
+        encoded = {}
+        for feature in schema:
+            values, lengths = columns[feature.name]
+            if feature.dtype == "float32":
+                encoded[feature.name] = example_bytes.float_column(values.reshape(len(lengths), -1))
+            else:
+                encoded[feature.name] = example_bytes.int_column(values, np.cumsum(lengths))
+        yield from map(example_bytes.frame, example_bytes.encode_examples(encoded))
+
+
+def _write_files(
+    frames: Iterator[bytes], folder: str, records_per_file: int
+) -> Iterator[dict[str, Any]]:
+    """Writes as many files as it takes; their entries in the manifest."""
+    for number in itertools.count():
+        first = next(frames, None)
+        if first is None:
+            return
+        name = f"pretraining-{number:05d}.tfrecord"
+        digest, size, count = hashlib.sha256(), 0, 0
+        with atomic_files.writing(os.path.join(folder, name)) as file:
+            for frame in itertools.chain([first], itertools.islice(frames, records_per_file - 1)):
+                file.write(frame)
+                digest.update(frame)
+                size += len(frame)
+                count += 1
+        yield {"name": name, "num_records": count, "bytes": size, "sha256": digest.hexdigest()}

@@ -1,0 +1,220 @@
+"""Sharded TFRecord folders with a manifest: published as a whole, verified before use.
+
+A folder holds *.tfrecord files, small extra files and `manifest.json`, which gets there last: a
+folder without it is not data. Until then everything is in the subfolder `.partial`.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import json
+import os
+from typing import Any
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+
+MANIFEST = "manifest.json"
+LABEL_COUNTS_FILE = "label_counts.json"
+KIND = "albert_pretraining_records"
+FORMAT_VERSION = 2
+FULL_CHECK_BYTES = 256 << 20
+_PARTIAL = ".partial"
+_OLDER_MANIFEST = "replaced-manifest.json"
+_COMMIT_THREADS = 16
+_HASH_THREADS = 16
+
+
+def check_output_dir(output_dir: str, overwrite: bool) -> None:
+    """Raises UserError when `output_dir` holds finished data that may not be replaced."""
+    if storage.exists(output_dir) and not storage.is_folder(output_dir):
+        raise UserError(f"--output_dir={output_dir} is a file; give a folder.")
+    if storage.exists(os.path.join(output_dir, MANIFEST)) and not overwrite:
+        raise UserError(
+            f"--output_dir={output_dir} already holds data ({MANIFEST}). Choose another folder, or "
+            "replace it with --overwrite."
+        )
+
+
+def partial_dir(output_dir: str) -> str:
+    """Where files are made before the whole is finished."""
+    return os.path.join(output_dir, _PARTIAL)
+
+
+def write_manifest(folder: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Writes the manifest of a folder, with kind and format_version; returns it."""
+    whole = {"kind": KIND, "format_version": FORMAT_VERSION, **manifest}
+    atomic_files.write_json(os.path.join(folder, MANIFEST), whole)
+    return whole
+
+
+def commit(
+    output_dir: str, manifest: dict[str, Any], extra_files: dict[str, bytes]
+) -> dict[str, Any]:
+    """Puts the finished files of `partial_dir` in place, then the manifest; returns the manifest.
+
+    Older data of `output_dir` are removed first. An interrupted commit is completed by
+    `complete_commit`.
+
+    Args:
+      output_dir: the folder of records.
+      manifest: what to record beside kind and format_version; "files" lists the shards.
+      extra_files: small files to put beside the shards, by name.
+    """
+    folder = partial_dir(output_dir)
+    for name, content in extra_files.items():
+        atomic_files.write_bytes(os.path.join(folder, name), content)
+    ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)})
+    complete_commit(output_dir)
+    return ready
+
+
+def content_fingerprint(manifest: dict[str, Any]) -> str:
+    """Equal for folders with the same records in the same files."""
+    return hashlib.sha256(json.dumps(manifest["files"]).encode("utf-8")).hexdigest()
+
+
+def complete_commit(output_dir: str) -> dict[str, Any] | None:
+    """Completes a commit that was interrupted; returns its manifest, or None without one."""
+    folder = partial_dir(output_dir)
+    ready = os.path.join(folder, MANIFEST)
+    if not storage.exists(ready):
+        return None
+    manifest = atomic_files.read_json(ready)
+    _remove_older_data(output_dir)
+
+    def publish(name: str) -> None:
+        if storage.exists(os.path.join(folder, name)):
+            storage.rename(os.path.join(folder, name), os.path.join(output_dir, name))
+
+    names = [*(entry["name"] for entry in manifest["files"]), *manifest["extra_files"]]
+    with concurrent.futures.ThreadPoolExecutor(_COMMIT_THREADS) as pool:
+        list(pool.map(publish, names))
+    publish(MANIFEST)
+    storage.remove_folder(folder)
+    return manifest
+
+
+def _remove_older_data(output_dir: str) -> None:
+    """Removes the shards of older data, after their manifest: no manifest names what is missing.
+
+    Until they are gone the manifest stays in the partial folder, so that an interrupted removal can
+    be completed; nothing newer is published before, though it may have the same names.
+    """
+    path, ready, removing = (
+        os.path.join(folder, name)
+        for folder, name in (
+            (output_dir, MANIFEST),
+            (partial_dir(output_dir), MANIFEST),
+            (partial_dir(output_dir), _OLDER_MANIFEST),
+        )
+    )
+    # Equal: of the same bytes, or published already where renaming is copying, as on gs://.
+    if storage.exists(path) and storage.read_bytes(path) != storage.read_bytes(ready):
+        storage.rename(path, removing)
+    if not storage.exists(removing):
+        return
+    try:
+        files = _described_by(removing)["files"]
+    except UserError:
+        files = []
+    for entry in files:
+        storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
+    storage.remove(removing)
+
+
+def data_dir(data: str) -> str:
+    """The folder meant by a folder, a file in it, or a pattern of files in it."""
+    data = os.fspath(data)
+    if storage.is_folder(data):
+        return data
+    return os.path.dirname(data) if "*" in data or storage.exists(data) else data
+
+
+def read_manifest(data: str) -> dict[str, Any]:
+    """The manifest of a folder of records, with the folder as "directory".
+
+    Args:
+      data: the folder; a file or a pattern in it will do.
+
+    Raises:
+      UserError: there is no such folder, no manifest in it, or it describes something else.
+    """
+    folder = data_dir(data)
+    path = os.path.join(folder, MANIFEST)
+    if not storage.is_folder(folder or "."):
+        raise UserError(
+            f"The data folder {data} does not exist. Make one with python -m "
+            "data_pipeline.create_pretraining_data."
+        )
+    if not storage.exists(path):
+        raise UserError(
+            f"{folder} holds no {MANIFEST}: it is not a folder of records, or writing it was "
+            "interrupted. Make it again with python -m data_pipeline.create_pretraining_data."
+        )
+    return {**_described_by(path), "directory": folder}
+
+
+def _described_by(path: str) -> dict[str, Any]:
+    """The content of a manifest file; raises UserError when it describes something else."""
+    manifest = atomic_files.read_json(path)
+    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if (kind, version) != (KIND, FORMAT_VERSION):
+        raise UserError(
+            f"{path} should describe {KIND}, version {FORMAT_VERSION}; it says {kind!r}, version "
+            f"{version!r}."
+        )
+    return manifest
+
+
+def record_files(manifest: dict[str, Any]) -> list[str]:
+    """Paths of the shards that hold records, in the order of a manifest that was read."""
+    folder, entries = manifest["directory"], manifest["files"]
+    return [os.path.join(folder, entry["name"]) for entry in entries if entry["num_records"]]
+
+
+def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
+    """Compares the shards with the manifest, and returns the manifest.
+
+    Args:
+      data: as for `read_manifest`.
+      full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
+        most 256 MiB.
+
+    Raises:
+      UserError: names the first file that is missing, empty, cut short or changed.
+    """
+    manifest = read_manifest(data)
+    if not manifest["num_records"]:
+        raise UserError(f"{data} holds no record; make it again from text with longer documents.")
+    if full is None:
+        full = sum(entry["bytes"] for entry in manifest["files"]) <= FULL_CHECK_BYTES
+    advice = "Copy it again, or make the data again with --overwrite."
+    entries, folder = manifest["files"], manifest["directory"]
+    sizes = storage.sizes_in(folder, [entry["name"] for entry in entries])
+    for entry in entries:
+        path, size = os.path.join(folder, entry["name"]), sizes.get(entry["name"])
+        if size is None:
+            raise UserError(f"{path} is missing, though {MANIFEST} lists it. {advice}")
+        if size != entry["bytes"]:
+            raise UserError(
+                f"{path} should hold {entry['bytes']} bytes but holds {size}: it is damaged or cut "
+                f"short. {advice}"
+            )
+    paths = [os.path.join(folder, entry["name"]) for entry in entries] if full else []
+    with concurrent.futures.ThreadPoolExecutor(_HASH_THREADS) as pool:
+        for path, entry, digest in zip(paths, entries, pool.map(atomic_files.sha256, paths)):
+            if digest != entry["sha256"]:
+                raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")
+    return manifest
+
+
+def explain_read_error(data: str, error: Exception) -> UserError:
+    """A UserError that names the damaged file behind an error raised while records were read."""
+    try:
+        verify_records(data, full=True)
+    except UserError as found:
+        return found
+    return UserError(f"The records in {data} cannot be read: {str(error).splitlines()[0]}")

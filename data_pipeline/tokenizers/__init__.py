@@ -1,0 +1,1 @@
+"""Text to ids: SentencePiece and WordPiece, in Python and in TensorFlow graphs."""

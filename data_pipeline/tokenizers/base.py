@@ -1,0 +1,160 @@
+"""What all tokenizers have in common: settings that travel beside a vocabulary, special pieces."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+
+# Not tokenizer.json, which is a file of another format in Hugging Face folders.
+SETTINGS_FILE = "tokenizer_settings.json"
+RULES = ("google", "huggingface", "plain")
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerSettings:
+    """What must be known beside a vocabulary to turn text into the same ids again.
+
+    Attributes:
+      lower: lower-case the text.
+      rules: what happens around SentencePiece. "google": "2010," is split again, as the published
+        models were trained; "huggingface": the same without the word mark that google-research
+        leaves in front, and quotes written `` or '' become "; "plain": nothing.
+    """
+
+    lower: bool = True
+    rules: str = "google"
+
+    def __post_init__(self):
+        if self.rules not in RULES:
+            raise UserError(
+                f"tokenizer rules should be one of {', '.join(RULES)}; received {self.rules!r}."
+            )
+
+    def json_bytes(self) -> bytes:
+        """Content of a tokenizer_settings.json."""
+        return (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode("utf-8")
+
+    def to_json(self, path: str) -> None:
+        """Writes the settings as JSON, atomically."""
+        atomic_files.write_bytes(path, self.json_bytes())
+
+    @classmethod
+    def from_json(cls, path: str) -> TokenizerSettings:
+        """Reads what `to_json` wrote; raises UserError for unknown or missing fields."""
+        values = atomic_files.read_json(path)
+        fields = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or set(values) != fields:
+            raise UserError(f"{path} should hold exactly the fields {sorted(fields)}: {values!r}.")
+        return cls(**values)
+
+
+class FlatIds(NamedTuple):
+    """Ids of many sentences, one after the other: ids int32 [T], lengths int64 [N]."""
+
+    ids: np.ndarray
+    lengths: np.ndarray
+
+
+def flatten(rows: Sequence[Sequence[int]]) -> FlatIds:
+    """Lists of ids as arrays."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    flat = itertools.chain.from_iterable(rows)
+    return FlatIds(np.fromiter(flat, np.int32, int(lengths.sum())), lengths)
+
+
+class Tokenizer(abc.ABC):
+    """Python face of a tokenizer.
+
+    Attributes:
+      settings: TokenizerSettings.
+      vocab_file: the vocabulary's path.
+      fingerprint: hexadecimal SHA-256 of that file.
+      pieces: V pieces by id; `vocab_size` is V.
+      pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special pieces.
+      is_word_start: np.bool_ [V], whether a piece starts a word.
+    """
+
+    STORED_NAME: str  # What the vocabulary is called in a folder of data or of a model.
+    SPECIAL_PIECES: tuple[str, str, str, str, str]  # Padding, unknown, [CLS], [SEP], [MASK].
+
+    def __init__(self, vocab_file: str, settings: TokenizerSettings):
+        """Loads a vocabulary; raises UserError when the file is none or lacks a special piece."""
+        self.settings = settings
+        self.vocab_file = os.fspath(vocab_file)
+        content = self._read()
+        self.fingerprint = hashlib.sha256(content).hexdigest()
+        self.pieces = self._load(content)
+        self.vocab_size = len(self.pieces)
+        ids = {piece: i for i, piece in enumerate(self.pieces)}
+        missing = [piece for piece in self.SPECIAL_PIECES if piece not in ids]
+        if missing:
+            raise UserError(
+                f"{self.vocab_file} has no piece {', '.join(missing)}. Train a vocabulary with "
+                "python -m data_pipeline.train_vocabulary, which adds them."
+            )
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            ids[piece] for piece in self.SPECIAL_PIECES
+        )
+        self.is_word_start = np.array([self._starts_word(piece) for piece in self.pieces])
+
+    def _read(self) -> bytes:
+        if storage.is_folder(self.vocab_file):
+            raise UserError(f"{self.vocab_file} is a folder; give the vocabulary file in it.")
+        if not storage.exists(self.vocab_file):
+            raise UserError(
+                f"The vocabulary {self.vocab_file} does not exist. Train one with python -m "
+                "data_pipeline.train_vocabulary."
+            )
+        return self.content()
+
+    def content(self) -> bytes:
+        """The vocabulary file."""
+        return storage.read_bytes(self.vocab_file)
+
+    @abc.abstractmethod
+    def _load(self, content: bytes) -> list[str]:
+        """Makes ready what `encode` needs; the pieces by id."""
+
+    @abc.abstractmethod
+    def _starts_word(self, piece: str) -> bool: ...
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Ids of one string, without special pieces."""
+
+    @abc.abstractmethod
+    def encode_pieces(self, text: str) -> list[str]:
+        """Pieces of one string."""
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of many strings."""
+        return [self.encode(text) for text in texts]
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
+        """Ids of a great many strings as arrays; much faster than `encode_batch`, equal ids."""
+        return flatten(self.encode_batch(texts))
+
+    @property
+    def lower(self) -> bool:
+        """Whether text is lower-cased."""
+        return self.settings.lower
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids that stand for no text."""
+        return (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)
+
+    def ids_to_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Pieces of the vocabulary by id."""
+        return [self.pieces[i] for i in ids]

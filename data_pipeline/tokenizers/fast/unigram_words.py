@@ -1,0 +1,272 @@
+"""Ids of single words under a SentencePiece unigram model, when they do not depend on neighbours.
+
+The model chooses the segmentation of a sentence with the highest sum of scores. Where no piece
+holds a space, that is the best segmentation of each word; only rounding could tell otherwise, as
+SentencePiece adds up float32 scores from the beginning of the sentence. So ids are given only for
+words whose best segmentation leads the second best by more than all rounding can make up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import sentencepiece
+
+from data_pipeline.tokenizers.base import FlatIds
+from data_pipeline.tokenizers.fast.word_cache import Words
+
+# A piece scores more than -32, so a sentence of 1,024 characters more than -2^15; float32 has 24
+# bits, so a sum is rounded by at most 2^-10; and a word of 31 characters takes at most 32 sums in
+# either segmentation.
+MAX_SENTENCE_CHARACTERS = 1024
+_LOWEST_SCORE = -32.0
+_MAX_WORD_CHARACTERS = 31
+_MARGIN = 2 * 32 * 2.0**-10
+_UNKNOWN_PENALTY = 10.0  # SentencePiece's.
+_MAX_CODES = 256  # Of characters; words with others are left to SentencePiece.
+_WORDS_AT_ONCE = 1 << 13
+_ROOT = 1
+_NO_CODE, _UNKNOWN_CODE, _FIRST_CODE = 0, 1, 2
+_WORD_MARK = "\u2581"
+_KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
+
+
+def supports(model) -> bool:
+    """Whether words of this ModelProto stand alone: a unigram model, no piece with a space."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    trainer, normalizer = model.trainer_spec, model.normalizer_spec
+    return (
+        trainer.model_type == sentencepiece_model_pb2.TrainerSpec.UNIGRAM
+        and not trainer.treat_whitespace_as_suffix
+        and normalizer.add_dummy_prefix
+        and normalizer.remove_extra_whitespaces
+        and normalizer.escape_whitespaces
+        and not trainer.byte_fallback
+        and not any(
+            " " in piece.piece or piece.piece.rfind(_WORD_MARK) > 0 for piece in model.pieces
+        )
+        and min(piece.score for piece in model.pieces) - _UNKNOWN_PENALTY > _LOWEST_SCORE
+    )
+
+
+class _Pieces(NamedTuple):
+    """Pieces side by side: texts, float64 scores, int64 ids."""
+
+    texts: list[str]
+    scores: np.ndarray
+    ids: np.ndarray
+
+
+class UnigramWords:
+    """Segments many words at once.
+
+    Pieces are kept as a trie. Nodes with children come first; `_next[width * node + c]` is the node
+    after the character with code c, 0 when no piece goes on like this. `_score` (NaN without a
+    piece), `_id` and `_length` of a node are those of the piece that ends there.
+
+    Args:
+      model: a ModelProto for which `supports` is true.
+      processor: SentencePiece with that model, for its normalization.
+    """
+
+    def __init__(self, model, processor: sentencepiece.SentencePieceProcessor):
+        self._normalize = processor.Normalize
+        pieces = _scored_pieces(model)
+        characters = [text for text in pieces.texts if len(text) == 1]
+        characters = sorted(characters, key=lambda character: (not character.isascii(), character))
+        # By code point; characters that are no piece are unknown, whatever pieces they are in.
+        self._code = np.full(sys.maxunicode + 1, _UNKNOWN_CODE, np.uint8)
+        points = np.array([ord(character) for character in characters], np.int64)
+        self._code[points] = _NO_CODE
+        points = points[: _MAX_CODES - _FIRST_CODE]
+        self._code[points] = _FIRST_CODE + np.arange(len(points))
+        self._ascii_code = self._code[:256].copy()
+        if model.normalizer_spec.name in _KEEP_ASCII:
+            self._ascii_code[[*range(ord(" ")), *range(0x7F, 0x100)]] = _NO_CODE
+        else:
+            self._ascii_code[:] = _NO_CODE
+        self._mark_code = self._code[ord(_WORD_MARK)]
+        self._unknown_id = model.trainer_spec.unk_id
+        self._build_trie(pieces)
+
+    def _build_trie(self, pieces: _Pieces) -> None:
+        letters = self._letters(pieces.texts)
+        letters = np.insert(letters, 0, _NO_CODE, axis=0)
+        letters[0, 0] = _UNKNOWN_CODE
+        scores = np.insert(pieces.scores, 0, pieces.scores.min() - _UNKNOWN_PENALTY)
+        ids = np.insert(pieces.ids, 0, self._unknown_id)
+        usable = np.flatnonzero(letters[:, 0])
+        # In sorted order a piece shares the nodes of its beginning with the piece before it.
+        order = usable[np.argsort(letters[usable].view(f"S{letters.shape[1]}")[:, 0])]
+        letters, is_letter = letters[order], letters[order] > 0
+        is_same = np.zeros(is_letter.shape, bool)
+        is_same[1:] = np.logical_and.accumulate(letters[1:] == letters[:-1], axis=1)
+        is_new = is_letter & ~is_same
+        count = _ROOT + 1 + np.count_nonzero(is_new)
+        nodes = np.zeros(is_letter.shape, np.int64)
+        nodes[is_new] = np.arange(_ROOT + 1, count)
+        nodes = np.maximum.accumulate(nodes, axis=0)
+        parents = np.insert(nodes[:, :-1], 0, _ROOT, axis=1)[is_new]
+        lengths = np.count_nonzero(is_letter, axis=1)
+        ends = nodes[np.arange(len(order)), lengths - 1]
+        has_children = np.zeros(count, bool)
+        has_children[0] = True
+        has_children[parents] = True
+        number = np.empty(count, np.int64)  # Of each node, when those with children come first.
+        number[np.argsort(~has_children, kind="stable")] = np.arange(count)
+        self._width, self._num_inner = int(letters.max()) + 1, int(np.count_nonzero(has_children))
+        self._root = int(number[_ROOT])
+        self._next = np.zeros(self._num_inner * self._width, np.int32)
+        self._next[self._width * number[parents] + letters[is_new]] = number[nodes[is_new]]
+        self._score = np.full(count, np.nan)
+        self._id, self._length = np.zeros(count, np.int32), np.zeros(count, np.int64)
+        ends = number[ends]
+        self._score[ends], self._id[ends], self._length[ends] = scores[order], ids[order], lengths
+
+    def _letters(self, texts: Sequence[str]) -> np.ndarray:
+        """uint8 [pieces, longest]: codes, then zeros; only zeros where a character has no code."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        points = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+        letters = np.zeros((len(texts), lengths.max()), np.uint8)
+        letters[np.arange(letters.shape[1]) < lengths[:, None]] = self._code[points]
+        has_codes = np.count_nonzero(letters > _UNKNOWN_CODE, axis=1) == lengths
+        letters[~has_codes & (lengths != 0)] = _NO_CODE
+        return letters
+
+    def encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        """Ids of words, and bool [W]: whether they are sure; those that are not have none."""
+        found = [FlatIds(np.zeros(0, np.int32), np.zeros(0, np.int64))]
+        all_sure = [np.zeros(0, bool)]
+        for start in range(0, len(words.starts), _WORDS_AT_ONCE):
+            some = slice(start, start + _WORDS_AT_ONCE)
+            encoded, sure = self._encode(Words(words.content, words.starts[some], words.ends[some]))
+            found.append(encoded)
+            all_sure.append(sure)
+        return FlatIds(*map(np.concatenate, zip(*found))), np.concatenate(all_sure)
+
+    def _encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        codes, sizes = self._codes(words)
+        sizes[np.count_nonzero(codes, axis=1) < sizes] = 0  # A character has no code.
+        piece, lead = self._best_segmentations(codes, sizes)
+        sizes[lead < _MARGIN] = 0
+        return self._trace(piece, sizes), sizes > 0
+
+    def _codes(self, words: Words) -> tuple[np.ndarray, np.ndarray]:
+        """uint8 [W, width]: the word mark and the characters of each word, then zeros; int64 [W]:
+        their number, 0 for words that are too long or that normalization changes."""
+        sizes = words.ends - words.starts + 1  # If it is ASCII.
+        sizes[sizes > 4 * _MAX_WORD_CHARACTERS] = 0
+        width = min(int(sizes.max(initial=0)), _MAX_WORD_CHARACTERS + 1) + 1
+        data = np.frombuffer(words.content, np.uint8)
+        place = np.arange(width - 1)
+        is_letter = place < sizes[:, None] - 1
+        source = np.minimum(words.starts[:, None] + place, len(data) - 1)
+        codes = np.zeros((len(sizes), width), np.uint8)
+        codes[:, 0] = self._mark_code
+        codes[:, 1:] = np.where(is_letter, self._ascii_code[data[source]], _NO_CODE)
+        done = (np.count_nonzero(codes, axis=1) == sizes) & (sizes < width)
+        others = np.flatnonzero(~done)
+        texts = Words(words.content, words.starts[others], words.ends[others]).texts()
+        normal = self._normalize(texts) if texts else []
+        for i, text, expected in zip(others.tolist(), texts, normal):
+            codes[i], sizes[i] = _NO_CODE, 0
+            if len(text) < width - 1 and expected == _WORD_MARK + text:
+                sizes[i] = len(expected)
+                points = np.frombuffer(expected.encode("utf-32-le"), np.uint32)
+                codes[i, : len(expected)] = self._code[points]
+        return codes, sizes
+
+    def _matches(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All pieces in all words: flat position of the first character, length, node."""
+        flat = codes.reshape(-1)  # Every row ends with a zero, which no piece goes beyond.
+        positions = np.flatnonzero(flat)
+        nodes = np.full(len(positions), self._root, np.int32)
+        starts, lengths, ends = [], [], []
+        length = 0
+        while len(positions):
+            nodes = self._next[nodes * self._width + flat[positions + length]]
+            length += 1
+            alive = np.flatnonzero(nodes)
+            positions, nodes = positions[alive], nodes[alive]
+            is_piece = np.flatnonzero(~np.isnan(self._score[nodes]))
+            starts.append(positions[is_piece])
+            ends.append(nodes[is_piece])
+            lengths.append(np.full(len(is_piece), length))
+            inner = np.flatnonzero(nodes < self._num_inner)
+            positions, nodes = positions[inner], nodes[inner]
+        return tuple(
+            np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
+            for parts in (starts, lengths, ends)
+        )
+
+    def _best_segmentations(
+        self, codes: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Viterbi's algorithm with the two best sums of scores, for all words side by side.
+
+        Args:
+          codes: uint8 [W, width] characters.
+          sizes: int64 [W], 0 for words to leave out.
+
+        Returns:
+          int32 [W, width]: node of the last piece of the best segmentation of the first n
+          characters; float64 [W]: lead of the best segmentation of the whole word.
+        """
+        codes[sizes == 0] = _NO_CODE
+        count, width = codes.shape
+        best, second = np.full((2, count * width), -np.inf)
+        piece = np.zeros(count * width, np.int32)
+        best[::width] = 0.0
+        starts, lengths, nodes = self._matches(codes)
+        column = (starts % width).astype(np.uint8)
+        order = np.argsort(column, kind="stable")
+        bounds = np.searchsorted(column[order], np.arange(width + 1))
+        starts, ends, nodes = starts[order], (starts + lengths)[order], nodes[order]
+        scores = self._score[nodes]
+        for first, last in zip(bounds.tolist(), bounds[1:].tolist()):
+            # All pieces that start at this character of a word: they end at different ones.
+            start, end, node = starts[first:last], ends[first:last], nodes[first:last]
+            score = scores[first:last]
+            totals, old = best[start] + score, best[end]
+            runner_up = np.maximum(second[end], np.minimum(totals, old))
+            second[end] = np.maximum(runner_up, second[start] + score)
+            better = np.flatnonzero(totals > old)
+            best[end[better]] = totals[better]
+            piece[end[better]] = node[better]
+        whole = np.arange(count) * width + sizes
+        with np.errstate(invalid="ignore"):
+            lead = best[whole] - second[whole]
+        return piece.reshape(count, width), np.nan_to_num(lead, nan=-np.inf, posinf=np.inf)
+
+    def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
+        """Ids along the best segmentations, one word after the other, and their numbers."""
+        found = []  # Last pieces first.
+        ends = sizes.copy()
+        while ends.any():
+            nodes = piece[np.arange(len(ends)), ends]
+            found.append(nodes)
+            ends -= self._length[nodes]
+        nodes = np.stack(found[::-1], axis=1) if found else np.zeros((len(sizes), 0), np.int32)
+        ids, is_piece = self._id[nodes], nodes > 0
+        # SentencePiece joins unknown pieces that are neighbours.
+        unknown = is_piece & (ids == self._unknown_id)
+        is_piece[:, 1:] &= ~(unknown[:, 1:] & unknown[:, :-1])
+        return FlatIds(ids[is_piece], np.count_nonzero(is_piece, axis=1))
+
+
+def _scored_pieces(model) -> _Pieces:
+    """Pieces that stand for text."""
+    kinds = type(model.pieces[0])
+    columns = zip(*((piece.piece, piece.score, piece.type) for piece in model.pieces))
+    texts, scores, types = map(np.array, columns, (object, np.float64, np.int64))
+    is_normal, is_user_defined = types == kinds.NORMAL, types == kinds.USER_DEFINED
+    # SentencePiece scores pieces that users define so as to win.
+    highest = scores[is_normal].max(initial=0.0)
+    sizes = [len(text.encode("utf-8")) for text in texts[is_user_defined]]
+    scores[is_user_defined] = np.array(sizes) * highest - 0.1
+    ids = np.flatnonzero(is_normal | is_user_defined)
+    return _Pieces(texts[ids].tolist(), scores[ids], ids)

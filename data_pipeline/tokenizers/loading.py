@@ -1,0 +1,38 @@
+"""Text to ids, whatever the vocabulary: the door to both tokenizers."""
+
+from __future__ import annotations
+
+import os
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer, TokenizerSettings
+from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+
+
+def load_tokenizer(
+    vocab_file: str, lower: bool | None = None, rules: str | None = None
+) -> Tokenizer:
+    """A tokenizer with the settings in the file beside the vocabulary, if there is one.
+
+    Args:
+      vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
+        otherwise.
+      lower, rules: not None overrides that file; without either, lower-casing and google's rules,
+        as the published models need.
+    """
+    path = os.path.join(os.path.dirname(os.fspath(vocab_file)), SETTINGS_FILE)
+    settings = TokenizerSettings()
+    if storage.exists(path):
+        settings = TokenizerSettings.from_json(path)
+    lower = settings.lower if lower is None else lower
+    rules = settings.rules if rules is None else rules
+    if not os.fspath(vocab_file).endswith(".txt"):
+        return SentencePieceTokenizer(vocab_file, lower, rules)
+    if rules != TokenizerSettings.rules:
+        raise UserError(
+            f"rules {rules!r} are for SentencePiece models, and {vocab_file} is a WordPiece "
+            f"vocabulary. Leave them at {TokenizerSettings.rules!r}."
+        )
+    return WordPieceTokenizer(vocab_file, lower)

@@ -1,0 +1,202 @@
+"""WordPiece, as the Chinese ALBERTs and BERT use it, in Python; in graphs: graph_tokenizers.
+
+Follows google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
+at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
+pieces that fit.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import FlatIds, Tokenizer, TokenizerSettings, flatten
+from data_pipeline.tokenizers.fast.word_cache import WordCache, Words
+from data_pipeline.tokenizers.normalization import (
+    REPLACEMENT,
+    UNSTABLE_RANGES,
+    python_class,
+    ranges_where,
+)
+
+CONTINUATION = "##"
+_MAX_CACHED_CHARACTERS = 32
+MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
+_SURROGATES = (0xD800, 0xDFFF)
+_DROP, _KEEP, _SPACE, _APART = range(4)
+_SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters that become of one, by action.
+_ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
+IDEOGRAPHS = (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+
+
+@functools.cache
+def space_ranges() -> tuple[tuple[int, int], ...]:
+    """Code points that become spaces."""
+
+    def is_space(character: str) -> bool:
+        return character in "\t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp")
+
+    return tuple(ranges_where(is_space))
+
+
+@functools.cache
+def dropped_ranges() -> tuple[tuple[int, int], ...]:
+    """Control and format characters, U+FFFD, and what differs between versions of Unicode."""
+
+    def is_control(character: str) -> bool:
+        return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r"
+
+    replacement = ord(REPLACEMENT)
+    return (*ranges_where(is_control), (replacement, replacement), *UNSTABLE_RANGES)
+
+
+@functools.cache
+def accent_ranges() -> tuple[tuple[int, int], ...]:
+    """Marks that are dropped when text is lower-cased."""
+    return tuple(ranges_where(lambda character: unicodedata.category(character) == "Mn"))
+
+
+@functools.cache
+def punctuation_ranges() -> tuple[tuple[int, int], ...]:
+    """Characters that are words of their own."""
+    found = ranges_where(lambda character: unicodedata.category(character).startswith("P"))
+    return (*_ASCII_PUNCTUATION, *found)
+
+
+@functools.cache
+def _pattern(ranges: tuple[tuple[int, int], ...]) -> re.Pattern:
+    return re.compile(f"({python_class(ranges)})")
+
+
+def split_words(text: str, lower: bool = True) -> list[str]:
+    """The reference's BasicTokenizer: words, punctuation characters and ideographs.
+
+    Args:
+      lower: lower-case the text and drop accents.
+    """
+    text = _pattern((*dropped_ranges(), _SURROGATES)).sub("", text)
+    text = _pattern(space_ranges()).sub(" ", text)
+    text = _pattern(IDEOGRAPHS).sub(r" \1 ", text)
+    if lower:
+        text = unicodedata.normalize("NFD", text.lower())
+        text = _pattern(accent_ranges()).sub("", text)
+    return _pattern(punctuation_ranges()).sub(r" \1 ", text).split(" ")
+
+
+def is_word_alone(word: str) -> bool:
+    """Whether a word of `split_words` is a character that is never part of a longer one."""
+    ranges = (*IDEOGRAPHS, *punctuation_ranges())
+    return len(word) == 1 and _pattern(ranges).match(word) is not None
+
+
+@functools.cache
+def _actions() -> np.ndarray:
+    """uint8 by code point: what the first half of `split_words` does with a character."""
+    actions = np.full(sys.maxunicode + 1, _KEEP, np.uint8)
+    for ranges, action in (
+        (space_ranges(), _SPACE),
+        (IDEOGRAPHS, _APART),
+        ((*dropped_ranges(), _SURROGATES), _DROP),
+    ):
+        for first, last in ranges:
+            actions[first : last + 1] = action
+    actions[ord("\n")] = _KEEP
+    return actions
+
+
+def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
+    """The first half of `split_words` for many texts at once: "ab你好\t!" -> "ab 你  好  !".
+
+    An ideograph is a word of its own then, which is looked up instead of covered with pieces again.
+
+    Args:
+      texts: strings without line breaks.
+    """
+    found = list(texts)
+    others = [i for i, text in enumerate(found) if not (text.isascii() and text.isprintable())]
+    if not others:
+        return found
+    text = "\n".join(found[i] for i in others)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    actions = _actions()[points]
+    is_kept = actions != _DROP
+    ends = np.cumsum(_SIZES[actions], dtype=np.int64)
+    apart = np.full(ends[-1] if len(ends) else 0, ord(" "), "<u4")
+    places = ends - 1 - (actions == _APART)  # Of the characters themselves.
+    apart[places[is_kept]] = np.where(actions == _SPACE, np.uint32(ord(" ")), points)[is_kept]
+    for i, text in zip(others, apart.tobytes().decode("utf-32-le").split("\n")):
+        found[i] = text
+    return found
+
+
+class WordPieceTokenizer(Tokenizer):
+    """Python face; see `Tokenizer`."""
+
+    STORED_NAME = "vocab.txt"
+    SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+    def __init__(self, vocab_file: str, lower: bool = True):
+        """Args: vocab_file: one piece a line; the line's number, from 0, is its id."""
+        super().__init__(vocab_file, TokenizerSettings(lower))
+        self.ids: dict[str, int] = {}
+        for i, piece in enumerate(self.pieces):
+            self.ids.setdefault(piece, i)
+        self._longest = max(map(len, self.pieces))
+        self._word_cache = WordCache(self._encode_words, self.encode_batch, sys.maxsize)
+
+    def _load(self, content: bytes) -> list[str]:
+        try:
+            lines = content.decode("utf-8").split("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.vocab_file} is not a WordPiece vocabulary, one UTF-8 piece a line: {error}."
+            ) from None
+        return [line.rstrip("\r") for line in lines[: -1 if lines[-1] == "" else None]]
+
+    def _starts_word(self, piece: str) -> bool:
+        return not piece.startswith(CONTINUATION)
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for word in split_words(text, self.lower):
+            if word:
+                ids.extend(self._encode_word(word))
+        return ids
+
+    def _encode_word(self, word: str) -> list[int]:
+        """The longest piece that fits, again and again; a word with a hole in it is unknown."""
+        if len(word) > MAX_WORD_CHARACTERS:
+            return [self.unk_id]
+        ids, start = [], 0
+        while start < len(word):
+            mark = CONTINUATION if start else ""
+            for end in range(min(len(word), start + self._longest), start, -1):
+                found = self.ids.get(mark + word[start:end])
+                if found is not None:
+                    break
+            else:
+                return [self.unk_id]
+            ids.append(found)
+            start = end
+        return ids
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
+        return self._word_cache.encode(set_ideographs_apart(texts))
+
+    def _encode_words(self, words: Words) -> tuple[FlatIds, np.ndarray]:
+        texts = words.texts()
+        short = [len(text) <= _MAX_CACHED_CHARACTERS for text in texts]
+        rows = [self.encode(text) if keep else [] for text, keep in zip(texts, short)]
+        return flatten(rows), np.array(short)
+
+    def encode_pieces(self, text: str) -> list[str]:
+        return self.ids_to_pieces(self.encode(text))

@@ -1,0 +1,141 @@
+"""Words to a WordPiece vocabulary, as the Chinese ALBERTs and BERT use it.
+
+Ideographs and punctuation are always words of their own, so each is a piece, without a "##" form
+that nothing could use. The pieces of other words are found by SentencePiece's byte-pair encoding:
+the same text gives the same vocabulary, in seconds.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import tempfile
+from collections.abc import Iterable, Mapping
+
+import sentencepiece
+
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
+from data_pipeline.tokenizers.wordpiece import (
+    CONTINUATION,
+    MAX_WORD_CHARACTERS,
+    WordPieceTokenizer,
+    is_word_alone,
+    set_ideographs_apart,
+    split_words,
+)
+
+_SENTENCES_AT_ONCE = 10_000
+_MAX_WORDS = 1 << 22
+
+
+def count_words(sentences: Iterable[str], lower: bool) -> collections.Counter:
+    """How often each word of `split_words` occurs; of millions, those that occur once may lack."""
+    counts: collections.Counter = collections.Counter()
+    some: list[str] = []
+
+    def count() -> None:
+        for text in set_ideographs_apart(some):
+            counts.update(text.split())
+        some.clear()
+        if len(counts) > _MAX_WORDS:
+            for word in [word for word, times in counts.items() if times == 1]:
+                del counts[word]
+
+    for sentence in sentences:
+        some.append(sentence)
+        if len(some) == _SENTENCES_AT_ONCE:
+            count()
+    count()
+    words: collections.Counter = collections.Counter()
+    for text, times in counts.items():
+        for word in filter(None, split_words(text, lower)):
+            words[word] += times
+    return words
+
+
+def _alphabet(words: Mapping[str, int], coverage: float) -> set[str]:
+    """The most frequent characters, which make up that share of the text."""
+    counts: collections.Counter = collections.Counter()
+    for word, times in words.items():
+        for character in word:
+            counts[character] += times
+    wanted, alphabet = coverage * sum(counts.values()), set()
+    for character, times in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if wanted <= 0:
+            break
+        alphabet.add(character)
+        wanted -= times
+    return alphabet
+
+
+def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: float) -> list[str]:
+    """The pieces of a vocabulary, exactly `vocab_size`, in the order of their ids.
+
+    [PAD], [UNK], [CLS], [SEP], [MASK]; ideographs and punctuation; the characters of other words,
+    alone and with ##; longer pieces, the most frequent ones first.
+
+    Args:
+      words: how often each occurs, see `count_words`.
+      vocab_size: V.
+      character_coverage: share of the text's characters that get a piece.
+
+    Raises:
+      UserError: the characters alone need more pieces, or the text has not so many.
+    """
+    alphabet = _alphabet(words, character_coverage)
+    alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)
+    rest = {
+        word: times
+        for word, times in words.items()
+        if not is_word_alone(word)
+        and len(word) <= MAX_WORD_CHARACTERS
+        and alphabet.issuperset(word)
+    }
+    fixed = [*WordPieceTokenizer.SPECIAL_PIECES, *alone]
+    characters = sorted(set().union(*rest))
+    both_forms = [*characters, *(CONTINUATION + character for character in characters)]
+    room = vocab_size - len(fixed) - len(both_forms)
+    if room < 0:
+        raise UserError(
+            f"--vocab_size={vocab_size} is too small: the characters of the text alone need "
+            f"{vocab_size - room}. Raise --vocab_size or lower --character_coverage."
+        )
+    longer = _merged_pieces(rest, room + len(characters))[:room] if rest else []
+    if len(longer) < room:
+        raise UserError(
+            f"--vocab_size={vocab_size} is too large for the text: at most "
+            f"{vocab_size - room + len(longer)} pieces can be learned from it. Lower --vocab_size "
+            "or give more text."
+        )
+    return [*fixed, *both_forms, *longer]
+
+
+def _merged_pieces(words: Mapping[str, int], merges: int) -> list[str]:
+    """Pieces of several characters, those that join the most frequent pairs first."""
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
+        file.write("".join(f"{word}\t{times}\n" for word, times in words.items()).encode("utf-8"))
+        file.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            input=file.name,
+            input_format="tsv",
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=len(set().union(*words)) + 2 + merges,  # With <unk> and the word mark.
+            hard_vocab_limit=False,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            split_by_unicode_script=False,
+            split_by_number=False,
+            bos_id=-1,
+            eos_id=-1,
+            minloglevel=2,
+        )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [processor.IdToPiece(i) for i in range(1, processor.GetPieceSize())]
+    return [
+        piece.removeprefix(WORD_MARK) if piece.startswith(WORD_MARK) else CONTINUATION + piece
+        for piece in pieces
+        if len(piece.removeprefix(WORD_MARK)) > 1
+    ]

@@ -1,0 +1,152 @@
+"""Blocks hold whole documents, cut alike however they are read, and lose nothing."""
+
+import gzip
+import itertools
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_pipeline.corpus import parts
+from data_pipeline.corpus.blocks import automatic_block_bytes, group_files, read_blocks
+from data_pipeline.corpus.documents import Corpus, documents_of_block, read_corpus
+from data_pipeline.corpus.reader import Reader
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.files import storage
+
+
+def blocks_of(path, block_bytes, input_format="lines"):
+    return list(read_blocks(0, [str(path)], block_bytes, input_format))
+
+
+def content(blocks):
+    return b"".join(part.content for block in blocks for part in block.parts)
+
+
+def documents(blocks, report=None):
+    report = report or ReadReport()
+    return [
+        document for block in blocks for document in documents_of_block(block, Corpus(""), report)
+    ]
+
+
+LINES = st.lists(st.sampled_from(["", " ", "a", "bb cc", "ä ö", "long " * 9]), max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.integers(1, 100), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_any_size_of_block_gives_the_same_documents(tmp_path_factory, lines, size, end, final):
+    path = tmp_path_factory.mktemp("blocks") / "a.txt"
+    path.write_bytes((end.join(lines) + (end if final else "")).encode("utf-8"))
+    blocks = blocks_of(path, size)
+    assert content(blocks) == path.read_bytes()
+    assert documents(blocks) == documents(blocks_of(path, 1 << 20))
+    assert [block.index for block in blocks] == list(range(len(blocks)))
+    assert sum(block.stored_bytes for block in blocks) == len(path.read_bytes())
+    for block in blocks[:-1]:
+        assert block.text_bytes >= size
+        assert block.parts[-1].content.splitlines()[-1].strip() == b"", "ends with a document"
+    number = 1
+    for block in blocks:
+        assert block.parts[0].first_line == number or not block.text_bytes
+        number += block.parts[0].content.count(b"\n")
+
+
+def test_compressed_files_give_the_same_blocks(tmp_path, corpus_file):
+    (tmp_path / "a.txt").write_bytes(Path(corpus_file).read_bytes())
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress((tmp_path / "a.txt").read_bytes()))
+    plain, packed = (blocks_of(tmp_path / name, 50_000) for name in ("a.txt", "b.txt.gz"))
+    assert len(plain) > 3
+    for one, other in zip(plain, packed):
+        assert [part.content for part in one.parts] == [part.content for part in other.parts]
+
+
+def test_small_files_share_a_block_and_stay_apart(tmp_path):
+    paths = []
+    for i in range(7):
+        paths.append(str(tmp_path / f"{i}.txt"))
+        (tmp_path / f"{i}.txt").write_text(f"Text {i}.\n" * (100 if i == 3 else 1))
+    groups = group_files(paths, storage.sizes(paths), 30)
+    assert list(itertools.chain(*groups)) == paths and [paths[3]] in groups
+    assert max(map(len, groups)) == 3
+    blocks = list(read_corpus(paths, Corpus(""), 30))
+    assert len(documents(blocks)) == 7
+    assert sorted(block.name for block in blocks) == [block.name for block in blocks]
+
+
+def test_lines_beyond_the_limit_are_divided_at_spaces(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "MAX_LINE_BYTES", 100)
+    long, endless = "word " * 100, "ä" * 300
+    (tmp_path / "a.txt").write_text(f"Before.\n{long}\nBetween.\n{endless}\nAfter.\n")
+    report = ReadReport()
+    [found] = documents(blocks_of(tmp_path / "a.txt", 1 << 20), report)
+    assert found[0] == "Before." and "Between." in found and found[-1] == "After."
+    assert " ".join(found[1 : found.index("Between.")]).split() == long.split()
+    assert "".join(found[found.index("Between.") + 1 : -1]) == endless
+    assert report.problems == {"line longer than 0 MB, divided": 2}
+    assert [example.split(":")[1] for example in report.examples] == ["2", "4"]
+
+
+def test_lines_before_one_beyond_the_limit_are_read_at_once(tmp_path, monkeypatch):
+    """Looking through the whole block for each of them took five minutes for 3 MB."""
+    (tmp_path / "a.txt").write_text("A short line.\n" * 20_000 + "word " * 300_000 + "\n\n")
+    calls, read_lines = [], Reader.read_lines
+
+    def counting(reader, size, limit):
+        calls.append(size)
+        return read_lines(reader, size, limit)
+
+    monkeypatch.setattr(Reader, "read_lines", counting)
+    [block] = blocks_of(tmp_path / "a.txt", 8 << 20)
+    assert block.text_bytes == (tmp_path / "a.txt").stat().st_size
+    assert len(calls) < 20
+
+
+def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "MAX_JSON_BYTES", 60)
+    rows = ["One.", "long " * 100, "Two."]
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
+    report = ReadReport()
+    for size in (1, 1 << 20):
+        found = documents(blocks_of(tmp_path / "a.jsonl", size, "jsonl"), report)
+        assert found == [["One."], ["Two."]]
+    assert report.problems == {"line longer than 0 MB, skipped": 2}
+    assert report.examples[0].startswith(f"{tmp_path}/a.jsonl:2")
+
+
+def test_documents_without_end_are_divided(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "MAX_DOCUMENT_BYTES", 50)
+    (tmp_path / "a.txt").write_text("Ten bytes\n" * 40)
+    report = ReadReport()
+    blocks = blocks_of(tmp_path / "a.txt", 50)
+    assert [block.text_bytes for block in blocks] == [100] * 4
+    assert documents(blocks, report) == [["Ten bytes"] * 10] * 4
+    assert report.problems == {"document longer than 0 MB, divided": 4}
+
+
+def test_a_line_of_100_mb_takes_little_memory(tmp_path):
+    """A word without end, then a document: the block before it is not lost either."""
+    with open(tmp_path / "a.txt", "wb") as file:
+        file.write(b"First.\n\n")
+        for _ in range(100):
+            file.write(b"x" * (1 << 20))
+        file.write(b"\n\nLast.\n")
+    sizes = []
+    for block in read_blocks(0, [str(tmp_path / "a.txt")], 1 << 20, "lines"):
+        sizes.append(block.text_bytes)
+        last = block
+    assert max(sizes) <= (1 << 20) + parts.MAX_DOCUMENT_BYTES + (1 << 20)
+    assert sum(sizes) == (100 << 20) + 16 and documents([last])[-1] == ["Last."]
+
+
+def test_sizes_of_blocks():
+    assert automatic_block_bytes(0) == 1 << 20
+    assert automatic_block_bytes(64 << 20) == 2 << 20
+    assert automatic_block_bytes(1 << 40) == 32 << 20
+
+
+def test_an_endless_word_that_is_no_utf_8(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "MAX_LINE_BYTES", 100)
+    (tmp_path / "a.txt").write_bytes(b"\x80" * 250)
+    [block] = blocks_of(tmp_path / "a.txt", 1 << 20)
+    assert b"".join(part.content for part in block.parts).replace(b"\n", b"") == b"\x80" * 250

@@ -1,0 +1,157 @@
+"""Every format gives the same documents; what is not text is repaired, reported or refused."""
+
+import bz2
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from data_pipeline.corpus.blocks import match_files
+from data_pipeline.corpus.documents import Corpus, read_documents
+from data_pipeline.corpus.formats import detect_format
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.errors import UserError
+
+SENTENCES = ["Dr. Smith left.", "He said it was over!", "Was it?"]
+
+
+def read(path, input_format="auto", report=None, **options):
+    return list(read_documents(Corpus(str(path), input_format, **options), report))
+
+
+def test_lines_with_crlf_bom_and_many_blank_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfOne here.\r\nTwo.\r\n\r\n \r\n\r\nThree.\r\n")
+    assert read(path) == [["One here.", "Two."], ["Three."]]
+
+
+def test_documents_end_with_their_file(tmp_path):
+    (tmp_path / "a.txt").write_text("One.\nTwo.")
+    (tmp_path / "b.txt").write_text("Three.\n")
+    assert read(tmp_path / "*.txt") == [["One.", "Two."], ["Three."]]
+
+
+def test_paragraphs_are_found_and_split(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(" ".join(SENTENCES) + "\n\n" + "A first one. A second one.\n")
+    assert read(path) == [SENTENCES, ["A first one.", "A second one."]]
+    assert read(path, "lines") == [[" ".join(SENTENCES)], ["A first one. A second one."]]
+
+
+def test_json_lines(tmp_path):
+    wrapped = "\n".join(
+        [
+            "This line was wrapped at a width of some",
+            "forty characters. It ends on the line that",
+            "is next.",
+        ]
+    )
+    records = [
+        {"text": "One here. Two there.\n\nThree.", "title": "t"},
+        {"text": wrapped},
+        {"text": "short verse\nis kept apart"},
+    ]
+    path = tmp_path / "a.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, records)))
+    assert read(path) == [
+        ["One here.", "Two there.", "Three."],
+        [
+            "This line was wrapped at a width of some forty characters.",
+            "It ends on the line that is next.",
+        ],
+        ["short verse", "is kept apart"],
+    ]
+    assert read(path, text_field="title") == [["t"]]
+
+
+def test_half_characters_in_json_are_replaced(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Half \\ud83d here. More."}\n')
+    report = ReadReport()
+    assert read(tmp_path / "a.jsonl", report=report) == [["Half \ufffd here.", "More."]]
+    assert report.examples[0].endswith("a.jsonl:1: half a surrogate pair, replaced by U+FFFD")
+
+
+def compressed(content, extension):
+    if extension == ".zst":
+        return zstandard.ZstdCompressor().compress(content)
+    module = {".gz": gzip, ".bz2": bz2, ".xz": lzma}[extension]
+    return module.compress(content)
+
+
+@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst"])
+def test_compressed_equals_plain_and_damage_is_named(tmp_path, corpus_file, extension):
+    content = Path(corpus_file).read_bytes()
+    packed = compressed(content, extension)
+    (tmp_path / f"a.txt{extension}").write_bytes(packed)
+    assert read(tmp_path / f"a.txt{extension}") == read(corpus_file)
+    assert detect_format(str(tmp_path / f"a.txt{extension}")) == detect_format(corpus_file)
+    (tmp_path / f"b.txt{extension}").write_bytes(packed[: len(packed) // 2])
+    if extension != ".zst":  # Its frames have no end that a reader of streams would miss.
+        with pytest.raises(UserError, match=rf"b.txt\{extension} is not a complete"):
+            read(tmp_path / f"b.txt{extension}")
+    (tmp_path / f"c.txt{extension}").write_bytes(b"plain text, no more")
+    with pytest.raises(UserError, match=rf"c.txt\{extension} is not a complete"):
+        read(tmp_path / f"c.txt{extension}")
+
+
+def test_members_of_a_compressed_file_are_joined(tmp_path):
+    for extension in (".gz", ".bz2", ".xz", ".zst"):
+        path = tmp_path / f"a.txt{extension}"
+        path.write_bytes(compressed(b"One.\n", extension) + compressed(b"Two.\n", extension))
+        assert read(path, "lines") == [["One.", "Two."]]
+
+
+def test_wikiextractor(tmp_path):
+    (tmp_path / "wiki_00").write_text(
+        '<doc id="1" url="https://en.wikipedia.org/wiki?curid=1" title="Tom &amp; Jerry">\n'
+        "Tom &amp; Jerry\n\nA cat chases a mouse. It is &lt;funny&gt;.\nMore follows.\n\n</doc>\n"
+        '<doc id="2" url="u" title="B">\nB\n\n</doc>\n'
+        '<doc id="3" url="u" title="C">\nC\n\nThird text.\n</doc>\n'
+    )
+    assert read(tmp_path / "wiki_00") == [
+        ["A cat chases a mouse.", "It is <funny>.", "More follows."],
+        ["Third text."],
+    ]
+
+
+def test_what_is_not_text_is_counted_with_its_place(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Fine.\nBad \xff byte.\nN\0UL.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "Good."}\n{broken\n{"other": 1}\n')
+    (tmp_path / "c.txt").write_bytes(b"")
+    report = ReadReport()
+    found = read(tmp_path / "*", report=report)
+    assert found == [["Fine.", "Bad \ufffd byte.", "N UL."], ["Good."]]
+    assert sum(report.problems.values()) == 5
+    assert [example.partition(": ")[0].rpartition("/")[2] for example in report.examples] == [
+        "a.txt:2", "a.txt:3", "b.jsonl:2", "b.jsonl:3", "c.txt",
+    ]  # fmt: skip
+
+
+def test_impossible_input_is_refused_by_name(tmp_path):
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"Some text. " * 1000)[:-20])
+    (tmp_path / "utf16.txt").write_bytes("Hello\n".encode("utf-16"))
+    (tmp_path / "folder").mkdir()
+    for name, message in [
+        ("cut.txt.gz", "cut.txt.gz is not a complete gzip"),
+        ("utf16.txt", "utf16.txt is UTF-16"),
+        ("folder", "folder is a folder.*txt"),
+        ("none*", "No file matches"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            read(tmp_path / name)
+    with pytest.raises(UserError, match="No input file"):
+        match_files(" , ")
+    with pytest.raises(UserError, match="--input_format"):
+        read(tmp_path / "utf16.txt", "xml")
+
+
+def test_patterns_are_lists_in_sorted_order_without_repetition(tmp_path):
+    for name in "bca":
+        (tmp_path / f"{name}.txt").write_text("x\n")
+    found = match_files(f"{tmp_path}/c.txt, {tmp_path}/*.txt")
+    assert [path[-5] for path in found] == ["c", "a", "b"]

@@ -1,0 +1,223 @@
+"""What is no text is refused by its content; a few odd lines stay warnings."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import sqlite3
+import tarfile
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import zstandard
+
+from data_pipeline.corpus.documents import Corpus, read_documents
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.errors import UserError
+
+TEXT = "Some text in a line.\nAnother line of it.\n\n" * 50
+
+
+def read(path, input_format="lines", report=None):
+    return list(read_documents(Corpus(str(path), input_format), report))
+
+
+def zipped(tmp_path):
+    with zipfile.ZipFile(tmp_path / "made", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", TEXT)
+
+
+def tarred(tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT)
+    with tarfile.open(tmp_path / "made", "w") as archive:
+        archive.add(tmp_path / "a.txt", "a.txt")
+
+
+def database(tmp_path):
+    with sqlite3.connect(tmp_path / "made") as connection:
+        connection.execute("CREATE TABLE a (text TEXT)")
+
+
+def arrow_file(tmp_path, new=pa.ipc.new_file):
+    table = pa.table({"text": [TEXT]})
+    with new(str(tmp_path / "made"), table.schema) as writer:
+        writer.write_table(table)
+
+
+def arrow_stream(tmp_path):
+    arrow_file(tmp_path, pa.ipc.new_stream)
+
+
+def array(tmp_path):
+    with open(tmp_path / "made", "wb") as file:
+        np.save(file, np.arange(1000))
+
+
+def picture(tmp_path):
+    import matplotlib.image
+
+    matplotlib.image.imsave(tmp_path / "made", np.zeros([9, 9]), format="png")
+
+
+def pickled(tmp_path):
+    (tmp_path / "made").write_bytes(pickle.dumps(TEXT.split()))
+
+
+def document(tmp_path):
+    (tmp_path / "made").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< /Type /Catalog >>\n")
+
+
+@pytest.mark.parametrize(
+    "make, kind",
+    [
+        (zipped, "a zip archive"), (tarred, "a tar archive"), (database, "an SQLite data base"),
+        (arrow_file, "an Arrow file"), (arrow_stream, "an Arrow stream"), (array, "a NumPy array"),
+        (picture, "a picture"), (pickled, "a Python pickle"), (document, "a PDF document"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["made", "made.txt", "made.jsonl"])
+def test_files_of_other_kinds_are_named(tmp_path, make, kind, name):
+    make(tmp_path)
+    (tmp_path / "made").rename(tmp_path / name)
+    with pytest.raises(UserError, match=f"{name} is {kind}.*, not text; give text, jsonl or"):
+        read(tmp_path / name, "auto")
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    with pytest.raises(UserError, match=f"{name}.gz is {kind}"):
+        read(tmp_path / f"{name}.gz", "auto")
+
+
+COMPRESSIONS = [
+    (gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz"),
+    (zstandard.ZstdCompressor().compress, "zst"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("compress, extension", COMPRESSIONS)
+def test_compressed_files_without_their_extension(tmp_path, compress, extension):
+    (tmp_path / "a.txt").write_bytes(compress(TEXT.encode()))
+    with pytest.raises(
+        UserError, match=rf"a.txt holds compressed data; let its.*end in \.{extension}"
+    ):
+        read(tmp_path / "a.txt")
+    (tmp_path / "b.gz").write_bytes(gzip.compress((tmp_path / "a.txt").read_bytes()))
+    with pytest.raises(UserError, match=r"b.gz holds compressed data inside \.gz"):
+        read(tmp_path / "b.gz")
+
+
+@pytest.mark.parametrize("start", ["PAR", "BZhang came.", "Rar!", "GIF8", "PK", "Obj", "ustar"])
+def test_text_that_begins_like_something_else_is_text(tmp_path, start):
+    (tmp_path / "a.txt").write_text(f"{start}\n{TEXT}")
+    assert read(tmp_path / "a.txt")[0][0] == start
+
+
+@pytest.mark.parametrize("input_format", ["auto", "lines", "jsonl"])
+def test_random_bytes_are_no_text(tmp_path, input_format):
+    (tmp_path / "a.txt").write_bytes(np.random.default_rng(0).bytes(300_000))
+    with pytest.raises(
+        UserError, match=r"a.txt is not text: \d+ of \d+ lines hold NUL bytes or con"
+    ):
+        read(tmp_path / "a.txt", input_format)
+
+
+def test_garbage_behind_good_text_is_found(tmp_path):
+    noise = np.random.default_rng(0).bytes(3_000_000)
+    (tmp_path / "a.txt").write_bytes(TEXT.encode() * 500 + noise)
+    with pytest.raises(UserError, match="a.txt is not text"):
+        read(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("encoding, hint", [("latin-1", "LATIN1"), ("gb18030", "GB18030")])
+def test_other_encodings_get_the_command_that_converts(tmp_path, encoding, hint):
+    text = "Il était là, déjà.\n你好，世界。\n" if encoding == "gb18030" else "Il était là, déjà.\n"
+    (tmp_path / "a.txt").write_bytes((text * 30).encode(encoding))
+    with pytest.raises(
+        UserError, match=rf"a.txt is not UTF-8.*iconv -f LATIN1 .*a.txt.*{hint}|LATIN1"
+    ):
+        read(tmp_path / "a.txt")
+
+
+def test_utf_16_without_a_mark(tmp_path):
+    (tmp_path / "a.txt").write_bytes(TEXT.encode("utf-16-le"))
+    with pytest.raises(UserError, match="UTF-16 without a mark at its start"):
+        read(tmp_path / "a.txt")
+
+
+def test_a_few_bad_lines_are_warnings(tmp_path):
+    lines = [b"A good line.", b"d\xe9j\xe0", b"N\0L", b"bell \a"]
+    for count, others in ((1, 0), (20, 19)):  # All of few lines, or not more than half of many.
+        bad = lines[1:] * count if others else lines[1:3]
+        (tmp_path / "a.txt").write_bytes(b"\n".join([*bad, *lines[:1] * 3 * others, *bad[:0]]))
+        report = ReadReport()
+        if others:
+            (tmp_path / "a.txt").write_bytes(b"\n".join([*bad, *lines[:1] * 3 * 20]))
+        [document] = read(tmp_path / "a.txt", report=report)
+        assert "d\ufffdj\ufffd" in document and "N L" in document
+        assert report.problems == {
+            "invalid UTF-8, replaced by U+FFFD": count,
+            "NUL bytes, replaced by spaces": count,
+        }
+
+
+@pytest.mark.parametrize("extension", ["", ".gz"])
+def test_carriage_returns_alone_end_lines(tmp_path, extension):
+    content = TEXT.replace("\n", "\r").encode()
+    path = tmp_path / f"a.txt{extension}"
+    path.write_bytes(gzip.compress(content) if extension else content)
+    assert read(path) == [["Some text in a line.", "Another line of it."]] * 50
+    assert len(read(path, "auto")) == 50
+
+
+def test_carriage_returns_in_other_files_stay(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"One\rline.\nTwo.\r\n")
+    assert read(tmp_path / "a.txt") == [["One\rline.", "Two."]]
+
+
+def test_a_long_file_of_carriage_returns(tmp_path):
+    """Beyond what is looked at first, and cut in blocks as any other."""
+    content = io.BytesIO()
+    for i in range(60_000):
+        content.write(b"This is line %d of a file.\r" % i)
+    (tmp_path / "a.txt").write_bytes(content.getvalue())
+    found = [line for document in read(tmp_path / "a.txt") for line in document]
+    assert found == [f"This is line {i} of a file." for i in range(60_000)]
+
+
+@pytest.mark.parametrize("compress, extension", COMPRESSIONS)
+def test_compression_does_not_decide_what_ends_a_line(tmp_path, compress, extension):
+    """A carriage return inside a first line that is longer than a decompressor shows at once."""
+    content = b"A word\ror two. " * 1300 + b"\n" + TEXT.encode()
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / f"b.txt.{extension}").write_bytes(compress(content))
+    plain = read(tmp_path / "a.txt")
+    assert "\r" in plain[0][0] and len(plain[0][0]) > 20_000 - 1500
+    assert read(tmp_path / f"b.txt.{extension}") == plain
+
+
+def test_many_small_files_of_another_encoding(tmp_path):
+    """None has enough lines to tell by itself; a few of them among good ones are warnings."""
+    for i in range(20):
+        (tmp_path / f"{i:02d}.txt").write_bytes("Déjà vu là.\n".encode("latin-1"))
+    with pytest.raises(
+        UserError, match=r"00.txt \(and 19 more .*\) is not UTF-8: 20 of 20 lines .*LATIN1"
+    ):
+        read(tmp_path / "*.txt")
+    for i in range(1, 12):
+        (tmp_path / f"{i:02d}.txt").write_text("Seen already.\n")
+    report = ReadReport()
+    assert len(read(tmp_path / "*.txt", report=report)) == 20
+    assert report.problems == {"invalid UTF-8, replaced by U+FFFD": 9}
+
+
+def test_one_long_line_of_no_text(tmp_path):
+    noise = np.random.default_rng(0).bytes(300_000).translate(None, b"\r\n")
+    (tmp_path / "a.txt").write_bytes(noise)
+    with pytest.raises(UserError, match=r"a.txt is not text: \d+ of \d{3} kilobytes hold NUL"):
+        read(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode("latin-1"))
+    with pytest.raises(UserError, match="a.txt is not UTF-8: 21 of 21 kilobytes"):
+        read(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(("Où ça? " * 3000).encode() + b"\0")
+    assert len(read(tmp_path / "a.txt")) == 1, "one fault in a long line"

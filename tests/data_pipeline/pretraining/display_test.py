@@ -1,0 +1,63 @@
+"""Records are shown as what they are, and measured as counting by hand would."""
+
+import types
+
+import numpy as np
+import pytest
+
+from data_pipeline.pretraining import display
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.display import Distributions, format_record
+from data_pipeline.records import record_folder
+
+TOKENIZER = types.SimpleNamespace(
+    pieces=["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"],
+    cls_id=2,
+    sep_id=3,
+    mask_id=4,
+    ids_to_pieces=lambda ids: [TOKENIZER.pieces[i] for i in ids],
+)
+BATCH = {
+    "input_word_ids": np.array([[2, 4, 6, 3, 7, 5, 3, 0]] * 2),
+    "input_mask": np.array([[1] * 7 + [0]] * 2),
+    "input_type_ids": np.array([[0, 0, 0, 0, 1, 1, 1, 0]] * 2),
+    "masked_lm_positions": np.array([[1, 2, 5, 0]] * 2),
+    "masked_lm_ids": np.array([[5, 6, 7, 0]] * 2),
+    "masked_lm_weights": np.array([[1.0, 1, 1, 0]] * 2),
+    "sentence_order_labels": np.array([1, 0]),
+    "example_weights": np.array([1.0, 0.0]),
+}
+
+
+def test_marks():
+    assert format_record(BATCH, 0, TOKENIZER) == (
+        "7 tokens, 3 to predict, swapped (or random B)\n"
+        "  A: [CLS] {[MASK]<a> b<b>} [SEP]\n  B: c {a<c>} [SEP]"
+    )
+    colored = format_record(BATCH, 1, TOKENIZER, color=True)
+    assert "in order" in colored
+    assert "\033[33m[MASK]<a>\033[0m \033[32mb<b>\033[0m" in colored
+    assert "\033[31ma<c>\033[0m" in colored and "\033[" in display.legend(True)
+
+
+def test_measures_by_hand():
+    measured = Distributions(mask_id=4)
+    measured.add(BATCH)
+    assert (measured.records, measured.tokens, measured.labels) == (1, 7, 3)
+    assert (measured.masked, measured.same, measured.swapped) == (1, 1, 1)
+    assert measured.runs.tolist() == [1, 1, 0, 0, 0, 0]
+    assert measured.parts.tolist() == [0, 1, 1, 0, 0, 1, 0, 0]
+    rows = dict(measured.rows())
+    assert rows["input there"] == "[MASK] 33.3%, same 33.3%, random 33.3%"
+
+
+def test_measures_of_records(records_dir):
+    manifest = record_folder.read_manifest(records_dir)
+    measured = Distributions(mask_id=4)
+    for batch in pretraining_dataset(records_dir, 64, training=False).as_numpy_iterator():
+        measured.add(batch)
+    statistics = manifest["statistics"]
+    assert measured.records == manifest["num_records"]
+    assert measured.tokens == statistics["tokens"]
+    assert measured.labels == statistics["predictions"]
+    assert measured.swapped / measured.records == pytest.approx(statistics["label_balance"])

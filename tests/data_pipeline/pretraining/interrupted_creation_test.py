@@ -1,0 +1,208 @@
+"""Records are finished by the same command after any kill, and memory does not grow meanwhile."""
+
+import concurrent.futures
+import gc
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_pipeline.corpus.blocks import TextBlock
+from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.ranges import TextRange
+from data_pipeline.errors import UserError
+from data_pipeline.pretraining import block_records, creation
+from data_pipeline.records import record_folder
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch, contents, create):
+    """A failure in the middle: what is finished is not made again, and the end is the same."""
+    whole = create(corpus_file, tmp_path / "whole", tokenizer)
+    made, process = [], block_records._tokenize
+
+    def failing(documents, tokenizer):
+        made.append(1)
+        if len(made) == 4:
+            raise OSError(28, "No space left on device")
+        return process(documents, tokenizer)
+
+    monkeypatch.setattr(block_records, "_tokenize", failing)
+    with pytest.raises(UserError, match="No room is left.*what is finished is kept"):
+        create(corpus_file, tmp_path / "a", tokenizer)
+    with pytest.raises(UserError, match=r"holds no manifest.json"):
+        record_folder.read_manifest(str(tmp_path / "a"))
+    assert create(corpus_file, tmp_path / "a", tokenizer) == whole
+    assert len(made) == 4 + len(whole["files"]) - 3
+    assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+def test_memory_does_not_grow_with_the_blocks(
+    tmp_path, corpus_file, tokenizer, monkeypatch, create
+):
+    """A block more costs what the manifest says of it, not what was counted in it."""
+    create(corpus_file, tmp_path / "first", tokenizer)
+    process_block, made, names = block_records.process_block, [], []
+
+    def copy_of_the_first(block, dropped, job, *unused):
+        names.append(block.name)
+        if not made:
+            made.append(process_block(block, dropped, job).to_json())
+        return block_records.BlockResult.from_json({**made[0], "name": block.name})
+
+    monkeypatch.setattr(block_records, "process_block", copy_of_the_first)
+    peaks = []
+    for shard_mb in (0.01, 0.01, 0.001):  # The first fills caches.
+        names.clear()
+        gc.collect()
+        tracemalloc.start()
+        create(corpus_file, tmp_path / str(len(peaks)), tokenizer, shard_mb=shard_mb)
+        peaks.append((len(names), tracemalloc.get_traced_memory()[1]))
+        tracemalloc.stop()
+    _, (few, low), (many, high) = peaks
+    assert many > few + 300
+    assert (high - low) / (many - few) < 4000, f"{peaks}: its counts take 8 * 2,500 bytes"
+
+
+def test_blocks_of_another_run_are_not_taken_for_finished(
+    tmp_path, corpus_file, tokenizer, contents, create
+):
+    """Same folder, other seed, text or vocabulary rules."""
+    create(corpus_file, tmp_path / "whole", tokenizer, seed=2)
+    create(corpus_file, tmp_path / "a", tokenizer, seed=1)
+    partial = tmp_path / "b" / ".partial"
+    partial.mkdir(parents=True)
+    for path in (tmp_path / "a").glob("*.tfrecord"):
+        path.rename(partial / path.name)
+    create(corpus_file, tmp_path / "b", tokenizer, seed=2)
+    assert contents(tmp_path / "b") == contents(tmp_path / "whole")
+
+
+def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer, contents):
+    """kill -9 of the program, whose workers end with it: the result is the same to the byte."""
+    flags = [
+        f"--input={corpus_file}",
+        f"--vocab_file={tokenizer.vocab_file}",
+        "--max_seq_length=64",
+        "--dupe_factor=2",
+        "--shard_mb=0.02",
+        "--num_processes=2",
+    ]
+
+    def start(name):
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "data_pipeline.create_pretraining_data",
+                f"--output_dir={tmp_path / name}",
+                *flags,
+            ],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    begin = time.monotonic()
+    assert start("whole").wait() == 0
+    duration = time.monotonic() - begin
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(12):
+        process = start("a")
+        try:
+            process.wait(float(rng.uniform(0.2, 0.9 * duration)))
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            if (tmp_path / "a" / "manifest.json").exists():  # It was done, but for tidying up.
+                shutil.rmtree(tmp_path / "a" / ".partial", ignore_errors=True)
+                break
+    else:
+        assert start("a").wait() == 0
+    assert kills
+    assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):
+    command = [
+        sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={corpus_file}",
+        f"--vocab_file={tokenizer.vocab_file}", f"--output_dir={tmp_path / 'a'}",
+        "--dupe_factor=500", "--num_processes=2", "--shard_mb=0.02",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if not Path("/proc/self/stat").exists():
+        process.kill()
+        pytest.skip("this system does not list its processes")
+    deadline = time.monotonic() + 60
+    while len(workers := _children(process.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)  # Two workers, and multiprocessing's own helper.
+    time.sleep(1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(workers) >= 3
+    while any(map(_is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_is_alive, workers))
+
+
+def _stat(pid):
+    """State and parent of a process; None when there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()[:2]
+
+
+def _children(pid):
+    pids = [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [child for child in pids if (_stat(child) or ["", ""])[1] == str(pid)]
+
+
+def _is_alive(pid):
+    return (_stat(pid) or "Z")[0] != "Z"
+
+
+def test_little_text_waits_for_the_other_processes(monkeypatch):
+    """Blocks that carry their text are read ahead up to so many bytes, places of text freely."""
+    held = []
+
+    class Pool(concurrent.futures.ThreadPoolExecutor):
+        def __init__(self, num_processes, mp_context, initializer):
+            super().__init__(1)
+
+    def text_block(index):
+        part = TextPart("a.txt", "lines", 1, bytes(100))
+        return TextBlock(0, index, [part], 50)
+
+    def blocks(block):
+        for index in range(20):
+            held.append(index - len(finished))
+            yield block(index), []
+
+    def text_range(index):
+        return TextRange(0, index, "a.txt", "lines", 0, 50, False, 0)
+
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(block_records, "process_block", lambda block, dropped, job: block.index)
+    monkeypatch.setattr(creation, "_BYTES_AHEAD", 300)
+    for block, most in ((text_block, 3), (text_range, 16)):
+        finished: list[tuple[int, int]] = []
+        for result in creation._process_in_parallel(blocks(block), None, 8):
+            finished.append(result)
+        assert sorted(finished) == [(50, index) for index in range(20)]
+        assert most - 1 <= max(held) < most + 1
+        held.clear()

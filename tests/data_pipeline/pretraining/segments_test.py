@@ -1,0 +1,277 @@
+"""Pairs come from one document, fit, lose no sentence and are swapped half of the time."""
+
+import collections
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_pipeline.pretraining import segments, tokenized
+
+VOCABULARY = 10_000
+ALL_WORDS = np.ones(VOCABULARY, bool)
+EVEN_STARTS = np.arange(VOCABULARY) % 2 == 0
+
+
+class Pair(NamedTuple):
+    """One pair, as arrays of ids."""
+
+    tokens_a: np.ndarray
+    tokens_b: np.ndarray
+    label: int
+
+
+def numbered(lengths):
+    """A document whose tokens are 0, 1, 2, ... across its sentences."""
+    ends = np.cumsum(lengths)
+    return [np.arange(end - length, end, dtype=np.int32) for end, length in zip(ends, lengths)]
+
+
+def as_tokenized(documents, starts):
+    """Documents, given as lists of ids of sentences."""
+    sentences = [sentence for document in documents for sentence in document]
+    ids = np.concatenate([np.zeros(0, np.int32), *sentences]).astype(np.int32)
+    return tokenized.TokenizedDocuments(
+        ids,
+        np.cumsum([0, *map(len, sentences)]),
+        np.cumsum([0, *map(len, documents)]),
+        starts[ids],
+    )
+
+
+def pairs_of_many(documents, objective="sop", limit=20, short=0.0, starts=ALL_WORDS, seed=0):
+    text = as_tokenized(documents, starts)
+    maker = segments.PairMaker(text, objective, limit, short)
+    made, skipped = maker.make(np.random.default_rng(seed))
+    pairs = [
+        Pair(text.ids[a : a + length_a], text.ids[b : b + length_b], int(label))
+        for a, length_a, b, length_b, label in zip(
+            made.start_a, made.length_a, made.start_b, made.length_b, made.label
+        )
+    ]
+    return pairs, skipped
+
+
+def pairs_of(sentences, *args, **options):
+    return pairs_of_many([sentences], *args, **options)
+
+
+DOCUMENTS = st.lists(st.integers(1, 60), min_size=1, max_size=12).map(numbered)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    DOCUMENTS,
+    st.integers(2, 40),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_sentence_order_pairs_are_neighbours_of_one_document(
+    document, limit, short, seed, all_words
+):
+    starts = ALL_WORDS if all_words else EVEN_STARTS
+    pairs, skipped = pairs_of(document, "sop", limit, short, starts, seed)
+    previous = -1
+    for a, b, label in pairs:
+        assert len(a) and len(b) and len(a) + len(b) <= limit
+        assert np.all(np.diff(a) == 1) and np.all(np.diff(b) == 1), "segments are consecutive text"
+        first, second = (b, a) if label else (a, b)
+        assert previous < first[0] and first[-1] < second[0], "in order, each token used once"
+        previous = second[-1]
+    assert set(skipped) <= {segments.ONE_WORD}
+    assert len(pairs) + sum(skipped.values()) > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(DOCUMENTS, st.integers(4, 40), st.integers(0, 99))
+def test_nothing_is_lost_without_overshoot(document, limit, seed):
+    """With sentences no longer than the limit allows, chunks cover the document."""
+    single = [np.array([token]) for sentence in document for token in sentence]
+    pairs, skipped = pairs_of(single, "sop", limit, 0.0, ALL_WORDS, seed)
+    parts = [part for pair in pairs for part in sorted(pair[:2], key=lambda part: part[0])]
+    used = np.concatenate([np.zeros(0, int), *parts])
+    total = sum(map(len, document))
+    assert len(used) == total - skipped[segments.ONE_WORD]
+    # A single token is left over at the end, or at the beginning of one divided from its end.
+    start = used[0] if len(used) else 0
+    assert start <= skipped[segments.ONE_WORD]
+    assert np.array_equal(used, np.arange(start, start + len(used)))
+
+
+def test_lengths_do_not_tell_the_order():
+    """The sentence that closes a chunk is longer than most, and as often in A as in B."""
+    rng = np.random.default_rng(0)
+    documents = [numbered(rng.geometric(0.1, 40)) for _ in range(400)]
+    text = as_tokenized(documents, np.ones(10_000, bool))
+    pairs, _ = segments.PairMaker(text, "sop", 60, 0.0, swap=False).make(rng)
+    differ = pairs.length_a != pairs.length_b
+    longer_b = (pairs.length_b > pairs.length_a)[differ]
+    assert len(longer_b) > 1500
+    assert abs(longer_b.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(longer_b))
+
+
+def test_labels_are_balanced():
+    labels = [
+        pair.label
+        for seed in range(400)
+        for pair in pairs_of(numbered([7, 30, 3, 8, 5, 9]), short=0.1, seed=seed)[0]
+    ]
+    assert len(labels) > 1000
+    assert abs(np.mean(labels) - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+
+
+def test_single_sentence_is_divided_at_a_word():
+    cuts = collections.Counter()
+    for seed in range(200):
+        [(a, b, label)], _ = pairs_of(numbered([12]), starts=EVEN_STARTS, seed=seed)
+        second = a if label else b
+        assert second[0] % 2 == 0 and len(a) + len(b) == 12
+        cuts[int(second[0])] += 1
+    assert set(cuts) == {2, 4, 6, 8, 10}
+
+
+def test_single_word_is_skipped_and_counted():
+    no_starts = np.zeros(VOCABULARY, bool)
+    assert pairs_of(numbered([5]), starts=no_starts) == ([], {segments.ONE_WORD: 1})
+    pairs, skipped = pairs_of(numbered([5, 5]), starts=no_starts, limit=4, seed=1)
+    assert pairs and not skipped, "words of two sentences make a pair"
+
+
+def cut(document, limit, starts):
+    found = tokenized.split_long_sentences(as_tokenized([document], starts), limit)
+    return [
+        found.ids[start:end].tolist() for start, end in zip(found.sentences, found.sentences[1:])
+    ]
+
+
+def test_long_sentences_are_cut_at_words_and_kept():
+    parts = cut([np.arange(25)], 10, EVEN_STARTS)
+    assert [len(part) for part in parts] == [10, 10, 5]
+    parts = cut([np.arange(1, 26)], 10, EVEN_STARTS)
+    assert [part[0] for part in parts] == [1, 10, 20]
+    parts = cut([np.arange(25)], 10, np.zeros(99, bool))
+    assert np.array_equal(np.concatenate(parts), np.arange(25)) and len(parts) == 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 30), max_size=4), min_size=1, max_size=5), st.integers(1, 9)
+)
+def test_cutting_keeps_documents_apart(lengths, limit):
+    sizes = [length for document in lengths for length in document]
+    sentences = iter(numbered(sizes))
+    documents = [[next(sentences) for _ in document] for document in lengths]
+    before = as_tokenized(documents, EVEN_STARTS)
+    after = tokenized.split_long_sentences(before, limit)
+    assert after.sentences[after.documents].tolist() == before.sentences[before.documents].tolist()
+    assert np.diff(after.sentences).max(initial=0) <= limit
+
+
+def test_short_targets_are_drawn_once_per_document():
+    def shortened(short):
+        document = numbered([5] * 100)
+        drawn = [pairs_of(document, limit=100, short=short, seed=seed)[0] for seed in range(400)]
+        return np.mean([len(pairs) > 6 for pairs in drawn])
+
+    # A target of at most 75 of 100 tokens (74 of 99 draws) makes more than 6 pairs of 500 tokens.
+    assert shortened(0.0) == 0
+    for short in (0.1, 1.0):
+        expected = short * 74 / 99
+        assert (
+            abs(shortened(short) - expected) < 4 * np.sqrt(expected * (1 - expected) / 400) + 0.03
+        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60), st.booleans())
+def test_truncation_takes_from_the_longer(length_a, length_b, limit, from_a):
+    expected_a, expected_b = length_a, length_b
+    while expected_a + expected_b > limit:
+        if expected_a > expected_b or (expected_a == expected_b and from_a):
+            expected_a -= 1
+        else:
+            expected_b -= 1
+    found = segments.truncated_lengths(
+        np.array([length_a]), np.array([length_b]), limit, np.array([from_a])
+    )
+    assert np.array_equal(found, [[expected_a], [expected_b]])
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_truncation_does_not_tell_the_order(swap):
+    """Of two segments cut to 25 tokens together, either has 13, whatever their order is."""
+    document = as_tokenized([numbered([20] * 800)], np.ones(16_000, bool))
+    pairs, _ = segments.PairMaker(document, "sop", 25, 0.0, swap).make(np.random.default_rng(0))
+    assert len(pairs) == 400 and set(pairs.label) == ({0, 1} if swap else {0})
+    for label in set(pairs.label):
+        a, b = pairs.length_a[pairs.label == label], pairs.length_b[pairs.label == label]
+        assert set(a) == set(b) == {12, 13}
+        assert abs(np.mean(a > b) - 0.5) < 4 * 0.5 / np.sqrt(len(a))
+
+
+def test_truncation_takes_at_front_and_back_alike():
+    """Of the 40 tokens of the first sentence, 15 must go."""
+    fronts = []
+    for seed in range(500):
+        [(a, b, label)], _ = pairs_of(numbered([40, 30]), limit=50, seed=seed, short=0.0)
+        first, second = (b, a) if label else (a, b)
+        assert len(first) == len(second) == 25
+        fronts.append(int(first[0]))
+    assert abs(np.mean(fronts) - 7.5) < 4 * np.sqrt(15 / 4 / 500)
+
+
+def test_next_sentence_pairs():
+    other = [np.full(6, 9_000 + i) for i in range(5)]
+    labels, covered = [], []
+    for seed in range(300):
+        pairs, _ = pairs_of_many([numbered([6] * 12), other], "nsp", seed=seed)
+        pairs = [pair for pair in pairs if pair.tokens_a[0] < 9_000]
+        for _, b, label in pairs:
+            assert bool(b[0] >= 9_000) == (label == 1)
+            labels.append(label)
+        covered.append(len({int(t) for a, b, _ in pairs for t in (*a, *b) if t < 9_000}))
+    assert abs(np.mean(labels) - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+    assert np.mean(covered) > 60, "sentences not used beside a random B are used again"
+
+
+def test_next_sentences_need_another_document():
+    pairs, skipped = pairs_of_many([numbered([6] * 12), []], "nsp")
+    assert not pairs and skipped == {segments.ALONE: 1}
+
+
+def test_documents_without_text_do_no_harm():
+    document = numbered([6] * 12)
+    for objective in segments.OBJECTIVES[::2]:
+        alone, _ = pairs_of_many([document], objective)
+        pairs, skipped = pairs_of_many([[], document, [], []], objective)
+        assert len(pairs) == len(alone) and not skipped
+
+
+def test_documents_without_a_pair_are_counted_once():
+    text = as_tokenized([numbered([6] * 9), [], [np.array([7])]], ALL_WORDS)
+    maker = segments.PairMaker(text, "sop", 20, 0.1)
+    for seed in range(3):
+        maker.make(np.random.default_rng(seed))
+        assert maker.documents_without_pair == 2
+
+
+def test_left_in_order_on_request():
+    text = as_tokenized([numbered([6] * 50)], ALL_WORDS)
+    made, _ = segments.PairMaker(text, "sop", 20, 0.1, swap=False).make(np.random.default_rng(0))
+    assert not made.label.any() and np.all(made.start_a < made.start_b)
+
+
+def test_no_pairs_objective():
+    pairs, _ = pairs_of(numbered([6] * 12), "none", 20)
+    assert all(not len(pair.tokens_b) and pair.label == 0 for pair in pairs)
+    assert all(len(pair.tokens_a) == 20 for pair in pairs)
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_choices_are_a_function_of_the_generator(objective):
+    first, _ = pairs_of(numbered([9, 4, 30, 2]), objective, seed=5)
+    again, _ = pairs_of(numbered([9, 4, 30, 2]), objective, seed=5)
+    assert all(np.array_equal(x, y) for a, b in zip(first, again) for x, y in zip(a, b))

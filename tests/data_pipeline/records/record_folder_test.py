@@ -1,0 +1,196 @@
+"""Folders of records are complete or absent; every kind of damage is named."""
+
+import collections
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+from data_pipeline.records import example_bytes, record_folder
+
+
+def prepare(folder, count=100, shards=3):
+    """Makes the files of a folder; its manifest."""
+    partial = Path(record_folder.partial_dir(str(folder)))
+    partial.mkdir(parents=True)
+    files = []
+    for shard in range(shards):
+        numbers = range(shard, count, shards)
+        content = b"".join(example_bytes.frame(b"%d" % i) for i in numbers)
+        name = f"test-{shard:05d}-of-{shards:05d}.tfrecord"
+        (partial / name).write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        entry = {"name": name, "num_records": len(numbers), "bytes": len(content)}
+        files.append({**entry, "sha256": digest})
+    return {"note": 1, "num_records": count, "files": files}
+
+
+def write(folder, count=100, shards=3):
+    return record_folder.commit(str(folder), prepare(folder, count, shards), {"extra.txt": b"x"})
+
+
+def read(folder):
+    return [
+        int(r)
+        for r in tf.data.TFRecordDataset(
+            record_folder.record_files(record_folder.read_manifest(str(folder)))
+        ).as_numpy_iterator()
+    ]
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_files_and_manifest_get_there_together(tmp_path):
+    manifest = prepare(tmp_path / "a")
+    assert names(tmp_path / "a") == [".partial"]
+    with pytest.raises(UserError, match=r"holds no manifest.json"):
+        record_folder.read_manifest(str(tmp_path / "a"))
+    manifest = record_folder.commit(str(tmp_path / "a"), manifest, {"extra.txt": b"x"})
+    assert sorted(read(tmp_path / "a")) == list(range(100))
+    assert names(tmp_path / "a") == [
+        "extra.txt",
+        "manifest.json",
+        *(f["name"] for f in manifest["files"]),
+    ]
+    assert record_folder.read_manifest(str(tmp_path / "a"))["note"] == 1
+    assert record_folder.verify_records(str(tmp_path / "a" / "*"))["num_records"] == 100
+
+
+def test_overwriting_is_asked_for_and_complete(tmp_path):
+    write(tmp_path / "a")
+    with pytest.raises(UserError, match="--overwrite"):
+        record_folder.check_output_dir(str(tmp_path / "a"), overwrite=False)
+    record_folder.check_output_dir(str(tmp_path / "a"), overwrite=True)
+    write(tmp_path / "a", count=5, shards=2)
+    assert sorted(read(tmp_path / "a")) == list(range(5))
+    assert sum(name.endswith(".tfrecord") for name in names(tmp_path / "a")) == 2
+
+
+@pytest.mark.parametrize("renames", range(6))
+def test_a_commit_may_be_interrupted_anywhere(tmp_path, monkeypatch, renames):
+    """After any number of renames: readers see no data, and the commit can be completed."""
+    folder = tmp_path / "a"
+    write(folder, count=50)
+    manifest = prepare(folder)
+    done, rename = [], storage.rename
+
+    def failing(old, new):
+        if ".partial/" in old and ".partial/" not in new:
+            if len(done) == renames:
+                raise KeyboardInterrupt
+            done.append(new)
+        rename(old, new)
+
+    monkeypatch.setattr(record_folder, "_COMMIT_THREADS", 1)
+    monkeypatch.setattr(storage, "rename", failing)
+    if renames < 5:  # Three shards, one extra file, the manifest.
+        with pytest.raises(KeyboardInterrupt):
+            record_folder.commit(str(folder), manifest, {"extra.txt": b"x"})
+        with pytest.raises(UserError, match="holds no manifest"):
+            record_folder.read_manifest(str(folder))
+        monkeypatch.setattr(storage, "rename", rename)
+        assert record_folder.complete_commit(str(folder))["num_records"] == 100
+    else:
+        record_folder.commit(str(folder), manifest, {"extra.txt": b"x"})
+    assert sorted(read(folder)) == list(range(100))
+    assert record_folder.complete_commit(str(folder)) is None and ".partial" not in names(folder)
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """Makes a folder, lets a function damage its second shard, returns the folder."""
+
+    def make(damage):
+        folder = tmp_path / "data"
+        manifest = write(folder)
+        damage(folder / manifest["files"][1]["name"])
+        return str(folder)
+
+    return make
+
+
+def flip(path: Path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda path: path.unlink(), "00001-of-00003.tfrecord is missing"),
+        (lambda path: path.write_bytes(b""), "00001-of-00003.tfrecord.*holds 0"),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-3]),
+            "00001-of-00003.tfrecord.*cut short",
+        ),
+        (flip, "00001-of-00003.tfrecord is damaged"),
+    ],
+)
+def test_damage_is_named(damaged, damage, message):
+    with pytest.raises(UserError, match=message):
+        record_folder.verify_records(damaged(damage))
+
+
+def test_thousands_of_shards_are_listed_once(tmp_path, monkeypatch):
+    """No file is asked for by itself, and a missing or short one is found all the same."""
+    folder = tmp_path / "a"
+    monkeypatch.setattr(record_folder.atomic_files.os, "fsync", lambda file: None)
+    manifest = write(folder, count=4000, shards=2000)
+    calls = collections.Counter()
+
+    def counted(name, function):
+        def call(*arguments):
+            calls[name] += 1
+            return function(*arguments)
+
+        return call
+
+    for name in ("exists", "size", "sizes_in"):
+        monkeypatch.setattr(storage, name, counted(name, getattr(storage, name)))
+    monkeypatch.setattr(storage.os, "scandir", counted("scandir", os.scandir))
+    monkeypatch.setattr(record_folder, "FULL_CHECK_BYTES", 0)
+    assert record_folder.verify_records(str(folder))["num_records"] == 4000
+    assert calls.pop("exists") < 5 and calls == {"sizes_in": 1, "scandir": 1}
+    path = folder / manifest["files"][1234]["name"]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match="01234-of-02000.tfrecord.*cut short"):
+        record_folder.verify_records(str(folder))
+    path.unlink()
+    with pytest.raises(UserError, match="01234-of-02000.tfrecord is missing"):
+        record_folder.verify_records(str(folder))
+
+
+def test_read_errors_are_explained(damaged):
+    folder = damaged(flip)
+    with pytest.raises(tf.errors.DataLossError) as caught:
+        read(folder)
+    assert "00001-of-00003.tfrecord" in str(record_folder.explain_read_error(folder, caught.value))
+    write(Path(folder))
+    assert "cannot be read" in str(record_folder.explain_read_error(folder, caught.value))
+
+
+def test_what_is_no_folder_of_records_is_refused(tmp_path):
+    with pytest.raises(UserError, match="none does not exist"):
+        record_folder.read_manifest(str(tmp_path / "none"))
+    for content, message in [("{", "JSON"), ("[]", "None"), (json.dumps({"kind": "x"}), "'x'")]:
+        (tmp_path / "manifest.json").write_text(content)
+        with pytest.raises(UserError, match=message):
+            record_folder.read_manifest(str(tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        record_folder.check_output_dir(str(tmp_path / "file"), overwrite=True)
+
+
+def test_a_copied_folder_is_still_data(tmp_path):
+    write(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert read(tmp_path / "b") == read(tmp_path / "a")

@@ -1,0 +1,41 @@
+"""The right tokenizer with the right settings for each vocabulary."""
+
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import TokenizerSettings
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+WORDPIECE = Path(__file__).parents[2] / "goldens" / "wordpiece" / "vocab.txt"
+
+
+def test_settings_travel_beside_the_vocabulary(tmp_path, vocab_file):
+    copy = tmp_path / "spiece.model"
+    copy.write_bytes(Path(vocab_file).read_bytes())
+    assert load_tokenizer(str(copy)).settings == TokenizerSettings(True, "google")
+    TokenizerSettings(lower=False, rules="plain").to_json(str(tmp_path / "tokenizer_settings.json"))
+    assert load_tokenizer(str(copy)).settings == TokenizerSettings(False, "plain")
+    assert load_tokenizer(str(copy), lower=True).settings == TokenizerSettings(True, "plain")
+    (tmp_path / "tokenizer_settings.json").write_text('{"lower": true}')
+    with pytest.raises(UserError, match=r"tokenizer_settings.json"):
+        load_tokenizer(str(copy))
+
+
+def test_a_hugging_face_folder_has_a_file_of_a_similar_name(tmp_path, vocab_file):
+    copy = tmp_path / "spiece.model"
+    copy.write_bytes(Path(vocab_file).read_bytes())
+    (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "truncation": null}')
+    assert load_tokenizer(str(copy)).settings == TokenizerSettings(True, "google")
+
+
+def test_the_name_tells_the_kind(tmp_path, vocab_file):
+    for path, text in ((vocab_file, "in 2010, here"), (str(WORDPIECE), "我们在2010年")):
+        python_face = load_tokenizer(path)
+        ids = graph_tokenizer(python_face).tokenize(tf.constant([text])).to_list()
+        assert ids == [python_face.encode(text)] and python_face.unk_id not in ids[0]
+    with pytest.raises(UserError, match=r"'plain' are for SentencePiece.*vocab.txt is a WordPiece"):
+        load_tokenizer(str(WORDPIECE), rules="plain")

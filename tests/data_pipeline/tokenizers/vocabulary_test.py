@@ -1,0 +1,109 @@
+"""A vocabulary is laid out as 30k-clean.model, reproducible, and refused with the largest size."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+LAYOUT = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"', "-", ".", "–", "£", "€"]
+
+
+def test_layout_and_files(vocab_file, tokenizer):
+    folder = Path(vocab_file).parent
+    assert tokenizer.pieces[:13] == LAYOUT and tokenizer.vocab_size == 2500
+    assert sorted(entry.name for entry in folder.iterdir()) == [
+        "spiece.model", "spiece.vocab", "tokenizer_settings.json", "vocabulary.json",
+    ]  # fmt: skip
+    listed = (folder / "spiece.vocab").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in listed] == tokenizer.pieces
+    manifest = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
+    assert manifest["vocab_fingerprint"] == tokenizer.fingerprint
+    assert not any(re.search("[A-Z]", piece) for piece in tokenizer.pieces[5:])
+
+
+def test_same_text_gives_the_same_bytes(tmp_path, small_file):
+    first, again = (train_vocabulary(small_file, str(tmp_path / name), 400) for name in "ab")
+    assert Path(first).read_bytes() == Path(again).read_bytes()
+
+
+def test_case_is_kept_on_request(tmp_path, small_file):
+    path = train_vocabulary(small_file, str(tmp_path / "cased"), 400, lower=False, rules="plain")
+    cased = load_tokenizer(path)
+    assert not cased.lower and cased.settings.rules == "plain"
+    assert any(re.search("[A-Z]", piece) for piece in cased.pieces[5:])
+
+
+def test_too_large_names_the_largest_size(tmp_path, small_file):
+    with pytest.raises(UserError, match="--vocab_size=90000 is too large") as caught:
+        train_vocabulary(small_file, str(tmp_path / "a"), 90_000)
+    largest = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    assert (
+        load_tokenizer(train_vocabulary(small_file, str(tmp_path / "a"), largest)).vocab_size
+        == largest
+    )
+
+
+def test_bad_input(tmp_path, small_file):
+    with pytest.raises(UserError, match="--vocab_size=20 is too small"):
+        train_vocabulary(small_file, str(tmp_path / "a"), 20)
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(UserError, match="no text"):
+        train_vocabulary(str(tmp_path / "empty.txt"), str(tmp_path / "a"), 400)
+    (tmp_path / "late.txt").write_bytes("zz\n".encode("utf-16"))
+    with pytest.raises(UserError, match=r"late.txt is UTF-16"):  # found while SentencePiece reads
+        train_vocabulary([small_file, str(tmp_path / "late.txt")], str(tmp_path / "a"), 400)
+    assert not (tmp_path / "a").exists()
+    path = train_vocabulary(small_file, str(tmp_path / "a"), 400)
+    with pytest.raises(UserError, match=r"exists already.*--overwrite"):
+        train_vocabulary(small_file, str(tmp_path / "a"), 400)
+    assert train_vocabulary(small_file, str(tmp_path / "a"), 300, overwrite=True) == path
+
+
+def test_wordpiece_vocabularies(tmp_path, small_file):
+    """The layout of published ones, the size that is asked for, the same bytes again."""
+    first, again = (
+        train_vocabulary(small_file, str(tmp_path / name), 700, tokenizer="wordpiece")
+        for name in "ab"
+    )
+    assert first.endswith("/a/vocab.txt") and Path(first).read_bytes() == Path(again).read_bytes()
+    tokenizer = load_tokenizer(first)
+    pieces = tokenizer.pieces
+    assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(pieces) == len(set(pieces)) == 700
+    assert "##." not in pieces and {"e", "##e", ".", "the"} <= set(pieces)
+    text = Path(small_file).read_text(encoding="utf-8")
+    ids = [i for line in text.splitlines() for i in tokenizer.encode(line)]
+    assert ids.count(tokenizer.unk_id) < 0.002 * len(ids)
+    assert len(ids) < 0.6 * len(text.replace(" ", "")), "the longer pieces serve"
+    manifest = json.loads((tmp_path / "a" / "vocabulary.json").read_text(encoding="utf-8"))
+    assert manifest["tokenizer"] == "wordpiece" and manifest["vocab_fingerprint"]
+
+
+def test_wordpiece_sizes_that_do_not_fit(tmp_path, small_file):
+    def train(size, **options):
+        train_vocabulary(small_file, str(tmp_path / "a"), size, tokenizer="wordpiece", **options)
+
+    with pytest.raises(UserError, match="--vocab_size=90000 is too large") as caught:
+        train(90_000)
+    train(int(re.search(r"at most (\d+)", str(caught.value))[1]))
+    with pytest.raises(UserError, match="--vocab_size=20 is too small") as caught:
+        train(20, overwrite=True)
+    train(int(re.search(r"need (\d+)", str(caught.value))[1]), overwrite=True)
+    with pytest.raises(UserError, match="--rules=huggingface goes with --tokenizer=sentencepiece"):
+        train(400, overwrite=True, rules="huggingface")
+
+
+def test_field_and_language_of_the_text(tmp_path):
+    """Chinese sentences are found; each ideograph of any of them is a piece."""
+    row = {"content": "今天天气很好。我们去公园！你来吗？", "text": "english words only"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    path = train_vocabulary(
+        str(tmp_path / "a.jsonl"), str(tmp_path / "v"), 21, tokenizer="wordpiece",
+        text_field="content", language="zh", character_coverage=1.0,
+    )  # fmt: skip
+    assert set(load_tokenizer(path).pieces[5:]) == set(row["content"])
