@@ -70,6 +70,13 @@ def define_flags() -> None:
         "Processes that make records, 0: one per processor; the records do not depend on it.",
         upper_bound=1024,
     )
+    flags.DEFINE_enum(
+        "fast",
+        "on",
+        ["on", "off"],
+        "Tokenize each word of the corpus once, or every sentence as a whole; the records are the "
+        "same.",
+    )
     flags.DEFINE_string(
         "runner",
         "",
@@ -92,7 +99,9 @@ def _create_with_beam(
             "pip install -r requirements-beam.txt"
         ) from None
     return beam.create_pretraining_data(
-        make_plan(corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb),
+        make_plan(
+            corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb, FLAGS.fast == "on"
+        ),
         FLAGS.output_dir,
         options=[f"--runner={FLAGS.runner}", *FLAGS.pipeline_option],
         overwrite=FLAGS.overwrite,
@@ -129,6 +138,7 @@ def main() -> None:
             settings,
             num_processes=FLAGS.num_processes,
             shard_mb=FLAGS.shard_mb,
+            fast=FLAGS.fast == "on",
             overwrite=FLAGS.overwrite,
             show_progress=True,
         )

@@ -23,6 +23,30 @@ MAY_IMPORT = {
 }
 
 
+# Rooms (folders, or single modules) from the ground up. A room imports from lower floors only, and
+# rooms of one floor do not know each other; what is in none, as the programs are, may import all.
+FLOORS = (
+    {"data_pipeline.errors"},
+    {"data_pipeline.files"},
+    {"data_pipeline.command_line"},
+    {"data_pipeline.corpus", "data_pipeline.records"},
+    {"data_pipeline.tokenizers"},
+    {"data_pipeline.tokenizers.fast"},
+    {"data_pipeline.pretraining", "data_pipeline.finetuning"},
+    {"data_pipeline.pretraining.without_records"},
+)
+
+
+def room_of(module: str) -> str | None:
+    """The room of FLOORS that a module is in, the innermost one."""
+    rooms = [room for floor in FLOORS for room in floor if f"{module}.".startswith(f"{room}.")]
+    return max(rooms, key=len, default=None)
+
+
+def floor_of(room: str) -> int:
+    return next(number for number, floor in enumerate(FLOORS) if room in floor)
+
+
 def name_of(path: Path) -> str:
     """albert_tf/layers/attention.py -> albert_tf.layers.attention."""
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -57,6 +81,19 @@ def test_import_direction(path):
         allowed.add("data_pipeline")
     used = {name.split(".")[0] for name in imports_of(path)}
     assert used & {*PACKAGES, "tests"} <= allowed
+
+
+@every_module
+def test_rooms_import_from_lower_floors(path):
+    room = room_of(name_of(path))
+    imported = {room_of(name) for name in imports_of(path) if name.startswith(PACKAGES)}
+    for other in imported - {room, None}:
+        assert room is None or floor_of(other) < floor_of(room), f"{name_of(path)} imports {other}"
+
+
+def test_every_room_is_there():
+    names = {name_of(module) for module in MODULES}
+    assert {room for floor in FLOORS for room in floor} <= names
 
 
 @every_module

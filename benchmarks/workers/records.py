@@ -36,10 +36,11 @@ def our_records(text: str, vocabulary: str, output: str, **settings: str) -> Cal
     from data_pipeline.corpus.documents import Corpus
     from data_pipeline.pretraining.creation import create_pretraining_data
     from data_pipeline.pretraining.settings import PretrainingSettings
+    from data_pipeline.tokenizers.fast.encoder import fast_encoder
     from data_pipeline.tokenizers.loading import load_tokenizer
 
     tokenizer = load_tokenizer(vocabulary)
-    tokenizer.encode_flat(["a"])
+    fast_encoder(tokenizer)(["a"])
     num_processes = int(settings.pop("num_processes", 1))
     settings = PretrainingSettings(
         max_seq_length=LENGTH,

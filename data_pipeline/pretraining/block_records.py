@@ -31,6 +31,7 @@ from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import example_bytes
 from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 CODE_VERSION = 2  # To be raised when the same block would give other records.
@@ -48,6 +49,7 @@ class Job:
       vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
       vocab_fingerprint: SHA-256 of the vocabulary.
       folder: where to write.
+      fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
     """
 
     corpus: Corpus
@@ -57,6 +59,7 @@ class Job:
     rules: str
     vocab_fingerprint: str
     folder: str
+    fast: bool = True
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer; loaded once per process."""
@@ -178,7 +181,8 @@ def process_block(
         return found
     settings, tokenizer = job.settings, tokenizer or job.load_tokenizer()
     report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
-    text = _tokenize(documents_of_block(block, job.corpus, report, dropped), tokenizer)
+    documents = documents_of_block(block, job.corpus, report, dropped)
+    text = _tokenize(documents, tokenizer, job.fast)
     statistics.add_documents(text, tokenizer.unk_id)
     pair_maker = _pair_maker(text, settings, tokenizer)
     maker = ColumnMaker(settings, tokenizer)
@@ -252,16 +256,19 @@ def process_part(
         yield process_block(block, dropped, job)
 
 
-def _tokenize(documents: Iterator[list[str]], tokenizer: Tokenizer) -> TokenizedDocuments:
+def _tokenize(
+    documents: Iterator[list[str]], tokenizer: Tokenizer, fast: bool
+) -> TokenizedDocuments:
     """Ids of documents, a few at a time: ids take less memory than text."""
+    encode = fast_encoder(tokenizer) if fast else tokenizer.encode_flat
     parts, some, size = [], [], 0
     for document in documents:
         some.append(document)
         size += sum(map(len, document))
         if size >= _CHARACTERS_AT_ONCE:
-            parts.append(tokenized.tokenize(some, tokenizer))
+            parts.append(tokenized.tokenize(some, tokenizer, encode))
             some, size = [], 0
-    parts.append(tokenized.tokenize(some, tokenizer))
+    parts.append(tokenized.tokenize(some, tokenizer, encode))
     return tokenized.concatenate(parts)
 
 

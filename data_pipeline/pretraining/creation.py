@@ -78,6 +78,7 @@ def make_plan(
     tokenizer: Tokenizer,
     settings: PretrainingSettings,
     shard_mb: float = 0,
+    fast: bool = True,
 ) -> Plan:
     """See `create_pretraining_data`; raises UserError for files that do not exist."""
     files = corpus.files()
@@ -93,6 +94,7 @@ def make_plan(
         tokenizer.settings.rules,
         tokenizer.fingerprint,
         record_folder.partial_dir(output_dir),
+        fast,
     )
     return Plan(files, sizes, block_bytes, job)
 
@@ -279,6 +281,7 @@ def create_pretraining_data(
     *,
     num_processes: int = 1,
     shard_mb: float = 0,
+    fast: bool = True,
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> dict[str, Any]:
@@ -296,6 +299,7 @@ def create_pretraining_data(
       num_processes: how many processes make records; does not change them. 0: one per processor.
       shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
         corpus, between 1 and 32.
+      fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
       overwrite: replace finished data in `output_dir`.
       show_progress: draw a progress bar on stderr.
 
@@ -303,7 +307,7 @@ def create_pretraining_data(
       UserError: bad input, an output folder with data, no room on the disk, or no record could be
         made; nothing that a reader would accept is left behind then.
     """
-    plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb)
+    plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb, fast)
     is_new = not storage.exists(output_dir)
     manifest = prepare(plan, output_dir, overwrite)
     if manifest:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import FlatIds, Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +41,21 @@ def _boundaries(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def tokenize(documents: Sequence[Sequence[str]], tokenizer: Tokenizer) -> TokenizedDocuments:
-    """Ids of documents, given as lists of sentences; sentences without ids are left out."""
+def tokenize(
+    documents: Sequence[Sequence[str]],
+    tokenizer: Tokenizer,
+    encode: Callable[[Sequence[str]], FlatIds] | None = None,
+) -> TokenizedDocuments:
+    """Documents as ids.
+
+    Args:
+      documents: lists of sentences; sentences without ids are left out.
+      tokenizer: whose pieces they become.
+      encode: the ids of its `encode_flat`, found in another way; None: found by that method.
+    """
+    encode = encode or tokenizer.encode_flat
     sizes = np.fromiter(map(len, documents), np.int64, len(documents))
-    encoded = tokenizer.encode_flat([sentence for document in documents for sentence in document])
+    encoded = encode([sentence for document in documents for sentence in document])
     has_ids = encoded.lengths > 0
     kept_before = np.concatenate([[0], np.cumsum(has_ids)])
     return TokenizedDocuments(

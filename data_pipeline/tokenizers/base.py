@@ -142,7 +142,7 @@ class Tokenizer(abc.ABC):
         return [self.encode(text) for text in texts]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
-        """Ids of a great many strings as arrays; much faster than `encode_batch`, equal ids."""
+        """Ids of many strings as arrays."""
         return flatten(self.encode_batch(texts))
 
     @property

@@ -1,4 +1,4 @@
-"""SentencePiece, as the English ALBERTs use it, in Python; in graphs: graph_tokenizers.
+"""SentencePiece, as the English ALBERTs use it, in Python; in graphs: graph.py.
 
 Follows google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
 a piece such as "2010," (a digit before a final comma) is split again.
@@ -9,14 +9,10 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-import numpy as np
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
 
 from data_pipeline.errors import UserError
-from data_pipeline.tokenizers.base import FlatIds, Tokenizer, TokenizerSettings, flatten
-from data_pipeline.tokenizers.fast import unigram_words
-from data_pipeline.tokenizers.fast.word_cache import WordCache, Words
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import normalize, normalize_many
 
 WORD_MARK = "\u2581"
@@ -38,7 +34,12 @@ def is_word_start_piece(piece: str) -> bool:
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Python face; see `Tokenizer`."""
+    """Python face; see `Tokenizer`.
+
+    Attributes:
+      processor: SentencePiece with the model.
+      resplit: ids in place of each piece that the digit-comma rule splits again, by its id.
+    """
 
     STORED_NAME = "spiece.model"
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -48,12 +49,11 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(vocab_file, TokenizerSettings(lower, rules))
         self.resplit = self._resplit_table()
         self._resplit_ids = frozenset(self.resplit)
-        self._word_cache: WordCache | None = None
 
     def _load(self, content: bytes) -> list[str]:
-        self._processor = sentencepiece.SentencePieceProcessor()
+        self.processor = sentencepiece.SentencePieceProcessor()
         try:
-            loaded = bool(content) and self._processor.LoadFromSerializedProto(content)
+            loaded = bool(content) and self.processor.LoadFromSerializedProto(content)
         except RuntimeError:
             loaded = False
         if not loaded:
@@ -62,7 +62,7 @@ class SentencePieceTokenizer(Tokenizer):
                 "30k-clean.model; the .vocab file beside it will not do; a WordPiece vocabulary "
                 "ends in .txt)."
             )
-        return [self._processor.IdToPiece(i) for i in range(self._processor.GetPieceSize())]
+        return [self.processor.IdToPiece(i) for i in range(self.processor.GetPieceSize())]
 
     def _starts_word(self, piece: str) -> bool:
         return is_word_start_piece(piece)
@@ -72,14 +72,14 @@ class SentencePieceTokenizer(Tokenizer):
         if self.settings.rules == "plain":
             return {}
         return {
-            i: [self._processor.PieceToId(part) for part in self._split_digit_comma(piece)]
+            i: [self.processor.PieceToId(part) for part in self._split_digit_comma(piece)]
             for i, piece in enumerate(self.pieces)
             if is_digit_comma(piece)
         }
 
     def _split_digit_comma(self, piece: str) -> list[str]:
         """Pieces of, say, "2010,"."""
-        parts = self._processor.EncodeAsPieces(legacy_without_comma(piece))
+        parts = self.processor.EncodeAsPieces(legacy_without_comma(piece))
         if self.settings.rules == "huggingface" and not piece.startswith(WORD_MARK):
             parts = without_word_mark(parts)
         return [*parts, ","]
@@ -88,47 +88,19 @@ class SentencePieceTokenizer(Tokenizer):
         return normalize(text, self.lower, self.settings.rules == "huggingface")
 
     def encode(self, text: str) -> list[int]:
-        return self._split_again(self._processor.EncodeAsIds(self._normalize(text)))
+        return self._split_again(self.processor.EncodeAsIds(self._normalize(text)))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many strings; faster than one by one."""
-        return self._encode_normalized([self._normalize(text) for text in texts])
+        return self.encode_normalized([self._normalize(text) for text in texts])
 
-    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
-        if self._word_cache is None:
-            self._word_cache = self._make_word_cache()
-        joins_quotes = self.settings.rules == "huggingface"
-        return self._word_cache.encode(normalize_many(texts, self.lower, joins_quotes))
+    def normalize_batch(self, texts: Sequence[str]) -> list[str]:
+        """What SentencePiece is given of many strings; equal to one by one, and faster."""
+        return normalize_many(texts, self.lower, self.settings.rules == "huggingface")
 
-    def _make_word_cache(self) -> WordCache:
-        model = sentencepiece_model_pb2.ModelProto.FromString(self.content())
-        if not unigram_words.supports(model):
-            return WordCache(_nothing_sure, self._encode_normalized, 0)
-        words = unigram_words.UnigramWords(model, self._processor)
-
-        def encode_words(some: Words) -> tuple[FlatIds, np.ndarray]:
-            encoded, sure = words.encode(some)
-            return self._split_again_flat(encoded), sure
-
-        return WordCache(
-            encode_words, self._encode_normalized, unigram_words.MAX_SENTENCE_CHARACTERS
-        )
-
-    def _encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self._split_again(ids) for ids in self._processor.encode(texts, num_threads=1)]
-
-    def _split_again_flat(self, encoded: FlatIds) -> FlatIds:
-        concerned = np.isin(encoded.ids, list(self.resplit))
-        if not concerned.any():
-            return encoded
-        sizes = np.ones(len(encoded.ids), np.int64)
-        sizes[concerned] = [len(self.resplit[i]) for i in encoded.ids[concerned].tolist()]
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        ids = np.repeat(encoded.ids, sizes)
-        for place in np.flatnonzero(concerned).tolist():
-            ids[ends[place] : ends[place + 1]] = self.resplit[int(encoded.ids[place])]
-        row_ends = ends[np.cumsum(encoded.lengths)]
-        return FlatIds(ids, np.diff(row_ends, prepend=0))
+    def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of strings that are normalized already."""
+        return [self._split_again(ids) for ids in self.processor.encode(texts, num_threads=1)]
 
     def _split_again(self, ids: list[int]) -> list[int]:
         if self._resplit_ids.isdisjoint(ids):
@@ -138,14 +110,10 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_pieces(self, text: str) -> list[str]:
         """Pieces of one string; text outside the vocabulary is kept as it is written."""
         pieces = []
-        for piece in self._processor.EncodeAsPieces(self._normalize(text)):
-            is_split = self._processor.PieceToId(piece) in self._resplit_ids
+        for piece in self.processor.EncodeAsPieces(self._normalize(text)):
+            is_split = self.processor.PieceToId(piece) in self._resplit_ids
             pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
         return pieces
-
-
-def _nothing_sure(words: Words) -> tuple[FlatIds, np.ndarray]:
-    return flatten([[]] * len(words.starts)), np.zeros(len(words.starts), bool)
 
 
 def is_digit_comma(piece: str) -> bool:

@@ -1,4 +1,4 @@
-"""WordPiece, as the Chinese ALBERTs and BERT use it, in Python; in graphs: graph_tokenizers.
+"""WordPiece, as the Chinese ALBERTs and BERT use it, in Python; in graphs: graph.py.
 
 Follows google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
 at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
@@ -16,8 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from data_pipeline.errors import UserError
-from data_pipeline.tokenizers.base import FlatIds, Tokenizer, TokenizerSettings, flatten
-from data_pipeline.tokenizers.fast.word_cache import WordCache, Words
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
     UNSTABLE_RANGES,
@@ -26,7 +25,6 @@ from data_pipeline.tokenizers.normalization import (
 )
 
 CONTINUATION = "##"
-_MAX_CACHED_CHARACTERS = 32
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
 _SURROGATES = (0xD800, 0xDFFF)
 _DROP, _KEEP, _SPACE, _APART = range(4)
@@ -151,7 +149,6 @@ class WordPieceTokenizer(Tokenizer):
         for i, piece in enumerate(self.pieces):
             self.ids.setdefault(piece, i)
         self._longest = max(map(len, self.pieces))
-        self._word_cache = WordCache(self._encode_words, self.encode_batch, sys.maxsize)
 
     def _load(self, content: bytes) -> list[str]:
         try:
@@ -188,15 +185,6 @@ class WordPieceTokenizer(Tokenizer):
             ids.append(found)
             start = end
         return ids
-
-    def encode_flat(self, texts: Sequence[str]) -> FlatIds:
-        return self._word_cache.encode(set_ideographs_apart(texts))
-
-    def _encode_words(self, words: Words) -> tuple[FlatIds, np.ndarray]:
-        texts = words.texts()
-        short = [len(text) <= _MAX_CACHED_CHARACTERS for text in texts]
-        rows = [self.encode(text) if keep else [] for text, keep in zip(texts, short)]
-        return flatten(rows), np.array(short)
 
     def encode_pieces(self, text: str) -> list[str]:
         return self.ids_to_pieces(self.encode(text))

@@ -4,6 +4,15 @@ The model chooses the segmentation of a sentence with the highest sum of scores.
 holds a space, that is the best segmentation of each word; only rounding could tell otherwise, as
 SentencePiece adds up float32 scores from the beginning of the sentence. So ids are given only for
 words whose best segmentation leads the second best by more than all rounding can make up.
+
+An example with three pieces and two words, scores in brackets:
+
+    pieces      ▁ab (-2.5), ▁a (-1.0), b (-2.0)
+    word "ab"   ▁ab = -2.5 leads ▁a b = -3.0 by 0.5: sure, one id, that of ▁ab
+    word "a"    ▁a is the only segmentation: sure, the id of ▁a
+
+With a score of -1.5 for b both segmentations of "ab" would have -2.5, and which one SentencePiece
+takes would depend on the sums before it: "ab" is not sure, and its sentence is encoded as a whole.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ def create_records(
     deduplicate: bool = False,
     shard_mb: float = 0.05,
     num_processes: int = 1,
+    fast: bool = True,
     **settings: Any,
 ) -> dict[str, Any]:
     """Makes static records of 64 tokens in one copy, unless the settings say otherwise."""
@@ -33,6 +34,7 @@ def create_records(
         PretrainingSettings(**{**defaults, **settings}),
         shard_mb=shard_mb,
         num_processes=num_processes,
+        fast=fast,
         overwrite=overwrite,
     )
 

@@ -153,6 +153,12 @@ def test_records_are_the_bytes_that_they_always_were(
     assert digest.hexdigest()[:16] == expected
 
 
+def test_plain_tokenizing_gives_the_same_bytes(tmp_path, corpus_file, tokenizer, contents, create):
+    create(corpus_file, tmp_path / "fast", tokenizer)
+    create(corpus_file, tmp_path / "plain", tokenizer, fast=False)
+    assert contents(tmp_path / "plain") == contents(tmp_path / "fast")
+
+
 @pytest.mark.parametrize("masking", ["static", "dynamic"])
 def test_any_number_of_processes_gives_the_same_bytes(
     tmp_path, corpus_file, tokenizer, masking, contents, create

@@ -28,11 +28,11 @@ def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch,
     whole = create(corpus_file, tmp_path / "whole", tokenizer)
     made, process = [], block_records._tokenize
 
-    def failing(documents, tokenizer):
+    def failing(documents, tokenizer, fast):
         made.append(1)
         if len(made) == 4:
             raise OSError(28, "No space left on device")
-        return process(documents, tokenizer)
+        return process(documents, tokenizer, fast)
 
     monkeypatch.setattr(block_records, "_tokenize", failing)
     with pytest.raises(UserError, match="No room is left.*what is finished is kept"):

@@ -1,0 +1,85 @@
+"""The ids of a corpus, a word at a time: equal to `Tokenizer.encode_flat`, and faster.
+
+A corpus says the same words again and again. Each is tokenized once, and found in a table from then
+on. Words that the tokenizer may segment in another way inside a sentence are never in that table;
+a sentence with such a word is encoded as a whole, by the plain tokenizer.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+
+from data_pipeline.tokenizers.base import FlatIds, Tokenizer, flatten
+from data_pipeline.tokenizers.fast import unigram_words
+from data_pipeline.tokenizers.fast.word_cache import WordCache, Words
+from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer, set_ideographs_apart
+
+_MAX_CACHED_CHARACTERS = 32  # Longer words of WordPiece hardly come twice.
+
+
+@functools.lru_cache(maxsize=1)  # Its words are worth keeping; a process has one tokenizer.
+def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
+    """`tokenizer.encode_flat`, faster on a corpus.
+
+    Args:
+      tokenizer: whose ids are wanted; of a kind that is unknown here, its own method is returned.
+
+    Returns:
+      A function from strings to their ids, which remembers words from call to call.
+    """
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return _encoder_of_pieces(tokenizer)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.content())
+        if unigram_words.supports(model):
+            return _encoder_of_unigrams(tokenizer, model)
+    return tokenizer.encode_flat
+
+
+def _encoder_of_pieces(tokenizer: WordPieceTokenizer) -> Callable[[Sequence[str]], FlatIds]:
+    """WordPiece never looks beyond a word, so that all short words are sure."""
+
+    def encode_words(words: Words) -> tuple[FlatIds, np.ndarray]:
+        texts = words.texts()
+        short = [len(text) <= _MAX_CACHED_CHARACTERS for text in texts]
+        rows = [tokenizer.encode(text) if keep else [] for text, keep in zip(texts, short)]
+        return flatten(rows), np.array(short)
+
+    cache = WordCache(encode_words, tokenizer.encode_batch, sys.maxsize)
+    return lambda texts: cache.encode(set_ideographs_apart(texts))
+
+
+def _encoder_of_unigrams(
+    tokenizer: SentencePieceTokenizer, model: sentencepiece_model_pb2.ModelProto
+) -> Callable[[Sequence[str]], FlatIds]:
+    unigrams = unigram_words.UnigramWords(model, tokenizer.processor)
+
+    def encode_words(words: Words) -> tuple[FlatIds, np.ndarray]:
+        encoded, sure = unigrams.encode(words)
+        return _split_again(encoded, tokenizer.resplit), sure
+
+    cache = WordCache(
+        encode_words, tokenizer.encode_normalized, unigram_words.MAX_SENTENCE_CHARACTERS
+    )
+    return lambda texts: cache.encode(tokenizer.normalize_batch(texts))
+
+
+def _split_again(encoded: FlatIds, resplit: dict[int, list[int]]) -> FlatIds:
+    """Ids with others in place of some: [7, 5 | 9], {5: [1, 2]} -> [7, 1, 2 | 9]."""
+    concerned = np.isin(encoded.ids, list(resplit))
+    if not concerned.any():
+        return encoded
+    sizes = np.ones(len(encoded.ids), np.int64)
+    sizes[concerned] = [len(resplit[i]) for i in encoded.ids[concerned].tolist()]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    ids = np.repeat(encoded.ids, sizes)
+    for place in np.flatnonzero(concerned).tolist():
+        ids[ends[place] : ends[place + 1]] = resplit[int(encoded.ids[place])]
+    row_ends = ends[np.cumsum(encoded.lengths)]
+    return FlatIds(ids, np.diff(row_ends, prepend=0))
