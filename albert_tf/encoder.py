@@ -8,10 +8,13 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers import AlbertEmbedding, SharedTransformer
-from albert_tf.layers.basic import build_children, dense, fold_in
+from albert_tf.layers.basic import build_children, dense
+from albert_tf.layers.embedding import AlbertEmbedding
+from albert_tf.layers.fast.operations import operations_for
+from albert_tf.layers.forward_pass import ForwardPass, attention_bias
+from albert_tf.layers.operations import fold_in
 from albert_tf.layers.packing import make_layout
-from albert_tf.layers.streams import Stream, stream_sizes
+from albert_tf.layers.transformer import SharedTransformer
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -56,11 +59,7 @@ class AlbertEncoder(keras.Model):
         seed: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Args: seed: int32 [2], from which all dropout masks follow; None draws fresh ones."""
-        streams, layers = self._layers(inputs, None, training, seed)
-        outputs = [
-            _joined([stream.layout.to_padded(rows) for stream, rows in zip(streams, of_layer)])
-            for of_layer in zip(*layers, strict=True)
-        ]
+        outputs = self._layers(inputs, None, training, seed)
         return {
             "sequence_output": outputs[-1],
             "pooled_output": self.pool(outputs[-1][:, 0]),
@@ -83,10 +82,8 @@ class AlbertEncoder(keras.Model):
         Returns:
           float [B, P, H].
         """
-        _, layers = self._layers(inputs, positions, training, seed)
-        shape = tf.shape(positions)
-        hidden = _joined([of_stream[-1] for of_stream in layers])
-        return tf.reshape(hidden, [shape[0], shape[1], self.config.hidden_size])
+        (hidden,) = self._layers(inputs, positions, training, seed)
+        return hidden
 
     def pool(self, first: tf.Tensor) -> tf.Tensor:
         """The pooled output, float [B, H], from the sequence output at position 0 [B, H]."""
@@ -99,34 +96,28 @@ class AlbertEncoder(keras.Model):
         positions: tf.Tensor | None,
         training: bool,
         seed: tf.Tensor | None,
-    ) -> tuple[list[Stream], list[list[tf.Tensor]]]:
-        """The embedded batch, in the parts that go through the layers side by side, and for each of
-        them the output of every layer; see SharedTransformer.call for their shapes.
-        """
-        keys = ("input_word_ids", "input_type_ids", "input_mask")
-        batch = (*(inputs[key] for key in keys), positions)
-        # Whoever recomputes activations prefers less memory to less time.
-        recompute = training and self.config.recompute
-        sizes = None if recompute else stream_sizes(inputs["input_mask"])
-        parts = [batch] if sizes is None else _split(batch, sizes)
-        streams = [
-            self._stream(*part, training=training, seed=fold_in(seed, index))
-            for index, part in enumerate(parts)
-        ]
-        return streams, self.transformer(streams, training=training)
+    ) -> list[tf.Tensor]:
+        """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
+        operations = operations_for(training, self.config.recompute)
 
-    def _stream(
-        self,
-        word_ids: tf.Tensor,
-        type_ids: tf.Tensor,
-        mask: tf.Tensor,
-        positions: tf.Tensor | None,
-        training: bool,
-        seed: tf.Tensor | None,
-    ) -> Stream:
-        layout = make_layout(mask, self.packed, training)
-        rows = self.embeddings(word_ids, type_ids, layout, training=training, seed=fold_in(seed, 0))
-        return Stream(rows, mask, layout, positions, fold_in(seed, 1))
+        def run(
+            word_ids: tf.Tensor,
+            type_ids: tf.Tensor,
+            mask: tf.Tensor,
+            positions: tf.Tensor | None,
+            seed: tf.Tensor | None,
+        ) -> list[tf.Tensor]:
+            layout = make_layout(mask, operations, self.packed)
+            forward = ForwardPass(operations, layout, attention_bias(mask), training)
+            x = self.embeddings(word_ids, type_ids, layout, training, fold_in(seed, 0))
+            outputs = self.transformer(x, forward, positions, fold_in(seed, 1))
+            if positions is None:
+                return [layout.to_padded(output) for output in outputs]
+            shape = tf.shape(positions)
+            return [tf.reshape(outputs[-1], [shape[0], shape[1], self.config.hidden_size])]
+
+        keys = ("input_word_ids", "input_type_ids", "input_mask")
+        return operations.in_parts(run, [*(inputs[key] for key in keys), positions], seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), "packed": self.packed, "name": self.name}
@@ -134,15 +125,3 @@ class AlbertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertEncoder:
         return cls(AlbertConfig.from_dict(config["config"]), config["packed"], config["name"])
-
-
-def _split(
-    batch: tuple[tf.Tensor | None, ...], sizes: list[int]
-) -> list[tuple[tf.Tensor | None, ...]]:
-    """Tensors [B, ...] in parts of given sizes; None stays None."""
-    parts = [[None] * len(sizes) if tensor is None else tf.split(tensor, sizes) for tensor in batch]
-    return list(zip(*parts, strict=True))
-
-
-def _joined(parts: list[tf.Tensor]) -> tf.Tensor:
-    return parts[0] if len(parts) == 1 else tf.concat(parts, axis=0)

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, activation, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.operations import ACTIVATIONS
 
 
 class MaskedLMHead(keras.layers.Layer):
@@ -19,7 +20,7 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
         self._config = config
-        self._activation = activation(config.hidden_act)
+        self._activation = ACTIVATIONS[config.hidden_act]
         self.transform = dense(config.embedding_size, config, name="transform")
         self.layer_norm = LayerNorm(config, name="layer_norm")
 
@@ -34,25 +35,22 @@ class MaskedLMHead(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def call(
-        self, hidden: tf.Tensor, word_embeddings: tf.Tensor, add_bias: bool = True
-    ) -> tf.Tensor:
+    def call(self, hidden: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
         """Logits at the masked positions.
 
         Args:
           hidden: float [B, P, H], the sequence output there.
           word_embeddings: float [V, E].
-          add_bias: False leaves the bias to the caller.
 
         Returns:
-          float32 [B, P, V]; without the bias in the precision of the computation.
+          float32 [B, P, V].
         """
         shape = tf.shape(hidden)
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
         logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)
         logits = tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
-        return tf.cast(logits, tf.float32) + self.output_bias if add_bias else logits
+        return tf.cast(logits, tf.float32) + self.output_bias
 
 
 class OutputHead(keras.layers.Layer):

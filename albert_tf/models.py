@@ -15,7 +15,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.heads import MaskedLMHead, OutputHead
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import fold_in
+from albert_tf.layers.operations import fold_in
 from albert_tf.span_head import SpanHead, position_mask
 
 Inputs = dict[str, tf.Tensor]
@@ -85,24 +85,14 @@ class AlbertPretrainer(TaskModel):
         self.build_heads(self.masked_lm, self.sentence_order)
 
     def call(
-        self,
-        inputs: Inputs,
-        training: bool = False,
-        seed: tf.Tensor | None = None,
-        add_word_bias: bool = True,
+        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """See the class.
-
-        Args:
-          add_word_bias: False: `masked_lm_logits` are those without `masked_lm.output_bias`, in the
-            precision of the computation, for a loss that adds it on the way.
-        """
         read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
         pooled = self.encoder.pool(hidden[:, 0])
         words = self.encoder.embeddings.word_embeddings
         return {
-            "masked_lm_logits": self.masked_lm(hidden[:, 1:], words, add_bias=add_word_bias),
+            "masked_lm_logits": self.masked_lm(hidden[:, 1:], words),
             "sentence_order_logits": self.sentence_order(pooled),
             "pooled_output": pooled,
         }

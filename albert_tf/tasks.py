@@ -10,7 +10,6 @@ from typing import ClassVar, Protocol
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
-from albert_tf.layers import kernels
 from albert_tf.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
 from albert_tf.models import (
     AlbertClassifier,
@@ -85,20 +84,12 @@ class PretrainingTask:
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
         """Batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
-        # With a whole vocabulary of classes, logits are large: in training they stay as the matmul
-        # made them.
-        outputs = self.model(batch, training=training, seed=seed, add_word_bias=not training)
+        outputs = self.model(batch, training=training, seed=seed)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
-        if training:
-            bias = self.model.masked_lm.output_bias
-            word_losses = kernels.cross_entropy(words, bias, ids)
-            words_correct = kernels.correct(words, bias, ids)
-        else:
-            word_losses, words_correct = cross_entropy(words, ids), correct(words, ids)
         weights = batch["masked_lm_weights"]
         ratios = {
-            "masked_lm_loss": weighted_mean(word_losses, weights),
-            "masked_lm_accuracy": weighted_mean(words_correct, weights),
+            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
         }
         if self._objective:
             pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]

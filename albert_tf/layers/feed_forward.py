@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network and the residual block around it."""
+"""The position-wise feed-forward network."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import (
-    Affine,
-    LayerNorm,
-    SeededDropout,
-    activation,
-    build_children,
-    dense,
-)
+from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.forward_pass import ForwardPass
+from albert_tf.layers.operations import DenseWeights
 
 
 class FeedForwardWeights(NamedTuple):
     """The weights of a FeedForwardBlock as tensors."""
 
-    intermediate: Affine
-    output: Affine
+    intermediate: DenseWeights
+    output: DenseWeights
 
 
 class FeedForwardBlock(keras.layers.Layer):
-    """LayerNorm(x + SeededDropout(Dense(act(Dense(x))))): the feed-forward half of a layer."""
+    """SeededDropout(Dense(act(Dense(x)))), and the normalization after it."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -43,30 +38,31 @@ class FeedForwardBlock(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def weights_once(self) -> FeedForwardWeights:
-        """What `call` needs; made once for all layers that share this block."""
-        return FeedForwardWeights(Affine.of(self.intermediate), Affine.of(self.output_dense))
+    def read_weights(self) -> FeedForwardWeights:
+        """The weights that `call` takes."""
+        return FeedForwardWeights(
+            DenseWeights.of(self.intermediate), DenseWeights.of(self.output_dense)
+        )
 
     def call(
         self,
-        rows: tf.Tensor,
+        x: tf.Tensor,
         weights: FeedForwardWeights,
-        training: bool = False,
+        forward: ForwardPass,
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """rows: float [T, H]; weights: what `weights_once` returned; returns float [T, H]."""
-        rows, output = self.branch(rows, weights, training, seed)
-        return self.layer_norm(rows, output, training=training)
+        """The network at each token.
 
-    def branch(
-        self,
-        rows: tf.Tensor,
-        weights: FeedForwardWeights,
-        training: bool = False,
-        seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """What `call` adds up and normalizes: x and the network's output, both [T, H]."""
-        activate = activation(self._config.hidden_act, training, self._config.recompute)
-        inner = activate(weights.intermediate(rows, training))
-        output = weights.output(inner, training)
-        return rows, self.output_dropout(output, training=training, seed=seed)
+        Args:
+          x: float [T, H].
+          weights: those of `read_weights`.
+          forward: operations, and whether dropout is on.
+          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
+
+        Returns:
+          float [T, H].
+        """
+        activate = forward.operations.activation(self._config.hidden_act)
+        inner = activate(forward.operations.dense(x, weights.intermediate))  # [T, F]
+        output = forward.operations.dense(inner, weights.output)
+        return self.output_dropout(output, training=forward.training, seed=seed)

@@ -1,25 +1,20 @@
-"""The stack of layers and what they share: which weights each of the L layers uses."""
+"""The stack of layers, and which of them share their weights."""
 
 from __future__ import annotations
-
-import functools
-from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers import kernels
-from albert_tf.layers.attention import AttentionBlock, AttentionWeights, attention_bias
-from albert_tf.layers.basic import fold_in
-from albert_tf.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
-from albert_tf.layers.recompute import Recomputation
-from albert_tf.layers.streams import Stream
+from albert_tf.layers.attention import AttentionBlock
+from albert_tf.layers.feed_forward import FeedForwardBlock
+from albert_tf.layers.forward_pass import ForwardPass
+from albert_tf.layers.operations import fold_in
 
 
 class SharedTransformer(keras.layers.Layer):
-    """L layers over G groups of weights; each layer applies the `inner_group_num` blocks of its
-    group in turn.
+    """L layers over G groups of weights (paper, section 3.1); each layer applies the
+    `inner_group_num` blocks of its group in turn.
 
     Attributes:
       attention_blocks: AttentionBlock at group * inner_group_num + inner group.
@@ -47,94 +42,64 @@ class SharedTransformer(keras.layers.Layer):
                 block.build()
         super().build(input_shape)
 
-    def call(self, streams: list[Stream], training: bool = False) -> list[list[tf.Tensor]]:
-        """All layers.
+    def call(
+        self,
+        x: tf.Tensor,
+        forward: ForwardPass,
+        positions: tf.Tensor | None = None,
+        seed: tf.Tensor | None = None,
+    ) -> list[tf.Tensor]:
+        """The output of every layer.
+
+        Args:
+          x: float [T, H], the embedded tokens.
+          forward: what all layers have in common.
+          positions: int32 [B, P]: the last layer is computed at these only; None: at all.
+          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
 
         Returns:
-          For each stream L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
+          L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
-        config, schedule = self._config, self._schedule()
-        recompute = training and config.recompute
-        uses = [blocks for blocks in schedule for _ in streams]
-        attention_uses, ffn_uses = zip(*uses, strict=True)
-        weights_by_use = functools.partial(
-            _weights_by_use, training=training, at_once=1 if recompute else 6
+        ops, outputs = forward.operations, []
+        attention_blocks, ffn_blocks = zip(*self._layers(), strict=True)
+        layers = list(
+            zip(
+                attention_blocks,
+                ops.weights_of_each(attention_blocks),
+                ffn_blocks,
+                ops.weights_of_each(ffn_blocks),
+                strict=True,
+            )
         )
-        attention_weights = iter(weights_by_use(self.attention_blocks, attention_uses))
-        ffn_weights = iter(weights_by_use(self.ffn_blocks, ffn_uses))
-        biases = [attention_bias(stream.input_mask) for stream in streams]
-        dropout = training and (config.hidden_dropout_prob or config.attention_probs_dropout_prob)
-        seeds = [stream.seed if dropout else None for stream in streams]
-        if dropout and recompute:  # Both computations have to draw the same dropout masks.
-            seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
-        apply_in = [Recomputation(stream.rows) if recompute else _apply for stream in streams]
-        outputs = [[stream.rows] for stream in streams]
-        for step, (attention_at, ffn_at) in enumerate(schedule):
-            attention, ffn = self.attention_blocks[attention_at], self.ffn_blocks[ffn_at]
-            for stream, bias, seed, apply, rows in zip(
-                streams, biases, seeds, apply_in, outputs, strict=True
-            ):
-                seed = fold_in(seed, step)  # Differs from layer to layer, shared or not.
-                attended = apply(
-                    attention,
-                    rows[-1],
-                    next(attention_weights),
-                    bias,
-                    stream.layout,
-                    stream.positions if step == len(schedule) - 1 else None,
-                    training=training,
-                    seed=fold_in(seed, 0),
-                )
-                rows.append(
-                    apply(
-                        ffn,
-                        attended,
-                        next(ffn_weights),
-                        training=training,
-                        seed=fold_in(seed, 1),
-                    )
-                )
-        return [rows[1:] for rows in outputs]
+        for number, (attention, attention_weights, ffn, ffn_weights) in enumerate(layers):
+            layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
+            at = positions if number == len(layers) - 1 else None
+            attended = ops.apply(
+                attention, x, attention_weights, forward, at, fold_in(layer_seed, 0)
+            )
+            if at is not None:
+                x = forward.layout.rows_at(x, at)  # [B * P, H]
+            x = ops.layer_norm(x + attended, attention.layer_norm)
+            fed_forward = ops.apply(ffn, x, ffn_weights, forward, fold_in(layer_seed, 1))
+            x = ops.layer_norm(x + fed_forward, ffn.layer_norm)
+            outputs.append(x)
+        return outputs
 
-    def _schedule(self) -> list[tuple[int, int]]:
-        """Which attention and which FFN block are applied, one pair after the other."""
+    def _layers(self) -> list[tuple[AttentionBlock, FeedForwardBlock]]:
+        """The blocks of each layer in order; a shared one occurs again and again.
+
+        With 4 layers, 2 groups and one inner group: blocks 0, 0, 1, 1.
+        """
         config, size = self._config, self._config.inner_group_num
 
-        def start(layer: int, num_groups: int) -> int:
+        def first(layer: int, num_groups: int) -> int:
             return config.group_of_layer(layer, num_groups) * size
 
         return [
             (
-                start(layer, config.num_attention_groups) + inner,
-                start(layer, config.num_ffn_groups) + inner,
+                self.attention_blocks[first(layer, config.num_attention_groups) + inner],
+                self.ffn_blocks[first(layer, config.num_ffn_groups) + inner],
             )
             for layer in range(config.num_hidden_layers)
             for inner in range(size)
         ]
-
-
-def _weights_by_use(
-    blocks: list[AttentionBlock] | list[FeedForwardBlock],
-    uses: tuple[int, ...],
-    training: bool,
-    at_once: int,
-) -> list[AttentionWeights] | list[FeedForwardWeights]:
-    """The weights for each use, whose block is `blocks[uses[i]]`; made once for each block.
-
-    Args:
-      at_once: how many gradients of shared weights are added at a time, see `kernels.share`.
-    """
-    weights = [block.weights_once() for block in blocks]
-    if not training:
-        return [weights[at] for at in uses]
-    copies = [iter(kernels.share(each, uses.count(at), at_once)) for at, each in enumerate(weights)]
-    return [next(copies[at]) for at in uses]
-
-
-def _fresh_seed() -> tf.Tensor:
-    return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-
-
-def _apply(block: AttentionBlock | FeedForwardBlock, *arguments: Any, **keywords: Any) -> tf.Tensor:
-    """What `Recomputation` does, keeping all that the gradient needs."""
-    return block(*arguments, **keywords)

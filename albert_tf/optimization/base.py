@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.weights import our_name
 from albert_tf.keras_compat import keras
-from albert_tf.layers.kernels import one_kernel
+from albert_tf.layers.fast.compiled import compiled as one_kernel
 
 # The reference decays neither biases nor layer normalization.
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")

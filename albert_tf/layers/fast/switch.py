@@ -61,6 +61,13 @@ def is_on() -> bool:
     return choose() if _chosen is None else _chosen
 
 
+def suits_cpu() -> bool:
+    """Whether what is traced now may be arranged for a CPU: the fast form is on, and there is no
+    accelerator, which would lose by it.
+    """
+    return is_on() and not _has_accelerator()
+
+
 @contextlib.contextmanager
 def switched_off() -> Iterator[None]:
     """Off for what this thread traces inside: for exports to servers that may lack XLA."""
@@ -71,9 +78,13 @@ def switched_off() -> Iterator[None]:
         _SWITCHED_OFF.reset(token)
 
 
+@functools.cache
+def _has_accelerator() -> bool:
+    return any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
+
+
 def _is_linux_on_cpu() -> bool:
-    has_accelerator = any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
-    return platform.system() == "Linux" and not has_accelerator
+    return platform.system() == "Linux" and not _has_accelerator()
 
 
 @functools.cache

@@ -1,0 +1,30 @@
+"""Dense layers whose gradient is faster than TensorFlow's own."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from albert_tf.layers.fast import switch
+from albert_tf.layers.fast.reductions import sum_rows
+
+
+@tf.custom_gradient
+def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
+    """`operations.dense`: float [T, in], [in, out], [out] -> [T, out]."""
+
+    def gradient(upstream: tf.Tensor):
+        return (
+            _product_with_transposed(upstream, kernel),
+            tf.matmul(x, upstream, transpose_a=True),
+            sum_rows(upstream),
+        )
+
+    return tf.nn.bias_add(tf.matmul(x, kernel), bias), gradient
+
+
+def _product_with_transposed(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """[T, a], [b, a] -> [T, b]; on CPUs as one of a batch, which is oneDNN's faster product."""
+    if not switch.suits_cpu():
+        return tf.matmul(x, y, transpose_b=True)
+    batch = tf.matmul(tf.expand_dims(x, 0), tf.expand_dims(y, 0), transpose_b=True)
+    return tf.squeeze(batch, 0)

@@ -1,0 +1,38 @@
+"""GELU and its gradient in one pass each."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from albert_tf.layers.fast.compiled import compiled
+
+# GELU is x sigmoid(2 x (A x^2 + B)); XLA computes tanh faster than the sigmoid itself.
+_GELU_B = math.sqrt(2.0 / math.pi)
+_GELU_A = 0.044715 * _GELU_B
+
+
+@tf.custom_gradient
+def gelu(x: tf.Tensor):
+    """`operations.gelu` of x, float [...]; only x is kept for the gradient."""
+    return _gelu(x), lambda upstream: _gelu_gradient(x, upstream)
+
+
+@compiled
+def _gelu(x: tf.Tensor) -> tf.Tensor:
+    return tf.cast(_gelu_and_slope32(x)[0], x.dtype)
+
+
+@compiled
+def _gelu_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.cast(upstream, tf.float32) * _gelu_and_slope32(x)[1], x.dtype)
+
+
+def _gelu_and_slope32(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """[...] -> GELU and its slope, float32 [...]; in a kernel."""
+    x = tf.cast(x, tf.float32)
+    factor = x * x * _GELU_A + _GELU_B
+    gate = 0.5 + 0.5 * tf.tanh(x * factor)
+    slope = gate + gate * (1.0 - gate) * x * (6.0 * factor - 4.0 * _GELU_B)
+    return x * gate, slope

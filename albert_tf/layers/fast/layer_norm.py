@@ -1,0 +1,50 @@
+"""Layer normalization and its gradient in one pass each."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from albert_tf.layers.fast.compiled import compiled
+from albert_tf.layers.fast.reductions import row_mean, sum_rows
+
+
+def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """`operations.layer_norm`; x and two figures a row are kept for the gradient.
+
+    x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision.
+    """
+
+    @tf.custom_gradient
+    def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
+        y, mean, inverse = _norm(x, gamma, beta, epsilon)
+
+        def gradient(upstream: tf.Tensor):
+            d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
+            return d_x, *(tf.cast(sum_rows(each), tf.float32) for each in (product, upstream))
+
+        return y, gradient
+
+    return normalize(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+
+
+@compiled
+def _norm(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The norm; mean and inverse deviation of each row, float32 [..., 1]."""
+    x32 = tf.cast(x, tf.float32)
+    mean = row_mean(x32)
+    variance = row_mean(tf.square(x32 - mean))
+    inverse = tf.math.rsqrt(variance + epsilon)
+    return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), mean, inverse
+
+
+@compiled
+def _norm_gradient(
+    upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    normal = (tf.cast(x, tf.float32) - mean) * inverse
+    upstream = tf.cast(upstream, tf.float32)
+    d_normal = upstream * gamma
+    d_x = (d_normal - (row_mean(d_normal) + normal * row_mean(d_normal * normal))) * inverse
+    return tf.cast(d_x, x.dtype), tf.cast(upstream * normal, x.dtype)

@@ -1,0 +1,53 @@
+"""Parts of a batch that go through the model side by side.
+
+Between matrix products a layer has operations that are too short for all cores, or bound by memory.
+In one stream of work the other cores wait for them; of two independent streams the other one
+multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.layers.fast import switch
+from albert_tf.layers.operations import fold_in
+from albert_tf.layers.xla_context import shapes_must_be_static
+
+# Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
+_TOKENS_PER_STREAM = 512
+_MAX_STREAMS = 2
+
+
+def in_streams(
+    function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: tf.Tensor | None
+) -> Any:
+    """`Operations.in_parts`, with a part for each stream."""
+    sizes = stream_sizes(batch[0])
+    if sizes is None:
+        return function(*batch, fold_in(seed, 0))
+    parts = [[None] * len(sizes) if each is None else tf.split(each, sizes) for each in batch]
+    results = [function(*part, fold_in(seed, number)) for number, part in enumerate(zip(*parts))]
+    return tf.nest.map_structure(lambda *of_parts: tf.concat(of_parts, axis=0), *results)
+
+
+def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
+    """How many sequences each stream of a batch gets; None: the batch is one stream.
+
+    Only on a CPU, since accelerators overlap operations by themselves, in a graph, since eager
+    operations wait for each other, and if the size is static.
+
+    Args:
+      sequences: [B, S], something of each token.
+    """
+    batch, length = sequences.shape
+    if batch is None or length is None:
+        return None
+    if tf.executing_eagerly() or shapes_must_be_static() or not switch.suits_cpu():
+        return None
+    streams = min(batch, batch * length // _TOKENS_PER_STREAM, _MAX_STREAMS)
+    if streams < 2:
+        return None
+    return [batch // streams + (index < batch % streams) for index in range(streams)]

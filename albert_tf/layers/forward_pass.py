@@ -1,0 +1,34 @@
+"""What all layers of one forward pass have in common."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.layers.operations import Operations
+from albert_tf.layers.packing import PackedLayout, PaddedLayout
+
+# Added to the logits of masked keys, as in the reference; small enough for float16.
+_MASKED = -10000.0
+
+
+class ForwardPass(NamedTuple):
+    """A batch on its way through the layers.
+
+    Attributes:
+      operations: what layers compute with.
+      layout: of the tokens' rows.
+      bias: float32 [B, 1, 1, S], see `attention_bias`.
+      training: whether dropout is on.
+    """
+
+    operations: Operations
+    layout: PaddedLayout | PackedLayout
+    bias: tf.Tensor
+    training: bool = False
+
+
+def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
+    """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
+    return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED

@@ -1,0 +1,171 @@
+"""The arithmetic of layers, in TensorFlow's own operations.
+
+Layers compute with an `Operations` object that the encoder hands them. This one is the plain one:
+each method is the formula itself. layers/fast has objects with the same methods and the same
+results, up to rounding, that are faster on CPUs; `fast.operations_for` chooses.
+
+Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N heads, D = H / N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.keras_compat import keras
+
+
+def fold_in(seed: tf.Tensor | None, index: int) -> tf.Tensor | None:
+    """A seed for the `index`-th consumer of `seed` (int32 [2]); None stays None."""
+    return None if seed is None else tf.random.experimental.stateless_fold_in(seed, index)
+
+
+class DenseWeights(NamedTuple):
+    """The weights of a dense layer as tensors: kernel float [in, out], bias float [out]."""
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, layer: keras.layers.Dense) -> DenseWeights:
+        """The current weights of a layer, in the precision of the computation."""
+        return cls(tf.convert_to_tensor(layer.kernel), tf.convert_to_tensor(layer.bias))
+
+    def split(self, at: int) -> tuple[DenseWeights, DenseWeights]:
+        """Weights for the first `at` outputs, and for the others."""
+        sizes = [at, self.bias.shape[0] - at]
+        first_kernel, other_kernel = tf.split(self.kernel, sizes, axis=1)
+        first_bias, other_bias = tf.split(self.bias, sizes)
+        return DenseWeights(first_kernel, first_bias), DenseWeights(other_kernel, other_bias)
+
+
+def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """float [T, in], [in, out], [out] -> [T, out]."""
+    return tf.nn.bias_add(tf.matmul(x, kernel), bias)
+
+
+def gelu(x: tf.Tensor) -> tf.Tensor:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every
+    version.
+    """
+    return tf.nn.gelu(x, approximate=True)
+
+
+def gelu_erf(x: tf.Tensor) -> tf.Tensor:
+    """x times the normal distribution function at x: what Hugging Face calls "gelu"."""
+    return tf.nn.gelu(x, approximate=False)
+
+
+# By the names that `AlbertConfig.hidden_act` may have.
+ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "gelu": gelu,
+    "gelu_erf": gelu_erf,
+    "relu": tf.nn.relu,
+    "tanh": tf.tanh,
+    "linear": tf.identity,
+}
+
+
+def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision."""
+    x32 = tf.cast(x, tf.float32)
+    centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    normal = centered * tf.math.rsqrt(variance + epsilon)
+    return tf.cast(normal * gamma + beta, x.dtype)
+
+
+def attend(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+    dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
+) -> tf.Tensor:
+    """Softmax(query key^T + bias) value, the softmax in float32 whatever the precision.
+
+    Args:
+      query: float [B, N, Q, D], scaled by 1 / sqrt(D).
+      key, value: float [B, N, S, D].
+      bias: float32 [B, 1, 1, S].
+      dropout: applied to the probabilities, [B, N, Q, S]; None: nothing is dropped.
+
+    Returns:
+      float [B, N, Q, D], in the query's precision.
+    """
+    logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
+    probs = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
+    return tf.matmul(dropout(probs) if dropout else probs, value)
+
+
+def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Rows of flat [n, ...] at places int64 [T, 1], all different and rising -> [T, ...].
+
+    [a, b, c, d] at [[0], [2]] -> [a, c]. When T is n nothing is moved.
+    """
+    full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
+    return tf.cond(full, lambda: flat, lambda: tf.gather_nd(flat, places))
+
+
+def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Rows [T, ...] to places int64 [T, 1], all different and rising, of zeros [size, ...].
+
+    [a, c] to [[0], [2]] of size 4 -> [a, 0, c, 0]. When T is the size nothing is moved.
+    """
+
+    def scatter() -> tf.Tensor:
+        shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
+        return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
+
+    return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
+
+
+class Operations:
+    """What the layers of one forward pass compute with; here the plain formulas.
+
+    Attributes:
+      row_multiple: packed rows are filled up to a multiple of this number.
+    """
+
+    row_multiple = 1
+    take_rows = staticmethod(take_rows)
+    put_rows = staticmethod(put_rows)
+    attend = staticmethod(attend)
+
+    def in_parts(
+        self,
+        function: Callable[..., Any],
+        batch: Sequence[tf.Tensor | None],
+        seed: tf.Tensor | None,
+    ) -> Any:
+        """function(*batch, seed), or of parts of the batch with their results put together.
+
+        Args:
+          function: of tensors [B, ...] and a seed; returns tensors [B, ...].
+          batch: its tensors; None stays None.
+          seed: int32 [2], of which each part gets its own; None stays None.
+        """
+        return function(*batch, fold_in(seed, 0))
+
+    def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
+        """`block.read_weights()` for each block; read once however often a block occurs."""
+        weights = {block.name: block.read_weights() for block in blocks}
+        return [weights[block.name] for block in blocks]
+
+    def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
+        """block(x, ...)."""
+        return block(x, *arguments)
+
+    def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
+        """norm(x) of a LayerNorm."""
+        return layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
+
+    def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
+        """float [T, in] -> [T, out]."""
+        return dense(x, *weights)
+
+    def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
+        """The function that `AlbertConfig.hidden_act` names."""
+        return ACTIVATIONS[name]

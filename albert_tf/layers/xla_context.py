@@ -1,0 +1,25 @@
+"""Whether the graph that is being made is for XLA."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether it is either of TensorFlow's two strategies for TPUs, which are not related."""
+    return isinstance(strategy, (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy))
+
+
+def shapes_must_be_static() -> bool:
+    """Whether the graph that is being made is for XLA or a TPU."""
+    if is_for_tpu(tf.distribute.get_strategy()):
+        return True
+    graph = tf.compat.v1.get_default_graph()
+    while graph is not None:  # tf.function(jit_compile=True) leaves its mark on an outer graph.
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsXLAContext():
+                return True
+            context = context.outer_context
+        graph = getattr(graph, "outer_graph", None)
+    return False
