@@ -9,7 +9,7 @@ from albert_tf.flags import FLAGS
 from albert_tf.keras_compat import keras
 from albert_tf.layers import fast
 from albert_tf.layers.packing import packs_here
-from albert_tf.layers.xla_context import shapes_must_be_static
+from albert_tf.layers.targets import shapes_must_be_static
 from albert_tf.training import make_strategy
 
 

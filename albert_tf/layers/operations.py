@@ -122,6 +122,28 @@ def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
 
 
+class ReadyBlock(NamedTuple):
+    """A block whose weights have been read, for one of the layers that share it.
+
+    Attributes:
+      operations: what it computes with.
+      block: AttentionBlock or FeedForwardBlock.
+      weights: those of `block.read_weights`.
+    """
+
+    operations: Operations
+    block: Any
+    weights: Any
+
+    def __call__(self, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
+        """The block of x, float [T, H], and its further arguments."""
+        return self.operations.apply(self.block, x, self.weights, *arguments)
+
+    def norm(self, x: tf.Tensor) -> tf.Tensor:
+        """The layer normalization that follows the block."""
+        return self.operations.layer_norm(x, self.block.layer_norm)
+
+
 class Operations:
     """What the layers of one forward pass compute with; here the plain formulas.
 
@@ -148,6 +170,11 @@ class Operations:
           seed: int32 [2], of which each part gets its own; None stays None.
         """
         return function(*batch, fold_in(seed, 0))
+
+    def read(self, blocks: Sequence[Any]) -> list[ReadyBlock]:
+        """The blocks of a stack in order, each with its weights."""
+        weights = self.weights_of_each(blocks)
+        return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
         """`block.read_weights()` for each block; read once however often a block occurs."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.layers.operations import Operations
-from albert_tf.layers.xla_context import shapes_must_be_static
+from albert_tf.layers.targets import has_gpu, shapes_must_be_static
 
 
 class PaddedLayout:
@@ -117,4 +117,4 @@ def packs_here() -> bool:
     It does where shapes may depend on values, not under XLA or a TPU's strategy, and not on GPUs,
     which would wait for the host to count the rows, and compile again for every new number.
     """
-    return not (shapes_must_be_static() or tf.config.list_logical_devices("GPU"))
+    return not (shapes_must_be_static() or has_gpu())

@@ -60,28 +60,17 @@ class SharedTransformer(keras.layers.Layer):
         Returns:
           L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
         """
-        ops, outputs = forward.operations, []
         attention_blocks, ffn_blocks = zip(*self._layers(), strict=True)
-        layers = list(
-            zip(
-                attention_blocks,
-                ops.weights_of_each(attention_blocks),
-                ffn_blocks,
-                ops.weights_of_each(ffn_blocks),
-                strict=True,
-            )
-        )
-        for number, (attention, attention_weights, ffn, ffn_weights) in enumerate(layers):
+        attentions = forward.operations.read(attention_blocks)
+        feed_forwards = forward.operations.read(ffn_blocks)
+        outputs, last = [], len(attentions) - 1
+        for number, (attention, feed_forward) in enumerate(zip(attentions, feed_forwards)):
             layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
-            at = positions if number == len(layers) - 1 else None
-            attended = ops.apply(
-                attention, x, attention_weights, forward, at, fold_in(layer_seed, 0)
-            )
-            if at is not None:
-                x = forward.layout.rows_at(x, at)  # [B * P, H]
-            x = ops.layer_norm(x + attended, attention.layer_norm)
-            fed_forward = ops.apply(ffn, x, ffn_weights, forward, fold_in(layer_seed, 1))
-            x = ops.layer_norm(x + fed_forward, ffn.layer_norm)
+            read = positions if number == last else None
+            attended = attention(x, forward, read, fold_in(layer_seed, 0))
+            x = x if read is None else forward.layout.rows_at(x, read)  # [B * P, H]
+            x = attention.norm(x + attended)
+            x = feed_forward.norm(x + feed_forward(x, forward, fold_in(layer_seed, 1)))
             outputs.append(x)
         return outputs
 

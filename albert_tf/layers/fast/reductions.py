@@ -36,7 +36,8 @@ def row_max(x: tf.Tensor) -> tf.Tensor:
 
 
 def folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """[..., width] -> [..., width / 8]: an eighth of the columns, with the others folded onto them if their number allows it.
+    """[..., width] -> [..., width / 8]: an eighth of the columns, with the others folded onto
+    them if their number allows it.
 
     XLA reduces a row on a CPU element by element, but adds pieces of rows with vector instructions.
     """

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.layers.fast import switch
 from albert_tf.layers.operations import fold_in
-from albert_tf.layers.xla_context import shapes_must_be_static
+from albert_tf.layers.targets import shapes_must_be_static
 
 # Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
 _TOKENS_PER_STREAM = 512

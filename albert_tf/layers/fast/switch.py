@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from albert_tf.errors import UserError
+from albert_tf.layers.targets import has_gpu, has_tpu
 
 MODES = ("auto", "on", "off")
 
@@ -65,7 +66,7 @@ def suits_cpu() -> bool:
     """Whether what is traced now may be arranged for a CPU: the fast form is on, and there is no
     accelerator, which would lose by it.
     """
-    return is_on() and not _has_accelerator()
+    return is_on() and not (has_gpu() or has_tpu())
 
 
 @contextlib.contextmanager
@@ -78,13 +79,8 @@ def switched_off() -> Iterator[None]:
         _SWITCHED_OFF.reset(token)
 
 
-@functools.cache
-def _has_accelerator() -> bool:
-    return any(map(tf.config.list_logical_devices, ("GPU", "TPU")))
-
-
 def _is_linux_on_cpu() -> bool:
-    return platform.system() == "Linux" and not _has_accelerator()
+    return platform.system() == "Linux" and not (has_gpu() or has_tpu())
 
 
 @functools.cache
@@ -92,7 +88,7 @@ def xla_error() -> str:
     """Why XLA cannot compile on this machine, in one line; empty if it can, and on TPUs, whose host
     compiles nothing itself. Tried once.
     """
-    if tf.config.list_logical_devices("TPU"):
+    if has_tpu():
         return ""
     try:
         with tf.init_scope():  # Somebody may be tracing.

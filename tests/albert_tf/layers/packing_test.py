@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_strategies
 
 from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder
+from albert_tf.layers import packing
+from albert_tf.layers.fast.operations import operations_for
+from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
 
 CONFIG = AlbertConfig(
@@ -35,7 +38,7 @@ def kept(mask: np.ndarray) -> np.ndarray:
 @given(masks)
 @settings(max_examples=60, deadline=None)
 def test_rows_are_the_real_tokens_in_order(mask):
-    layout = PackedLayout(tf.constant(mask))
+    layout = PackedLayout(tf.constant(mask), Operations())
     values = np.arange(1, mask.size * 2 + 1, dtype=np.float32).reshape(*mask.shape, 2)
     rows = layout.to_rows(tf.constant(values))
     np.testing.assert_array_equal(rows, values[kept(mask)])
@@ -100,7 +103,7 @@ def test_the_layout_is_chosen_by_where_it_runs():
     mask, seen = tf.ones([2, 3], tf.int32), []
 
     def run(mask):
-        seen.append(type(make_layout(mask)))
+        seen.append(type(make_layout(mask, Operations())))
         return mask
 
     run(mask)
@@ -108,19 +111,19 @@ def test_the_layout_is_chosen_by_where_it_runs():
     tf.function(run, jit_compile=True)(mask)
     tf.function(lambda mask: tf.function(run)(mask), jit_compile=True)(mask)
     assert seen == [PackedLayout, PackedLayout, PaddedLayout, PaddedLayout]
-    assert isinstance(make_layout(mask, packed=False), PaddedLayout)
+    assert isinstance(make_layout(mask, Operations(), packed=False), PaddedLayout)
 
 
 def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     mask = tf.ones([2, 3], tf.int32)
     with monkeypatch.context() as on_gpu:
-        on_gpu.setattr(tf.config, "list_logical_devices", lambda kind: ["one"] * (kind == "GPU"))
-        assert isinstance(make_layout(mask), PaddedLayout)
-        assert isinstance(make_layout(mask, packed=True), PackedLayout)
+        on_gpu.setattr(packing, "has_gpu", lambda: True)
+        assert isinstance(make_layout(mask, Operations()), PaddedLayout)
+        assert isinstance(make_layout(mask, Operations(), packed=True), PackedLayout)
     for kind in (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy):
         strategy = kind.__new__(kind)  # Nothing here can make a whole one.
         monkeypatch.setattr(tf.distribute, "get_strategy", lambda found=strategy: found)
-        assert isinstance(make_layout(mask), PaddedLayout)
+        assert isinstance(make_layout(mask, Operations()), PaddedLayout)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -132,3 +135,17 @@ def test_positions_of_the_last_layer_equal_those_of_the_whole(packed):
     positions = tf.constant(rng.integers(0, 8, [3, 4]), tf.int32)
     whole = tf.gather(encoder(inputs)["sequence_output"], positions, batch_dims=1)
     np.testing.assert_allclose(encoder.hidden_at(inputs, positions), whole, atol=1e-5)
+
+
+def test_packed_rows_come_in_few_numbers_in_training(fast_choice):
+    """Since every new number is compiled."""
+    fast_choice("on")
+    mask = np.zeros([6, 40], np.int32)
+    rows = set()
+    for real in range(1, 240):
+        mask.flat[:real] = 1
+        layout = make_layout(tf.constant(mask), operations_for(training=True), packed=True)
+        places = layout.to_rows(tf.range(240)).numpy()
+        assert set(range(real)) <= set(places)
+        rows.add(len(places))
+    assert rows == {64, 128, 192, 240}

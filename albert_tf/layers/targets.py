@@ -1,8 +1,22 @@
-"""Whether the graph that is being made is for XLA."""
+"""What the graph that is being made will run on."""
 
 from __future__ import annotations
 
+import functools
+
 import tensorflow as tf
+
+
+@functools.cache  # Asked once, not whenever a model is traced.
+def has_gpu() -> bool:
+    """Whether TensorFlow has a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+@functools.cache
+def has_tpu() -> bool:
+    """Whether TensorFlow is connected to a TPU."""
+    return bool(tf.config.list_logical_devices("TPU"))
 
 
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:

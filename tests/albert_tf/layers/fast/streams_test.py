@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer
-from albert_tf.layers.streams import stream_sizes
+from albert_tf.layers.fast.streams import stream_sizes
 from albert_tf.tasks import PretrainingTask, total_loss
 
 CONFIG = AlbertConfig(

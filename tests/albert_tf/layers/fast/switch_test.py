@@ -11,7 +11,8 @@ import tensorflow as tf
 from albert_tf import AlbertPretrainer
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.layers import fast, kernels
+from albert_tf.layers import fast
+from albert_tf.layers.fast import gelu, switch
 from albert_tf.optimization import LAMB
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training.steps import Stepper
@@ -59,7 +60,7 @@ def test_on_compiles_also_where_nobody_chose(
     fast.xla_error.cache_clear()
     stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), two_devices)
     assert len(traced(stepper, pretraining_data(0))) > 20
-    assert fast._chosen is True
+    assert switch._chosen is True
 
 
 def test_off_leaves_no_xla_and_no_streams_in_evaluation(tiny_config):
@@ -118,9 +119,7 @@ def test_exports_are_ordinary_operations_whatever_was_chosen():
     spec = tf.TensorSpec([None, 3])
 
     def marks() -> list[str]:
-        return marks_of_xla(
-            tf.function(lambda x: kernels.gelu(x)).get_concrete_function(spec).graph
-        )
+        return marks_of_xla(tf.function(lambda x: gelu.gelu(x)).get_concrete_function(spec).graph)
 
     assert marks()
     with fast.switched_off():
@@ -130,7 +129,7 @@ def test_exports_are_ordinary_operations_whatever_was_chosen():
 def test_xla_that_cannot_compile(monkeypatch, capfd):
     """Strings are what XLA cannot compile on any machine."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    monkeypatch.setattr(fast, "_trial", lambda x: tf.strings.length(tf.strings.as_string(x)))
+    monkeypatch.setattr(switch, "_trial", lambda x: tf.strings.length(tf.strings.as_string(x)))
     fast.xla_error.cache_clear()
     try:
         capfd.readouterr()
@@ -161,8 +160,7 @@ def test_an_unknown_mode():
 )
 def test_auto(monkeypatch, system, accelerator, expected):
     monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(fast, "xla_error", str)
-    monkeypatch.setattr(
-        tf.config, "list_logical_devices", lambda kind: ["one"] if kind == accelerator else []
-    )
+    monkeypatch.setattr(switch, "xla_error", str)
+    monkeypatch.setattr(switch, "has_gpu", lambda: accelerator == "GPU")
+    monkeypatch.setattr(switch, "has_tpu", lambda: accelerator == "TPU")
     assert fast.choose() is expected

@@ -1,0 +1,141 @@
+"""Each fast function equals its plain twin: values and gradients, in every precision and form."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.layers import operations
+from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, shared_gradients
+
+WIDTH = 24
+TOLERANCE = {tf.float32: 2e-6, tf.bfloat16: 0.04}
+DEVICES = ["CPU:0", *(device.name for device in tf.config.list_physical_devices("GPU"))]
+
+
+class Pair(NamedTuple):
+    """A fast function, its plain twin, and shapes of what they are called with.
+
+    Attributes:
+      float32: the places of arguments that have this precision always.
+    """
+
+    fast: Callable[..., tf.Tensor]
+    plain: Callable[..., tf.Tensor]
+    shapes: Sequence[Sequence[int]]
+    float32: Sequence[int] = ()
+
+
+def with_epsilon(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    return functools.partial(function, epsilon=1e-12)
+
+
+def masked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """Attention of two sequences in which one key each is padding."""
+
+    def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        bias = np.zeros([2, 1, 1, key.shape[2]], np.float32)
+        bias[0, ..., -1] = bias[1, ..., 2] = -10000
+        return function(query, key, value, tf.constant(bias))
+
+    return attend
+
+
+def at(places: Sequence[int], function: Callable[..., tf.Tensor], *arguments: int):
+    places = tf.constant(places, tf.int64)[:, None]
+    return lambda x: function(x, places, *arguments)
+
+
+NORM = with_epsilon(layer_norm.layer_norm), with_epsilon(operations.layer_norm)
+ATTENTION = masked(attention.attend), masked(operations.attend)
+PAIRS = {
+    "gelu": Pair(gelu.gelu, operations.gelu, [(40, WIDTH)]),
+    "dense": Pair(dense.dense, operations.dense, [(7, 5), (5, WIDTH), (WIDTH,)]),
+    "layer_norm": Pair(*NORM, [(7, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
+    "layer_norm of 3 axes": Pair(*NORM, [(2, 3, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
+    "layer_norm of a width that does not fold": Pair(*NORM, [(7, 5), (5,), (5,)], (1, 2)),
+    "attend": Pair(*ATTENTION, [(2, 3, 5, 4)] * 3),
+    "attend of a few queries": Pair(*ATTENTION, [(2, 3, 2, 4), (2, 3, 5, 4), (2, 3, 5, 4)]),
+    "attend over keys that fold": Pair(*ATTENTION, [(2, 3, 16, 4)] * 3),
+    **{
+        f"{kind} of {places}": Pair(at(places, *fast), at(places, *plain), shapes)
+        for places in ([0, 2, 3], [0, 1, 2, 3, 4])
+        for kind, fast, plain, shapes in (
+            ("take_rows", [rows.take_rows], [operations.take_rows], [(5, 6)]),
+            ("put_rows", [rows.put_rows, 5], [operations.put_rows, 5], [(len(places), 6)]),
+        )
+    },
+}
+
+
+@pytest.fixture(autouse=True, params=["on", "off"])
+def mode(request, fast_choice):
+    """Compiled, and as ordinary operations."""
+    fast_choice(request.param)
+
+
+def values_and_gradients(function: Callable[..., tf.Tensor], inputs: Sequence[tf.Tensor]):
+    """The result, and its gradients for a fixed upstream, in float32."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        result = function(*inputs)
+    upstream = tf.random.stateless_normal(result.shape, [99, 1])
+    gradients = tape.gradient(result, inputs, tf.cast(upstream, result.dtype))
+    return [tf.cast(each, tf.float32).numpy() for each in (result, *gradients)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_pair(pair, dtype, device):
+    """The fast one in some precision against the plain one in float32, relative to the largest."""
+    inputs = [
+        tf.random.stateless_normal(shape, [number, 1]) for number, shape in enumerate(pair.shapes)
+    ]
+    ours = [
+        each if number in pair.float32 else tf.cast(each, dtype)
+        for number, each in enumerate(inputs)
+    ]
+    with tf.device(device):
+        found = values_and_gradients(pair.fast, ours)
+        expected = values_and_gradients(pair.plain, [tf.cast(each, tf.float32) for each in ours])
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
+
+
+def test_every_fast_function_has_a_row_and_names_its_twin():
+    tested = {name.split(" of ")[0].split(" over ")[0] for name in PAIRS}
+    for module in (attention, dense, gelu, layer_norm, rows):
+        for name, function in vars(module).items():
+            is_own = getattr(function, "__module__", None) == module.__name__
+            if is_own and not name.startswith("_") and not name.endswith("_once"):
+                assert name in tested, name
+                assert f"`operations.{name}`" in function.__doc__.splitlines()[0], name
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4, 8, 9])
+def test_gradients_of_shared_weights(at_once):
+    weight = tf.ones([3])
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        uses = shared_gradients.share([weight, {"other": 2 * weight}], 9, at_once)
+        assert len(uses) == 9
+        result = sum(4.0**i * (use[0] + use[1]["other"]) for i, use in enumerate(uses))
+    assert tape.gradient(result, weight).numpy().tolist() == [3 * sum(4**i for i in range(9))] * 3
+
+
+def test_gradients_of_shared_weights_are_added_in_float32():
+    # In bfloat16, 256 + 1 is 256.
+    weight = tf.ones([3], tf.bfloat16)
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        uses = shared_gradients.share({"kernel": weight}, uses=9, at_once=9)
+        factors = [256.0] + [1.0] * 8
+        result = sum(use["kernel"] * tf.cast(f, tf.bfloat16) for use, f in zip(uses, factors))
+    assert tape.gradient(result, weight).numpy().astype(float).tolist() == [264.0] * 3
