@@ -35,8 +35,10 @@ class PaddedLayout:
         """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
         return self.to_rows(self.to_padded(rows) + table[: self.sequence])
 
-    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width]."""
+    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width]; None: all rows."""
+        if positions is None:
+            return rows
         starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]
         return tf.gather(rows, tf.reshape(starts + positions, [-1]))
 
@@ -87,8 +89,10 @@ class PackedLayout:
         positions = tf.cast(self._places[:, 0], tf.int32) % self.sequence  # [T]
         return rows + tf.gather(table[: self.sequence], positions)
 
-    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width], zero at padding."""
+    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+        """As in PaddedLayout; rows at padding are zero."""
+        if positions is None:
+            return rows
         places = tf.reshape(tf.range(self.batch)[:, None] * self.sequence + positions, [-1])
         with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
         return tf.gather(with_zero, tf.gather(self._row_of, places))

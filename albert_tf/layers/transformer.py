@@ -66,10 +66,9 @@ class SharedTransformer(keras.layers.Layer):
         outputs, last = [], len(attentions) - 1
         for number, (attention, feed_forward) in enumerate(zip(attentions, feed_forwards)):
             layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
-            read = positions if number == last else None
-            attended = attention(x, forward, read, fold_in(layer_seed, 0))
-            x = x if read is None else forward.layout.rows_at(x, read)  # [B * P, H]
-            x = attention.norm(x + attended)
+            at = positions if number == last else None
+            attended = attention(x, forward, at, fold_in(layer_seed, 0))
+            x = attention.norm(forward.layout.rows_at(x, at) + attended)
             x = feed_forward.norm(x + feed_forward(x, forward, fold_in(layer_seed, 1)))
             outputs.append(x)
         return outputs
