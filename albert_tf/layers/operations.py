@@ -103,23 +103,18 @@ def attend(
 def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """Rows of flat [n, ...] at places int64 [T, 1], all different and rising -> [T, ...].
 
-    [a, b, c, d] at [[0], [2]] -> [a, c]. When T is n nothing is moved.
+    [a, b, c, d] at [[0], [2]] -> [a, c].
     """
-    full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
-    return tf.cond(full, lambda: flat, lambda: tf.gather_nd(flat, places))
+    return tf.gather_nd(flat, places)
 
 
 def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """Rows [T, ...] to places int64 [T, 1], all different and rising, of zeros [size, ...].
 
-    [a, c] to [[0], [2]] of size 4 -> [a, 0, c, 0]. When T is the size nothing is moved.
+    [a, c] to [[0], [2]] of size 4 -> [a, 0, c, 0].
     """
-
-    def scatter() -> tf.Tensor:
-        shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
-        return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
-
-    return tf.cond(tf.equal(tf.shape(rows)[0], size), lambda: rows, scatter)
+    shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
+    return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
 
 
 class ReadyBlock(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.layers.fast.compiled import compiled
+from albert_tf.layers.fast.compiled import compiled, once_in_graph
 from albert_tf.layers.fast.reductions import row_mean, sum_rows
 
 
@@ -18,11 +18,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
     def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
         y, mean, inverse = _norm(x, gamma, beta, epsilon)
 
-        def gradient(upstream: tf.Tensor):
-            d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
-            return d_x, *(tf.cast(sum_rows(each), tf.float32) for each in (product, upstream))
-
-        return y, gradient
+        return y, lambda upstream: _gradient(upstream, x, mean, inverse, gamma)
 
     return normalize(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
@@ -37,6 +33,15 @@ def _norm(
     variance = row_mean(tf.square(x32 - mean))
     inverse = tf.math.rsqrt(variance + epsilon)
     return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), mean, inverse
+
+
+@once_in_graph
+def _gradient(
+    upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Gradients of x, gamma and beta."""
+    d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
+    return d_x, *(tf.cast(sum_rows(each), tf.float32) for each in (product, upstream))
 
 
 @compiled

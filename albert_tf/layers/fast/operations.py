@@ -34,8 +34,8 @@ def operations_for(training: bool, recompute: bool = False) -> Operations:
 class InferenceOperations(Operations):
     """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
 
-    take_rows = staticmethod(rows.take_rows_once)
-    put_rows = staticmethod(rows.put_rows_once)
+    take_rows = staticmethod(rows.take_rows_or_all)
+    put_rows = staticmethod(rows.put_rows_or_all)
     in_parts = staticmethod(streams.in_streams)
 
 

@@ -28,10 +28,12 @@ def row_sum(x: tf.Tensor) -> tf.Tensor:
 
 
 def row_mean(x: tf.Tensor) -> tf.Tensor:
+    """[..., width] -> [..., 1]; in a kernel."""
     return row_sum(x) / tf.cast(tf.shape(x)[-1], x.dtype)
 
 
 def row_max(x: tf.Tensor) -> tf.Tensor:
+    """[..., width] -> [..., 1]; in a kernel."""
     return tf.reduce_max(folded(x, tf.maximum), axis=-1, keepdims=True)
 
 
@@ -45,4 +47,5 @@ def folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
 
 
 def folds(x: tf.Tensor) -> bool:
+    """Whether rows of x [..., width] can be folded, and are faster for it."""
     return switch.suits_cpu() and x.shape[-1] is not None and x.shape[-1] % 8 == 0
