@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import platform
 
 import numpy as np
@@ -50,6 +51,24 @@ def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretrain
     """On two devices, whose replicas are traced in threads of their own."""
     assert fast.choose("off") is False
     assert traced(make_stepper(tiny_config, two_devices), pretraining_data(0)) == []
+
+
+def test_on_a_gpu_training_has_the_operations_of_the_plain_layers(
+    monkeypatch, tiny_config, pretraining_data
+):
+    """`auto` with a GPU is `off`, whose graph has nothing but TensorFlow's own operations."""
+    monkeypatch.setattr(switch, "has_gpu", lambda: True)
+    counts = {}
+    for mode in switch.MODES:
+        fast.choose(mode)
+        stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), packed=False)
+        iterator = iter(stepper.distribute(pretraining_data(0)))
+        graph = stepper.train.get_concrete_function(iterator, tf.constant(1)).graph
+        definition = graph.as_graph_def()
+        bodies = [definition.node, *(each.node_def for each in definition.library.function)]
+        counts[mode] = collections.Counter(node.op for body in bodies for node in body)
+    assert counts["auto"] == counts["off"]
+    assert counts["on"] != counts["off"]  # As it would be with anything fast.
 
 
 def test_on_compiles_also_where_nobody_chose(
