@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.inputs import complete_inputs, lists_to_tensors
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import build_children, dense
 from albert_tf.layers.embedding import AlbertEmbedding
@@ -21,8 +22,8 @@ from albert_tf.layers.transformer import SharedTransformer
 class AlbertEncoder(keras.Model):
     """The ALBERT encoder (Lan et al., ICLR 2020; google-research/albert, modeling.py).
 
-    Inputs, a dict: `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`
-    (segment), int32 [B, S].
+    Inputs, a dict: `input_word_ids`, `input_mask` (1 for real tokens; missing: all are) and
+    `input_type_ids` (segment; missing: 0), integers [B, S]; or word ids alone.
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H].
@@ -51,6 +52,9 @@ class AlbertEncoder(keras.Model):
                     part.build()
             build_children((self.pooler, self.config.hidden_size))
         self.built = True
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
     def call(
         self,
@@ -116,6 +120,7 @@ class AlbertEncoder(keras.Model):
             shape = tf.shape(positions)
             return [tf.reshape(outputs[-1], [shape[0], shape[1], self.config.hidden_size])]
 
+        inputs = complete_inputs(inputs)
         keys = ("input_word_ids", "input_type_ids", "input_mask")
         return operations.in_parts(run, [*(inputs[key] for key in keys), positions], seed)
 
