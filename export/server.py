@@ -139,6 +139,8 @@ def main() -> None:
 
 
 def _exit(signum: int, frame) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):  # A second one would interrupt the ending.
+        signal.signal(each, signal.SIG_IGN)
     raise SystemExit(0)
 
 
