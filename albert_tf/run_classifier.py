@@ -21,7 +21,6 @@ import tensorflow as tf
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
 from albert_tf.costs import encoder_flops_per_token
-from albert_tf.devices import is_packed, prepare_devices
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
@@ -30,9 +29,10 @@ from albert_tf.pretrained import locate
 from albert_tf.run_classifier_eval import model_dir, predict, read_examples, report
 from albert_tf.tasks import ClassificationTask
 from albert_tf.training import BestModel, Evaluator, Hooks, run_folder, train
-from albert_tf.training.cards import print_classification_start
 from albert_tf.training.checkpoint_files import check_steps
-from albert_tf.training.machine import step_cost
+from albert_tf.training.devices import is_packed, prepare_devices
+from albert_tf.training.report.cards import print_classification_start
+from albert_tf.training.report.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.finetuning.classification import (

@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
-from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
 from albert_tf.metrics import classification_scores
-from albert_tf.training.cards import print_comparison
+from albert_tf.training.devices import is_packed
+from albert_tf.training.report.cards import print_comparison
 from data_pipeline.command_line import flags
 from data_pipeline.finetuning.classification import (
     Examples,

@@ -16,7 +16,6 @@ import tensorflow as tf
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import formats
 from albert_tf.costs import pretraining_flops_per_token
-from albert_tf.devices import is_packed, prepare_devices
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
@@ -32,9 +31,10 @@ from albert_tf.run_pretraining_eval import (
 from albert_tf.run_pretraining_output import finish, prepare_run_folder, saved_with_model
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import BestModel, Hooks, train
-from albert_tf.training.cards import print_pretraining_start
 from albert_tf.training.checkpoint_files import check_steps
-from albert_tf.training.machine import step_cost
+from albert_tf.training.devices import is_packed, prepare_devices
+from albert_tf.training.report.cards import print_pretraining_start
+from albert_tf.training.report.machine import step_cost
 from albert_tf.training.strategy import is_chief, wait_for_all
 from albert_tf.training.supervision import run_supervised
 

@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
-from albert_tf.devices import is_packed
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretraining.examples import masked_lm_examples
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, run_folder
-from albert_tf.training.cards import print_comparison
+from albert_tf.training.devices import is_packed
 from albert_tf.training.evaluation import evaluate_checkpoints
-from albert_tf.training.examples import masked_lm_examples
+from albert_tf.training.report.cards import print_comparison
 from data_pipeline.command_line import flags
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines

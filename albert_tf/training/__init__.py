@@ -3,7 +3,7 @@
 from albert_tf.training.best_model import BestModel
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.loop import Hooks, LoopSettings, train
-from albert_tf.training.reporting import StepCost
+from albert_tf.training.report.progress import StepCost
 from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import DISTRIBUTIONS, make_strategy
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.keras_compat import keras
 from albert_tf.tasks import Task
 from albert_tf.training.checkpoint_files import checkpoints_dir, find, path_of
-from albert_tf.training.reporting import Reporter, StepCost
+from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
 # A figure that follows from another: name -> (the other's name, how).

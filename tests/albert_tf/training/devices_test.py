@@ -11,7 +11,7 @@ from tensorflow.python.framework import config as tensorflow_config  # The only 
 from albert_tf import training
 from albert_tf.errors import UserError
 from albert_tf.layers import fast
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 
 PROGRAMS = ("albert_tf.run_pretraining", "albert_tf.run_classifier")
 

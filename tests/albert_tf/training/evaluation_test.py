@@ -14,8 +14,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import BestModel, Evaluator, evaluation, run_folder
-from albert_tf.training.examples import masked_lm_examples
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 from data_pipeline.records.record_folder import read_manifest
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
@@ -119,24 +118,3 @@ def test_no_checkpoint_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "_POLL_SECONDS", 0.01)
     model = keras.Sequential([keras.layers.Dense(1, input_shape=(1,))])
     assert evaluation.evaluate_checkpoints(model, Follower(model), str(tmp_path), 9, 0.05) == {}
-
-
-def test_predictions_as_text(tiny_config):
-    model = AlbertPretrainer(tiny_config)
-    words = ["[CLS]", "[SEP]", "[MASK]", "\u2581a", "\u2581b", "c"]
-    batch = {
-        "input_word_ids": tf.constant([[0, 3, 2, 5, 1, 0]]),
-        "input_mask": tf.constant([[1, 1, 1, 1, 1, 0]]),
-        "input_type_ids": tf.zeros([1, 6], tf.int32),
-        "masked_lm_positions": tf.constant([[2, 0]]),
-        "masked_lm_ids": tf.constant([[4, 0]]),
-        "masked_lm_weights": tf.constant([[1.0, 0.0]]),
-    }
-
-    def said(guess):
-        bias = tf.one_hot(guess, tiny_config.vocab_size, on_value=100.0)
-        model.masked_lm.output_bias.assign(bias)
-        return masked_lm_examples(model, batch, lambda ids: [words[i] for i in ids])
-
-    assert said(4) == "[CLS] a ** b**c[SEP]"
-    assert said(3) == "[CLS] a ~~ a~~  bc[SEP]"
