@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import run_pretraining_eval
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Evaluator, evaluation, run_folder
+from albert_tf.training import BestModel, Evaluator, evaluation
 from albert_tf.training.report.metrics_file import read_metrics
-from data_pipeline.records.record_folder import read_manifest
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -34,33 +31,6 @@ def test_both_sentence_objectives(tiny_config, pretraining_data):
     assert figures["next_sentence_loss"] == pytest.approx(second["next_sentence_loss"])
     assert first["masked_lm_loss"] != pytest.approx(second["masked_lm_loss"])
     assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(figures["masked_lm_loss"]))
-
-
-def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkeypatch, capsys):
-    """Its last step is the recipe's, and without training records baselines are the held-out's."""
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    config = AlbertConfig.from_json_file(str(work / "config.json"))
-    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
-    last_steps = []
-
-    def evaluate(model, evaluator, run_dir, last_step, timeout):
-        last_steps.append(last_step)
-        return dict.fromkeys(evaluator.metrics, 0.5)
-
-    monkeypatch.setattr(run_pretraining_eval, "evaluate_checkpoints", evaluate)
-    with pytest.raises(SystemExit) as end:
-        run_program(
-            "albert_tf.run_pretraining",
-            "--mode=continuous_eval",
-            "--distribution=one_device",
-            f"--output_dir={tmp_path}",
-            f"--eval_data={work / 'sop'}",
-            "--num_train_steps=10",
-            "--recipe_batch_size=64",
-            "--train_batch_size=16",
-        )
-    assert not end.value.code and last_steps == [40]
-    assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("higher_is_better", "kept"), [(True, [1, 4]), (False, [1, 3])])
