@@ -58,9 +58,7 @@ def described(tiny_config, pretraining_data, tmp_path):
             ),
             models=ModelFolders("best", "last", "loss", False, {}, str(vocabulary), {}),
             flops_per_token=1e3,
-            evaluator=Evaluator(
-                [(task, pretraining_data(1000).take(2))], model.distribute_strategy
-            ),
+            evaluator=Evaluator([(task, held_out)], model.distribute_strategy),
             card={"a figure": "17"},
             next_commands=["first", "second"],
         )
