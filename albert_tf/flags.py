@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from albert_tf.errors import UserError
 from albert_tf.layers import fast
@@ -199,8 +200,7 @@ def define_pretraining_data_flags() -> None:
 
 def prepare_flagged_devices() -> Devices:
     """The devices of the device flags; --fast and --packed then hold what `auto` became."""
-    names = [field.name for field in dataclasses.fields(DeviceSettings)]
-    devices = prepare_devices(DeviceSettings(**{name: FLAGS[name].value for name in names}))
+    devices = prepare_devices(DeviceSettings(**_values(DeviceSettings)))
     FLAGS.fast = "on" if devices.is_fast else "off"
     FLAGS.packed = "true" if devices.packed else "false"
     return devices
@@ -208,7 +208,7 @@ def prepare_flagged_devices() -> Devices:
 
 def initial_model() -> InitialModel:
     """The architecture and the weights of the model flags."""
-    return InitialModel(FLAGS.preset, FLAGS.config_file, FLAGS.init_checkpoint, FLAGS.recompute)
+    return InitialModel(**_values(InitialModel))
 
 
 def vocabulary_file() -> str:
@@ -222,33 +222,31 @@ def pretraining_recipe() -> Recipe:
     return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
 
 
-def run_settings(recipe: Recipe) -> RunSettings:
-    """The run of the run flags and the training flags."""
-    optimizer = {
-        field.name: FLAGS[field.name].value
-        for field in dataclasses.fields(OptimizerSettings)
-        if field.name not in Recipe._fields
-    }
-    loop = {
-        field.name: FLAGS[field.name].value
-        for field in dataclasses.fields(LoopSettings)
-        if field.name not in Recipe._fields
-    }
-    loop["allow_changes"] = tuple(FLAGS.allow_changes)
-    return RunSettings(
-        FLAGS.output_dir,
-        OptimizerSettings(
-            learning_rate=recipe.learning_rate,
-            num_warmup_steps=recipe.num_warmup_steps,
-            **optimizer,
-        ),
-        LoopSettings(num_train_steps=recipe.num_train_steps, **loop),
-        FLAGS.gradient_accumulation_steps,
-        FLAGS.eval_batch_size,
-        FLAGS.jit_compile,
-        FLAGS.overwrite,
-        flags.resolved(),
+def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
+    """The optimizer of the training flags, with the rate and the warm-up of a recipe."""
+    return OptimizerSettings(
+        learning_rate=recipe.learning_rate,
+        num_warmup_steps=recipe.num_warmup_steps,
+        **_values(OptimizerSettings, "learning_rate", "num_warmup_steps"),
     )
+
+
+def loop_settings(recipe: Recipe) -> LoopSettings:
+    """The loop of the training flags, of as many updates as a recipe has."""
+    values = _values(LoopSettings, "num_train_steps", "allow_changes")
+    return LoopSettings(recipe.num_train_steps, allow_changes=tuple(FLAGS.allow_changes), **values)
+
+
+def run_settings(optimizer: OptimizerSettings, loop: LoopSettings) -> RunSettings:
+    """The run of the run flags and the training flags, which are recorded with it."""
+    values = _values(RunSettings, "optimizer", "loop", "flags")
+    return RunSettings(optimizer=optimizer, loop=loop, flags=flags.resolved(), **values)
+
+
+def _values(settings: type, *others: str) -> dict[str, Any]:
+    """The flags that are called as the fields of a dataclass, but for some fields."""
+    names = [field.name for field in dataclasses.fields(settings) if field.name not in others]
+    return {name: FLAGS[name].value for name in names}
 
 
 def held_out() -> HeldOut:

@@ -15,13 +15,11 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import os
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import formats
 from albert_tf.errors import UserError
 from albert_tf.finetuning import classification
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained import locate
 from albert_tf.training.devices import Devices
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.finetuning.classification import (
@@ -95,9 +93,10 @@ def train_and_evaluate(devices: Devices) -> None:
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout, devices.packed)
-        if start.init_checkpoint:
-            formats.load_encoder(model, locate(start.init_checkpoint).path)
-    settings = shared_flags.run_settings(recipe)
+        start.load_encoder(model)
+    settings = shared_flags.run_settings(
+        shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
+    )
     classification.finetune(model, data, dev, encoding, settings, devices)
 
 

@@ -12,11 +12,9 @@ import os
 from typing import Any
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import formats
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
-from albert_tf.pretrained import locate
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
 from albert_tf.training.devices import Devices
 from albert_tf.training.supervision import run_supervised
@@ -75,13 +73,16 @@ def train(devices: Devices) -> None:
     data = shared_flags.pretraining_data()
     start = shared_flags.initial_model()
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
-    settings = shared_flags.run_settings(shared_flags.pretraining_recipe())
+    recipe = shared_flags.pretraining_recipe()
+    optimizer = shared_flags.optimizer_settings(recipe)
+    loop = shared_flags.loop_settings(recipe)
+
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = AlbertPretrainer(config, devices.packed)
-        if start.init_checkpoint:
-            formats.load_weights(model, locate(start.init_checkpoint).path)
-    pretrain(model, data, settings, FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ())
+        start.load_weights(model)
+    eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
+    pretrain(model, data, shared_flags.run_settings(optimizer, loop), eval_data)
 
 
 def train_manifest() -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from albert_tf.costs import pretraining_flops_per_token
 from albert_tf.models import AlbertPretrainer
@@ -38,22 +39,8 @@ def pretrain(
     Raises:
       UserError: see `experiment.run`.
     """
-    manifest, config = data.manifest, model.config
-    num_steps, model_dir = settings.loop.num_train_steps, os.path.join(settings.output_dir, "model")
-    length, predictions = data.max_seq_length, manifest["max_predictions"]
-    flops = pretraining_flops_per_token(config, length, predictions)
-    passes = "not counted (--train_text)"
-    if data.num_examples:
-        passes = f"{num_steps * data.batch_size / data.num_examples:.1f}"
-    evaluation = {}
-    if eval_data:
-        held_out = HeldOut(eval_data, settings.eval_batch_size)
-        train_manifest = manifest if data.has_statistics else None
-        evaluation = {
-            "evaluator": held_out.evaluator(model, manifest["vocab_fingerprint"]),
-            "examples": example_writer(model, data, held_out),
-            "report": functools.partial(held_out.print_results, train_manifest=train_manifest),
-        }
+    predictions = data.manifest["max_predictions"]
+    flops = pretraining_flops_per_token(model.config, data.max_seq_length, predictions)
     return experiment.run(
         Experiment(
             title="Pre-training",
@@ -62,21 +49,50 @@ def pretrain(
             settings=settings,
             models=_model_folders(data),
             flops_per_token=flops,
-            card={
-                "training operations": f"{flops / 1e6:,.1f} MFLOP a token",
-                "passes over the data": passes,
-                "expected first loss": f"{math.log(config.vocab_size) + math.log(2):.2f} "
-                "(ln V + ln 2)",
-            },
-            next_commands=[
-                f"python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
-                "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
-                f"python -m export.run_export --model_dir={model_dir} --task=masked_lm "
-                "--output_dir=...",
-            ],
-            **evaluation,
+            card=_card(data, settings, flops),
+            next_commands=_next_commands(os.path.join(settings.output_dir, "model")),
+            **_evaluation(model, data, settings, eval_data),
         )
     )
+
+
+def _evaluation(
+    model: AlbertPretrainer,
+    data: PretrainingData,
+    settings: RunSettings,
+    eval_data: Sequence[str],
+) -> dict[str, Any]:
+    """The fields of an Experiment that say how it is evaluated; none without `eval_data`."""
+    if not eval_data:
+        return {}
+    held_out = HeldOut(eval_data, settings.eval_batch_size)
+    train_manifest = data.manifest if data.has_statistics else None
+    return {
+        "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
+        "examples": example_writer(model, data, held_out),
+        "report": functools.partial(held_out.print_results, train_manifest=train_manifest),
+    }
+
+
+def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) -> dict[str, str]:
+    """What the start-up card says of pre-training."""
+    passes = "not counted (--train_text)"
+    if data.num_examples:
+        num_seen = settings.loop.num_train_steps * data.batch_size
+        passes = f"{num_seen / data.num_examples:.1f}"
+    return {
+        "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
+        "passes over the data": passes,
+        "expected first loss": f"{math.log(data.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
+    }
+
+
+def _next_commands(model_dir: str) -> list[str]:
+    return [
+        f"python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
+        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
+        f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=...",
+    ]
 
 
 def _model_folders(data: PretrainingData) -> ModelFolders:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
 
@@ -74,6 +76,20 @@ class InitialModel:
         if not source.vocab_file:
             raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
         return source.vocab_file
+
+    def load_weights(self, model: keras.Model) -> None:
+        """Fills a model from `init_checkpoint`, if there is one.
+
+        Raises:
+          UserError: see `formats.load_weights`.
+        """
+        if self.init_checkpoint:
+            formats.load_weights(model, locate(self.init_checkpoint).path)
+
+    def load_encoder(self, model: keras.Model) -> None:
+        """Like `load_weights`, for a model whose heads are new."""
+        if self.init_checkpoint:
+            formats.load_encoder(model, locate(self.init_checkpoint).path)
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:

@@ -11,7 +11,7 @@ from absl.flags import FLAGS
 from albert_tf import flags as shared_flags
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
-from albert_tf.training import DeviceSettings, LoopSettings, OptimizerSettings, Stepper
+from albert_tf.training import DeviceSettings, LoopSettings, OptimizerSettings, RunSettings, Stepper
 from data_pipeline.command_line import flags
 
 
@@ -26,9 +26,14 @@ def parse(new_flags):
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
 
 
+def settings_of(recipe: Recipe) -> RunSettings:
+    optimizer = shared_flags.optimizer_settings(recipe)
+    return shared_flags.run_settings(optimizer, shared_flags.loop_settings(recipe))
+
+
 def test_defaults_are_those_of_the_dataclasses(parse):
     parse()
-    settings = shared_flags.run_settings(Recipe(0.001, 20, 2))
+    settings = settings_of(Recipe(0.001, 20, 2))
     assert settings.optimizer == OptimizerSettings("lamb", 0.001, num_warmup_steps=2)
     assert settings.loop == LoopSettings(20)
     assert settings.output_dir == "run" and settings.flags == flags.resolved()
@@ -46,7 +51,7 @@ def test_every_flag_reaches_its_field(parse):
         *("--gradient_accumulation_steps=4", "--eval_batch_size=5", "--overwrite", "--jit_compile"),
         *("--preset=albert-tiny", "--recompute"),
     )
-    settings = shared_flags.run_settings(Recipe(0.5, 20, 2))
+    settings = settings_of(Recipe(0.5, 20, 2))
     assert settings.optimizer == OptimizerSettings(
         "adamw", 0.5, 2, learning_rate_power=2, weight_decay_rate=0.1
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from albert_tf.presets import get_preset
 from albert_tf.training import InitialModel
 
@@ -33,6 +34,18 @@ def test_weights_bring_their_architecture_and_vocabulary(folder, tiny_config, tm
     assert start.vocabulary_file("mine.txt") == "mine.txt"
     with pytest.raises(UserError, match="--vocab_file is missing, and there is no --init_check"):
         InitialModel(preset="albert-tiny").vocabulary_file(None)
+
+
+def test_weights_are_loaded_where_there_are_some(folder, tiny_config):
+    before = AlbertPretrainer(tiny_config)
+    InitialModel(preset="albert-tiny").load_weights(before)
+    other = native.load_model(folder)
+    assert not np.array_equal(before.weights[0], other.weights[0])
+    InitialModel(init_checkpoint=folder).load_weights(before)
+    np.testing.assert_array_equal(before.weights[0], other.weights[0])
+    classifier = AlbertClassifier(tiny_config, 2)
+    InitialModel(init_checkpoint=folder).load_encoder(classifier)
+    np.testing.assert_array_equal(classifier.weights[0], other.weights[0])
 
 
 @pytest.mark.parametrize(
