@@ -137,7 +137,8 @@ class Experiment:
       settings: how.
       models: which models are kept.
       flops_per_token: floating point operations of a training step, forward and backward.
-      evaluator: held-out figures; None: there are none.
+      evaluator: computes the held-out figures: an Evaluator, or another function without arguments
+        that has its attribute `metrics`; None: there are none.
       card: figures that the start-up card shows besides, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
       report: prints the held-out figures at the end.
