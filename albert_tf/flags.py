@@ -1,36 +1,37 @@
-"""Flags that binaries share, and what they stand for."""
+"""Flags that programs share, and the dataclasses that they stand for; nothing else is done here."""
 
 from __future__ import annotations
 
-import tensorflow as tf
+import dataclasses
+from typing import Any
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
 from albert_tf.layers import fast
-from albert_tf.optimization import (
-    LAMB,
-    AdamW,
-    Recipe,
-    WarmupPolynomialDecay,
-    addons_lamb,
-    layerwise_factors,
-    scale_recipe,
+from albert_tf.optimization import Recipe
+from albert_tf.presets import PRESETS
+from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
+from albert_tf.training import (
+    DISTRIBUTIONS,
+    DeviceSettings,
+    InitialModel,
+    LoopSettings,
+    OptimizerSettings,
+    RunSettings,
 )
-from albert_tf.presets import PRESETS, get_preset
-from albert_tf.pretrained import locate
-from albert_tf.tasks import Task
-from albert_tf.training import DISTRIBUTIONS, LoopSettings, Stepper
-from albert_tf.training.memory import check_evaluation_memory, check_training_memory
+from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
+from albert_tf.training.optimizers import OPTIMIZERS, recipe_for_batch
 from albert_tf.training.starts import CHANGES
-from albert_tf.training.steps import check_batch_size, skip_bad_updates
 from data_pipeline.command_line import flags
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
-OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
 MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+# Settings of examples made while they are trained on; they have no flag here.
+_FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": False}
+_READING = {"vocab_file", "lower_case", "input_format", "text_field", "language"}
 
 
 def define_model_flags() -> None:
@@ -178,174 +179,111 @@ def define_device_flags() -> None:
     )
 
 
-def model_config(vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
-    """The architecture of --preset, --config_file, or the model folder in --init_checkpoint.
-
-    A preset without weights only names an architecture, and takes over the data's vocabulary size.
-
-    Args:
-      vocab_size, max_seq_length: of the data.
-      data: where these two come from, for the message.
-
-    Raises:
-      UserError: no architecture is given, or two, or the data do not fit it.
-    """
-    config = _named_config()
-    if FLAGS.preset and not FLAGS.init_checkpoint and vocab_size != config.vocab_size:
-        print(f"--preset={FLAGS.preset}: vocab_size {vocab_size}, as the data have.")
-        config = config.replace(vocab_size=vocab_size)
-    if vocab_size != config.vocab_size:
-        raise UserError(
-            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "
-            f"{config.vocab_size}. Use the vocabulary that the model was made with."
-        )
-    if max_seq_length > config.max_position_embeddings:
-        raise UserError(
-            f"max_seq_length {max_seq_length} is longer than the model's "
-            f"{config.max_position_embeddings} positions. Use at most that many ({data})."
-        )
-    return config.replace(recompute=config.recompute or FLAGS.recompute)
-
-
-def _named_config() -> AlbertConfig:
-    if FLAGS.preset and FLAGS.config_file:
-        raise UserError("--preset and --config_file are both given. Give one.")
-    if FLAGS.config_file:
-        return AlbertConfig.from_json_file(FLAGS.config_file)
-    if FLAGS.preset:
-        return get_preset(FLAGS.preset)
-    if FLAGS.init_checkpoint:
-        return locate(FLAGS.init_checkpoint).config()
-    raise UserError(
-        f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
+def define_pretraining_data_flags() -> None:
+    """Which records or text."""
+    flags.group("Data")
+    flags.DEFINE_string("train_data", None, "Folder of training records.")
+    flags.DEFINE_string(
+        "train_text",
+        None,
+        "Text files (globs, separated by commas) to train on without records, instead of "
+        "--train_data. The flags of create_pretraining_data say how they are read.",
     )
+    flags.DEFINE_list(
+        "eval_data", [], "Folders of held-out records, at most one for each sentence objective."
+    )
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary for --train_text; default: that of --init_checkpoint."
+    )
+    settings_flags.define_flags()
+
+
+def prepare_flagged_devices() -> Devices:
+    """The devices of the device flags; --fast and --packed then hold what `auto` became."""
+    devices = prepare_devices(DeviceSettings(**_values(DeviceSettings)))
+    FLAGS.fast = "on" if devices.is_fast else "off"
+    FLAGS.packed = "true" if devices.packed else "false"
+    return devices
+
+
+def initial_model() -> InitialModel:
+    """The architecture and the weights of the model flags."""
+    return InitialModel(**_values(InitialModel))
 
 
 def vocabulary_file() -> str:
     """--vocab_file, or else the vocabulary beside the weights of --init_checkpoint."""
-    if FLAGS.vocab_file:
-        return FLAGS.vocab_file
-    if not FLAGS.init_checkpoint:
-        raise UserError("--vocab_file is missing, and there is no --init_checkpoint to have one.")
-    source = locate(FLAGS.init_checkpoint)
-    if not source.vocab_file:
-        raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
-    return source.vocab_file
+    return initial_model().vocabulary_file(FLAGS.vocab_file)
 
 
-def make_optimizer(config: AlbertConfig, recipe: Recipe) -> keras.optimizers.Optimizer:
-    """The optimizer of the training flags.
+def pretraining_recipe() -> Recipe:
+    """Rate, updates and warm-up of pre-training, for --train_batch_size."""
+    recipe = Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
+    return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
 
-    Raises:
-      UserError: flags that do not go together.
-    """
-    schedule = WarmupPolynomialDecay(
-        recipe.learning_rate,
-        recipe.num_train_steps,
-        recipe.num_warmup_steps,
-        FLAGS.learning_rate_power,
-        FLAGS.decay_after_warmup,
+
+def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
+    """The optimizer of the training flags, with the rate and the warm-up of a recipe."""
+    return OptimizerSettings(
+        learning_rate=recipe.learning_rate,
+        num_warmup_steps=recipe.num_warmup_steps,
+        **_values(OptimizerSettings, "learning_rate", "num_warmup_steps"),
     )
-    clipnorm = FLAGS.global_clipnorm or None  # None does not clip.
-    common = dict(weight_decay_rate=FLAGS.weight_decay_rate, global_clipnorm=clipnorm)
-    layer_decay, factors = FLAGS.layerwise_learning_rate_decay, []
-    if layer_decay != 1.0:
-        factors = layerwise_factors(config, layer_decay)
-    if FLAGS.optimizer == "tfa_lamb":
-        if factors:
-            raise UserError(
-                f"--layerwise_learning_rate_decay={layer_decay} does not go with "
-                "--optimizer=tfa_lamb. Use lamb or adamw."
-            )
-        optimizer = addons_lamb(schedule, **common)
-    else:
-        kind = {"lamb": LAMB, "adamw": AdamW}[FLAGS.optimizer]
-        optimizer = kind(
-            schedule,
-            bias_correction=FLAGS.bias_correction,
-            learning_rate_factors=factors,
-            **common,
-        )
-    return _guarded(optimizer)
 
 
-def _guarded(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-    """Scales the loss where the precision needs it, and leaves out bad updates on request."""
-    is_half = FLAGS.precision == "mixed_float16"
-    if FLAGS.distribution == "tpu" and (is_half or FLAGS.max_bad_steps):
-        raise UserError(
-            f"--precision={FLAGS.precision} with --max_bad_steps={FLAGS.max_bad_steps} does not go "
-            "with --distribution=tpu. Use mixed_bfloat16 and 0."
-        )
-    if is_half:
-        return keras.mixed_precision.LossScaleOptimizer(optimizer)
-    return skip_bad_updates(optimizer) if FLAGS.max_bad_steps else optimizer
+def loop_settings(recipe: Recipe) -> LoopSettings:
+    """The loop of the training flags, of as many updates as a recipe has."""
+    values = _values(LoopSettings, "num_train_steps", "allow_changes")
+    return LoopSettings(recipe.num_train_steps, allow_changes=tuple(FLAGS.allow_changes), **values)
 
 
-def scaled_recipe(recipe: Recipe, made_for: int) -> Recipe:
-    """The recipe for --train_batch_size, when it was made for another size; 0: leave it alone."""
-    if not made_for or made_for == FLAGS.train_batch_size:
-        return recipe
-    scaled = scale_recipe(recipe, made_for, FLAGS.train_batch_size)
-    print(f"recipe for batches of {made_for}, scaled to {FLAGS.train_batch_size}: {scaled}")
-    return scaled
+def run_settings(optimizer: OptimizerSettings, loop: LoopSettings) -> RunSettings:
+    """The run of the run flags and the training flags, which are recorded with it."""
+    values = _values(RunSettings, "optimizer", "loop", "flags")
+    return RunSettings(optimizer=optimizer, loop=loop, flags=flags.resolved(), **values)
 
 
-def check_train_batch(
-    config: AlbertConfig,
-    max_seq_length: int,
-    num_examples: int | None,
-    data: str,
-    strategy: tf.distribute.Strategy,
-) -> None:
-    """Refuses batches that hold an example twice, or that this machine's memory cannot hold.
+def _values(settings: type, *others: str) -> dict[str, Any]:
+    """The flags that are called as the fields of a dataclass, but for some fields."""
+    names = [field.name for field in dataclasses.fields(settings) if field.name not in others]
+    return {name: FLAGS[name].value for name in names}
 
-    Args:
-      num_examples: how many there are to train on, in `data`; None: nobody has counted them.
+
+def held_out() -> HeldOut:
+    """The records of --eval_data."""
+    return HeldOut(FLAGS.eval_data, FLAGS.eval_batch_size)
+
+
+def pretraining_data() -> PretrainingData:
+    """The examples of --train_data or --train_text.
 
     Raises:
-      UserError: --train_batch_size is too large.
+      UserError: neither or both are given, or what is named is missing, damaged or empty.
     """
-    if num_examples is not None and FLAGS.train_batch_size > num_examples:
+    if FLAGS.train_text:
+        return _text()
+    if not FLAGS.train_data:
         raise UserError(
-            f"--train_batch_size={FLAGS.train_batch_size} is more than the {num_examples} examples "
-            f"of {data}: an update would see some of them twice. Use at most {num_examples}."
+            "--train_data is missing: a folder of records that create_pretraining_data wrote. Or "
+            "train without records: name text files by --train_text."
         )
-    parts = FLAGS.gradient_accumulation_steps
-    check_training_memory(config, FLAGS.train_batch_size, parts, max_seq_length, strategy)
+    fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
+    of_text = (fields | _READING) - {"seed", *_FIXED_FOR_TEXT}
+    if given := sorted(name for name in of_text if FLAGS[name].present):
+        raise UserError(
+            f"--{given[0]} says how --train_text is read, and {FLAGS.train_data} holds records. "
+            "Leave it out, or make other records with create_pretraining_data."
+        )
+    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed)
 
 
-def evaluation_batch(
-    config: AlbertConfig, max_seq_length: int, num_examples: int, strategy: tf.distribute.Strategy
-) -> int:
-    """--eval_batch_size, or less where all examples fit into less.
-
-    Raises:
-      UserError: this machine's memory cannot hold such a batch.
-    """
-    replicas = strategy.num_replicas_in_sync
-    batch_size = min(FLAGS.eval_batch_size, -(-num_examples // replicas) * replicas)
-    check_evaluation_memory(config, batch_size, max_seq_length)
-    return batch_size
-
-
-def make_stepper(
-    task: Task, optimizer: keras.optimizers.Optimizer, strategy: tf.distribute.Strategy
-) -> Stepper:
-    """Training steps as the flags want them."""
-    replicas, micro_batches = strategy.num_replicas_in_sync, FLAGS.gradient_accumulation_steps
-    check_batch_size(FLAGS.train_batch_size, replicas, micro_batches)
-    return Stepper(task, optimizer, strategy, FLAGS.seed, micro_batches, FLAGS.jit_compile)
-
-
-def loop_settings(num_train_steps: int) -> LoopSettings:
-    """The loop of the training flags."""
-    return LoopSettings(
-        num_train_steps=num_train_steps,
-        steps_per_loop=FLAGS.steps_per_loop,
-        checkpoint_steps=FLAGS.checkpoint_steps,
-        eval_steps=FLAGS.eval_steps,
-        keep_checkpoints=FLAGS.keep_checkpoints,
-        max_bad_steps=FLAGS.max_bad_steps,
-        allow_changes=tuple(FLAGS.allow_changes),
+def _text() -> PretrainingData:
+    if FLAGS.train_data:
+        raise UserError("--train_data and --train_text are both given. Give one.")
+    return open_text(
+        settings_flags.corpus_from_flags(FLAGS.train_text),
+        load_tokenizer(vocabulary_file(), FLAGS.lower_case),
+        settings_flags.settings_from_flags(**_FIXED_FOR_TEXT),
+        FLAGS.train_batch_size,
+        FLAGS.seed,
     )

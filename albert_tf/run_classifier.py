@@ -12,33 +12,21 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
-import contextlib
-import dataclasses
-import functools
-
-import tensorflow as tf
+import os
 
 from albert_tf import flags as shared_flags
-from albert_tf.checkpoints import formats
-from albert_tf.costs import encoder_flops_per_token
-from albert_tf.devices import is_packed, prepare_devices
 from albert_tf.errors import UserError
+from albert_tf.finetuning import classification
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained import locate
-from albert_tf.run_classifier_eval import model_dir, predict, read_examples, report
-from albert_tf.tasks import ClassificationTask
-from albert_tf.training import BestModel, Evaluator, Hooks, run_folder, train
-from albert_tf.training.cards import print_classification_start
-from albert_tf.training.checkpoint_files import check_steps
-from albert_tf.training.machine import step_cost
-from albert_tf.training.strategy import is_chief, wait_for_all
+from albert_tf.training.devices import Devices
 from albert_tf.training.supervision import run_supervised
 from data_pipeline.finetuning.classification import (
-    classification_dataset,
-    encode_classification,
+    Examples,
     label_names,
+    read_tsv,
+    write_predictions,
 )
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -68,82 +56,48 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    strategy = prepare_devices()
+    devices = shared_flags.prepare_flagged_devices()
+    model_dir = os.path.join(FLAGS.output_dir, "model")
     if FLAGS.mode == "train_and_eval":
-        train_and_evaluate(strategy)
+        train_and_evaluate(devices)
     elif FLAGS.mode == "eval":
-        report(strategy, read_examples("dev_file"))
+        dev = read_examples("dev_file")
+        classification.print_scores(model_dir, dev, FLAGS.eval_batch_size, devices)
     else:
-        predict(strategy)
+        new = read_examples("predict_file")
+        found = classification.probabilities(model_dir, new, FLAGS.eval_batch_size, devices)
+        path = os.path.join(FLAGS.output_dir, "predictions.tsv")
+        write_predictions(path, *found)
+        print(f"{len(new)} predictions: {path}")
 
 
-def train_and_evaluate(strategy: tf.distribute.Strategy) -> None:
+def read_examples(flag: str) -> Examples:
+    """The TSV file that a flag names; a file to be predicted has no labels."""
+    if not FLAGS[flag].value:
+        raise UserError(f"--{flag} is missing, and --mode={FLAGS.mode} needs it.")
+    label_column = None if flag == "predict_file" else FLAGS.label_column
+    return read_tsv(FLAGS[flag].value, FLAGS.text_column, FLAGS.pair_column, label_column)
+
+
+def train_and_evaluate(devices: Devices) -> None:
     """Trains; the model with the best dev accuracy is kept."""
     training, dev = read_examples("train_file"), read_examples("dev_file")
     labels = label_names(training)
-    vocab_file = shared_flags.vocabulary_file()
+    start, vocab_file = shared_flags.initial_model(), shared_flags.vocabulary_file()
     tokenizer = load_tokenizer(vocab_file)
-    config = shared_flags.model_config(tokenizer.vocab_size, FLAGS.max_seq_length, vocab_file)
-    shared_flags.check_train_batch(
-        config, FLAGS.max_seq_length, len(training), FLAGS.train_file, strategy
-    )
-    arrays = encode_classification(training, tokenizer, FLAGS.max_seq_length, labels)
-    dev_arrays = encode_classification(dev, tokenizer, FLAGS.max_seq_length, labels)
-
+    config = start.config(tokenizer.vocab_size, FLAGS.max_seq_length, vocab_file)
+    encoding = classification.TextEncoding(tokenizer, labels, FLAGS.max_seq_length)
+    data = classification.training_data(training, encoding, FLAGS.train_batch_size, FLAGS.seed)
     num_steps = max(1, int(len(training) * FLAGS.num_train_epochs / FLAGS.train_batch_size))
-    if not FLAGS.overwrite:
-        check_steps(FLAGS.output_dir, num_steps)
+    recipe = Recipe(FLAGS.learning_rate, num_steps, int(num_steps * FLAGS.warmup_proportion))
     keras.utils.set_random_seed(FLAGS.seed)
-    with strategy.scope():
-        packed = is_packed()
-        model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout, packed)
-        if FLAGS.init_checkpoint:
-            formats.load_encoder(model, locate(FLAGS.init_checkpoint).path)
-        recipe = Recipe(FLAGS.learning_rate, num_steps, int(num_steps * FLAGS.warmup_proportion))
-        optimizer = shared_flags.make_optimizer(config, recipe)
-    task = ClassificationTask(model)
-    stepper = shared_flags.make_stepper(task, optimizer, strategy)
-    lock = contextlib.nullcontext()
-    if is_chief(strategy):
-        fixed = {
-            "seed": FLAGS.seed,
-            "train_batch_size": FLAGS.train_batch_size,
-            "num_examples": len(training),
-            "labels": labels,
-            "vocab_fingerprint": tokenizer.fingerprint,
-            "examples": run_folder.fingerprint(arrays),
-        }
-        changes = FLAGS.overwrite, FLAGS.allow_changes
-        lock = run_folder.prepare(FLAGS.output_dir, config, flags.resolved(), fixed, *changes)
-        print_classification_start(
-            model, strategy, len(training), FLAGS.max_seq_length, FLAGS.train_batch_size, num_steps
-        )
-    wait_for_all(strategy)
-
-    training_data = functools.partial(
-        classification_dataset, arrays, FLAGS.train_batch_size, seed=FLAGS.seed
+    with devices.strategy.scope():
+        model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout, devices.packed)
+        start.load_encoder(model)
+    settings = shared_flags.run_settings(
+        shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
     )
-    eval_batch = shared_flags.evaluation_batch(config, FLAGS.max_seq_length, len(dev), strategy)
-    dev_data = functools.partial(classification_dataset, dev_arrays, eval_batch, training=False)
-    metadata = {
-        "labels": labels,
-        "max_seq_length": FLAGS.max_seq_length,
-        "vocab_fingerprint": tokenizer.fingerprint,
-    }
-    text_settings = dataclasses.asdict(tokenizer.settings)
-    best = BestModel(model, model_dir(), "accuracy", True, metadata, vocab_file, text_settings)
-    settings = shared_flags.loop_settings(num_steps)
-    evaluator = Evaluator([(task, dev_data)], strategy)
-    flops = 3 * encoder_flops_per_token(config, FLAGS.max_seq_length)
-    cost = step_cost(FLAGS.train_batch_size * FLAGS.max_seq_length, flops, strategy)
-    hooks = Hooks(on_evaluation=best.offer)
-    with lock:
-        train(stepper, training_data, evaluator, settings, FLAGS.output_dir, cost, hooks)
-    if not is_chief(strategy):
-        return
-    report(strategy, dev)
-    print(f"Model: {model_dir()}\nNext: python -m export.run_export --model_dir={model_dir()} "
-          "--task=classifier --output_dir=...")  # fmt: skip
+    classification.finetune(model, data, dev, encoding, settings, devices)
 
 
 if __name__ == "__main__":

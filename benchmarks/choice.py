@@ -1,28 +1,26 @@
-"""Which of a benchmark's parts a flag asks for."""
+"""The parts of a benchmark that a flag asks for."""
 
 from __future__ import annotations
 
 import re
 from typing import TypeVar
 
-from absl.flags import FLAGS
-
 from data_pipeline.errors import UserError
 
 T = TypeVar("T")
 
 
-def chosen(flag: str, named: dict[str, T]) -> dict[str, T]:
-    """Those whose names match the pattern that a flag holds, in their order.
+def chosen(flag: str, pattern: str, named: dict[str, T]) -> dict[str, T]:
+    """The parts whose names match a flag's pattern, in their order.
 
     Args:
-      flag: its name, for instance "cases".
-      named: what there is, by name.
+      flag: its name, for messages, for instance "cases".
+      pattern: its value.
+      named: the parts by name.
 
     Raises:
       UserError: none does, or the pattern is no regular expression.
     """
-    pattern = FLAGS[flag].value
     try:
         found = {name: part for name, part in named.items() if re.search(pattern, name)}
     except re.error as error:

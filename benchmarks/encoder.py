@@ -147,8 +147,10 @@ def main() -> None:
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
-    cases = chosen("cases", {case.name: case for case in CASES}).values()
-    libraries = chosen("libraries", {library.name: library for library in LIBRARIES}).values()
+    cases = chosen("cases", FLAGS.cases, {case.name: case for case in CASES}).values()
+    libraries = chosen(
+        "libraries", FLAGS.libraries, {library.name: library for library in LIBRARIES}
+    ).values()
     wanted = [*libraries, LIMIT]
     workers = [worker for worker in wanted if worker.python(FLAGS.peers).exists()]
     missing = [worker.name for worker in wanted if worker not in workers]

@@ -85,7 +85,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    cases = chosen("cases", CASES)
+    cases = chosen("cases", FLAGS.cases, CASES)
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     tokenizer = load_tokenizer(FLAGS.vocab_file)

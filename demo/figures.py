@@ -7,7 +7,7 @@ import json
 import math
 from pathlib import Path
 
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 from data_pipeline.finetuning.classification import read_tsv
 from data_pipeline.pretraining.statistics import unigram_baseline
 from data_pipeline.records.record_folder import read_manifest

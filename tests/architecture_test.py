@@ -36,7 +36,13 @@ FLOORS = (
     {"data_pipeline.tokenizers.fast"},
     {"data_pipeline.pretraining", "data_pipeline.finetuning"},
     {"data_pipeline.pretraining.without_records"},
+    {"albert_tf.training.report"},
+    {"albert_tf.training"},
+    {"albert_tf.pretraining", "albert_tf.finetuning"},
+    {"albert_tf.flags"},
 )
+# Rooms of albert_tf that know text and records.
+KNOW_TEXT = {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.flags"}
 
 
 def room_of(module: str) -> str | None:
@@ -78,8 +84,7 @@ every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_import_direction(path):
     package = path.relative_to(ROOT).parts[0]
     allowed = set(MAY_IMPORT[package])
-    is_of_binaries = path.name == "flags.py" or path.name.startswith("run_")
-    if package == "albert_tf" and (is_binary(path) or is_of_binaries):
+    if package == "albert_tf" and (is_binary(path) or room_of(name_of(path)) in KNOW_TEXT):
         allowed.add("data_pipeline")
     used = {name.split(".")[0] for name in imports_of(path)}
     assert used & {*PACKAGES, "tests"} <= allowed
@@ -96,6 +101,24 @@ def test_rooms_import_from_lower_floors(path):
 def test_every_room_is_there():
     names = {name_of(module) for module in MODULES}
     assert {room for floor in FLOORS for room in floor} <= names
+
+
+@every_module
+def test_only_programs_read_flags(path):
+    """The library is told by arguments; flags become dataclasses in modules called flags."""
+    is_of_flags = path.stem == "flags" or path.stem.endswith("_flags")
+    if is_binary(path) or is_of_flags or room_of(name_of(path)) == "data_pipeline.command_line":
+        return
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert "FLAGS" not in names | {name.split(".")[-1] for name in imports_of(path)}
+
+
+@every_module
+def test_a_program_is_one_screen(path):
+    if path.parts[-2] == "albert_tf" and is_binary(path):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @every_module

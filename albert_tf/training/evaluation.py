@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.tasks import Task
 from albert_tf.training.checkpoint_files import checkpoints_dir, find, path_of
-from albert_tf.training.reporting import Reporter, StepCost
+from albert_tf.training.memory import check_evaluation_memory
+from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
 # A figure that follows from another: name -> (the other's name, how).
@@ -54,6 +56,31 @@ class Evaluator:
             if source in figures:
                 figures[name] = compute(figures[source])
         return {name: figures[name] for name in self.metrics}
+
+
+def evaluation_batch_size(
+    config: AlbertConfig,
+    batch_size: int,
+    max_seq_length: int,
+    num_examples: int,
+    strategy: tf.distribute.Strategy,
+) -> int:
+    """`batch_size`, or less where all examples fit into less, over all replicas.
+
+    Raises:
+      UserError: this machine's memory cannot hold such a batch of `max_seq_length` tokens.
+    """
+    replicas = strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-num_examples // replicas) * replicas)
+    check_evaluation_memory(config, batch_size, max_seq_length)
+    return batch_size
+
+
+def print_comparison(title: str, rows: Mapping[str, tuple[float, float, str]]) -> None:
+    """Prints figures beside baselines; `rows`: name -> (figure, baseline, the baseline's name)."""
+    print(f"{title}\n  {'':<26} {'model':>8} {'baseline':>9}")
+    for name, (figure, baseline, kind) in rows.items():
+        print(f"  {name:<26} {figure:8.4f} {baseline:9.4f}  ({kind})")
 
 
 def evaluate_checkpoints(

@@ -12,16 +12,11 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
-from albert_tf.training.curves import plot_curves
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.preemption import Preempted, TerminationNotice
-from albert_tf.training.reporting import (
-    METRICS_FILE,
-    Reporter,
-    SilentReporter,
-    StepCost,
-    read_metrics,
-)
+from albert_tf.training.report.curves import plot_curves
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
 from albert_tf.training.state import TrainingState
 from albert_tf.training.steps import Outcome, Stepper
 from albert_tf.training.strategy import is_chief

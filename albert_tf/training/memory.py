@@ -33,7 +33,9 @@ def check_training_memory(
     strategy: tf.distribute.Strategy,
 ) -> None:
     """Raises UserError when an update takes far more memory than there is; see `_check`."""
-    here = len(strategy.extended.worker_devices)  # Of several workers, each has its share.
+    here = strategy.num_replicas_in_sync
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        here = len(strategy.extended.worker_devices)  # Each worker has its share.
     num_parameters = sum(count_parameters(config).values()) * here
     size = batch_size * here // (strategy.num_replicas_in_sync * num_micro_batches)
     needed = training_bytes(config, num_parameters, size, sequence_length)

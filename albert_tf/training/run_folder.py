@@ -37,8 +37,8 @@ _WRITTEN_FIRST = {CONFIG_FILE, lock.FILE, starts.FOLDER, starts.FLAGS_FILE, "env
 def prepare(
     run_dir: str,
     config: AlbertConfig,
-    settings: dict[str, Any],
-    fixed: dict[str, Any],
+    flags: dict[str, Any],
+    must_not_change: dict[str, Any],
     overwrite: bool,
     allowed: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
@@ -47,8 +47,8 @@ def prepare(
     Args:
       run_dir: the folder.
       config: of the model.
-      settings: flags to record.
-      fixed: what decides the order of the data, by name; an interrupted run goes on with the same.
+      flags: of this start, to be recorded.
+      must_not_change: what decides the batches, by name; a run is continued with the same.
       overwrite: start over in a folder that holds a run.
       allowed: changes to go on with all the same, see starts.CHANGES.
 
@@ -71,12 +71,12 @@ def prepare(
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
         if _holds_run(run_dir):
             _check_model(run_dir, config)
-            _check_fixed(run_dir, fixed)
-            changes = starts.changes_since_last(run_dir, settings, newest)
+            _check_unchanged(run_dir, must_not_change)
+            changes = starts.changes_since_last(run_dir, flags, newest)
             starts.check_changes(run_dir, changes, allowed)
         durable.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
-        starts.record(run_dir, settings, environment(), newest)
-        durable.write_json(os.path.join(run_dir, RUN_FILE), fixed, sort_keys=True)
+        starts.record(run_dir, flags, environment(), newest)
+        durable.write_json(os.path.join(run_dir, RUN_FILE), must_not_change, sort_keys=True)
         return stack.pop_all()
 
 
@@ -113,11 +113,11 @@ def _check_model(run_dir: str, config: AlbertConfig) -> None:
         )
 
 
-def _check_fixed(run_dir: str, fixed: dict[str, Any]) -> None:
+def _check_unchanged(run_dir: str, must_not_change: dict[str, Any]) -> None:
     changes = [
-        f"{name} was {old!r} and is {fixed[name]!r}"
+        f"{name} was {old!r} and is {must_not_change[name]!r}"
         for name, old in read(run_dir)[1].items()
-        if name in fixed and fixed[name] != old
+        if name in must_not_change and must_not_change[name] != old
     ]
     if changes:
         raise UserError(
@@ -128,16 +128,20 @@ def _check_fixed(run_dir: str, fixed: dict[str, Any]) -> None:
 
 
 def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
-    """What `prepare` was given as `config` and `fixed`; raises UserError where there is no run."""
+    """The configuration of a run's model, and `must_not_change` of `prepare`.
+
+    Raises:
+      UserError: there is no run in the folder, or its file is damaged.
+    """
     if not _holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"
-    fixed = starts.read_json(os.path.join(run_dir, RUN_FILE), remedy)
-    return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), fixed
+    must_not_change = starts.read_json(os.path.join(run_dir, RUN_FILE), remedy)
+    return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), must_not_change
 
 
 def fingerprint(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of arrays with their names, for `fixed` of `prepare`."""
+    """SHA-256 of arrays with their names, for `must_not_change` of `prepare`."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())

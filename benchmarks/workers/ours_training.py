@@ -26,7 +26,7 @@ from albert_tf.keras_compat import keras
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask, total_loss
 from albert_tf.training import LoopSettings, Stepper, train
-from albert_tf.training.machine import step_cost
+from albert_tf.training.report.machine import step_cost
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.records.record_folder import read_manifest
 

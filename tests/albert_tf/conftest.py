@@ -1,13 +1,25 @@
-"""Kills a process at each of the moments at which it changes files."""
+"""Crashes at chosen moments; small records of real sentences, and runs of the whole program."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+ROOT = Path(__file__).parents[2]
 
 CHANGES = ("rename", "remove", "rmtree", "makedirs")  # Of tf.io.gfile.
 
@@ -51,3 +63,78 @@ def _counted(function: Callable, counted: list[int], limit: int) -> Callable:
         return function(*arguments, **named)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory, small_corpus) -> Path:
+    """A folder with `sop` and `nsp` (dynamic records) and config.json (with dropout)."""
+    folder = tmp_path_factory.mktemp("training")
+    corpus = folder / "corpus.txt"
+    corpus.write_text(small_corpus(120), encoding="utf-8")
+    train_vocabulary(str(corpus), str(folder / "vocabulary"), 48)
+    tokenizer = load_tokenizer(str(folder / "vocabulary" / "spiece.model"))
+    for objective in ("sop", "nsp"):
+        settings = PretrainingSettings(
+            max_seq_length=32, dupe_factor=1, masking="dynamic", sentence_objective=objective
+        )
+        output = str(folder / objective)
+        create_pretraining_data(Corpus(str(corpus)), output, tokenizer, settings)
+    AlbertConfig(
+        vocab_size=48,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+    ).to_json_file(str(folder / "config.json"))
+    return folder
+
+
+@pytest.fixture
+def pretraining_command(work, tmp_path):
+    """Flags -> the command of a short run in tmp_path / "run"; other flags by name."""
+
+    def command(**flags: object) -> list[str]:
+        values = {
+            "config_file": work / "config.json",
+            "train_data": work / "sop",
+            "output_dir": tmp_path / "run",
+            "train_batch_size": 8,
+            "learning_rate": 0.02,
+            "num_train_steps": 12,
+            "num_warmup_steps": 2,
+            "steps_per_loop": 2,
+            "checkpoint_steps": 4,
+            "distribution": "one_device",
+            **flags,
+        }
+        pairs = [f"--{name}={value}" for name, value in values.items()]
+        return [sys.executable, "-m", "albert_tf.run_pretraining", *pairs]
+
+    return command
+
+
+@pytest.fixture
+def start_program():
+    """command, **environment -> a running process whose output is collected; ended in any case."""
+    processes = []
+
+    def start(command: list[str], **environment: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config  # The only way back.
 
-from albert_tf import training
 from albert_tf.errors import UserError
 from albert_tf.layers import fast
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training import experiment
+from albert_tf.training.report.metrics_file import read_metrics
 
 PROGRAMS = ("albert_tf.run_pretraining", "albert_tf.run_classifier")
 
@@ -58,7 +58,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     def stop(stepper, *unused):
         raise UserError(f"packed: {stepper.task.model.encoder.packed}")
 
-    monkeypatch.setattr(training, "train", stop)
+    monkeypatch.setattr(experiment, "train", stop)
     data = tmp_path / "data.tsv"
     data.write_text("text\tlabel\nthe cat\ta\non a mat\tb\n")
     flags = {

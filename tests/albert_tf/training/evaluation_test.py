@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import run_pretraining_eval
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Evaluator, evaluation, run_folder
-from albert_tf.training.examples import masked_lm_examples
-from albert_tf.training.reporting import read_metrics
-from data_pipeline.records.record_folder import read_manifest
+from albert_tf.training import BestModel, Evaluator, evaluation
+from albert_tf.training.report.metrics_file import read_metrics
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -35,33 +31,6 @@ def test_both_sentence_objectives(tiny_config, pretraining_data):
     assert figures["next_sentence_loss"] == pytest.approx(second["next_sentence_loss"])
     assert first["masked_lm_loss"] != pytest.approx(second["masked_lm_loss"])
     assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(figures["masked_lm_loss"]))
-
-
-def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkeypatch, capsys):
-    """Its last step is the recipe's, and without training records baselines are the held-out's."""
-    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    config = AlbertConfig.from_json_file(str(work / "config.json"))
-    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
-    last_steps = []
-
-    def evaluate(model, evaluator, run_dir, last_step, timeout):
-        last_steps.append(last_step)
-        return dict.fromkeys(evaluator.metrics, 0.5)
-
-    monkeypatch.setattr(run_pretraining_eval, "evaluate_checkpoints", evaluate)
-    with pytest.raises(SystemExit) as end:
-        run_program(
-            "albert_tf.run_pretraining",
-            "--mode=continuous_eval",
-            "--distribution=one_device",
-            f"--output_dir={tmp_path}",
-            f"--eval_data={work / 'sop'}",
-            "--num_train_steps=10",
-            "--recipe_batch_size=64",
-            "--train_batch_size=16",
-        )
-    assert not end.value.code and last_steps == [40]
-    assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("higher_is_better", "kept"), [(True, [1, 4]), (False, [1, 3])])
@@ -119,24 +88,3 @@ def test_no_checkpoint_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "_POLL_SECONDS", 0.01)
     model = keras.Sequential([keras.layers.Dense(1, input_shape=(1,))])
     assert evaluation.evaluate_checkpoints(model, Follower(model), str(tmp_path), 9, 0.05) == {}
-
-
-def test_predictions_as_text(tiny_config):
-    model = AlbertPretrainer(tiny_config)
-    words = ["[CLS]", "[SEP]", "[MASK]", "\u2581a", "\u2581b", "c"]
-    batch = {
-        "input_word_ids": tf.constant([[0, 3, 2, 5, 1, 0]]),
-        "input_mask": tf.constant([[1, 1, 1, 1, 1, 0]]),
-        "input_type_ids": tf.zeros([1, 6], tf.int32),
-        "masked_lm_positions": tf.constant([[2, 0]]),
-        "masked_lm_ids": tf.constant([[4, 0]]),
-        "masked_lm_weights": tf.constant([[1.0, 0.0]]),
-    }
-
-    def said(guess):
-        bias = tf.one_hot(guess, tiny_config.vocab_size, on_value=100.0)
-        model.masked_lm.output_bias.assign(bias)
-        return masked_lm_examples(model, batch, lambda ids: [words[i] for i in ids])
-
-    assert said(4) == "[CLS] a ** b**c[SEP]"
-    assert said(3) == "[CLS] a ~~ a~~  bc[SEP]"

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 
 
 def child_of(process: subprocess.Popen) -> int | None:

@@ -15,7 +15,7 @@ from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, Hooks, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 from albert_tf.training.preemption import Preempted
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 from albert_tf.training.steps import skip_bad_updates
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")

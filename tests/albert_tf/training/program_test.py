@@ -15,7 +15,7 @@ from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.training import failures, run_folder
 from albert_tf.training.preemption import EXIT_CODE
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 
 
 def output_of(process) -> str:

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import machine
+from albert_tf.training.report import machine
 
 
 def test_the_rate_of_the_machine():

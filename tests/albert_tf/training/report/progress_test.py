@@ -3,7 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from albert_tf.training.reporting import Reporter, StepCost, read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
+from albert_tf.training.report.progress import Reporter, StepCost
 
 
 def reporter(folder, start_step=0, eval_metrics=("loss", "accuracy")):

@@ -1,10 +1,8 @@
-"""What the user sees of a run while it goes on: progress, metrics.csv and TensorBoard."""
+"""The progress of a run as it is shown and stored: lines, metrics.csv and TensorBoard."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import os
 import sys
 import time
@@ -13,15 +11,15 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 from tqdm import tqdm
 
-from albert_tf import durable
+from albert_tf.training.report.metrics_file import METRICS_FILE, MetricsFile
 
-METRICS_FILE = "metrics.csv"
+_MEASURED = ("learning_rate", "gradient_norm", "tokens_per_second")
 _LINE_SECONDS = 15.0  # Without a terminal, a line of progress is printed this often.
 
 
 @dataclasses.dataclass(frozen=True)
 class StepCost:
-    """What a step takes, to tell speed from.
+    """The work of one training step, against which its time is held.
 
     Attributes:
       tokens: of a global batch, padding included.
@@ -35,12 +33,7 @@ class StepCost:
 
 
 class Reporter:
-    """Shows and stores the figures of a training run.
-
-    metrics.csv has a row for each report: step, split (train or eval) and every metric; figures
-    that a split does not have are empty, those of steps that were all left out are nan. Rows after
-    the step that a run resumes at are dropped.
-    """
+    """Shows and stores the figures of a training run."""
 
     def __init__(
         self,
@@ -51,15 +44,6 @@ class Reporter:
         start_step: int,
         cost: StepCost,
     ) -> None:
-        self._fields = list(
-            dict.fromkeys(
-                [
-                    *("step", "split", "loss", *train_metrics, *eval_metrics),
-                    *("learning_rate", "gradient_norm", "tokens_per_second"),
-                ]
-            )
-        )
-        self._path = os.path.join(run_dir, METRICS_FILE)
         self._cost = cost
         self._last_step = start_step
         self._num_train_steps = num_train_steps
@@ -68,7 +52,12 @@ class Reporter:
             split: tf.summary.create_file_writer(os.path.join(run_dir, "tensorboard", split))
             for split in ("train", "eval")
         }
-        self._drop_rows_after(start_step)
+        # After the writers, which make the folder.
+        self._metrics_file = MetricsFile(
+            os.path.join(run_dir, METRICS_FILE),
+            ("loss", *train_metrics, *eval_metrics, *_MEASURED),
+            start_step,
+        )
         self._bar = tqdm(
             total=num_train_steps,
             initial=start_step,
@@ -140,29 +129,17 @@ class Reporter:
 
     def sync(self) -> None:
         """Returns when metrics.csv is safe on the disk."""
-        durable.sync(self._path)
+        self._metrics_file.sync()
 
     def go_on(self) -> None:
         """Time from the last report until now is not training time."""
         self._last_time = time.monotonic()
 
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:
-        with tf.io.gfile.GFile(self._path, "a") as file:
-            values = {name: f"{value:.7g}" for name, value in metrics.items()}
-            csv.DictWriter(file, self._fields, lineterminator="\n").writerow(
-                {"step": step, "split": split, **values}
-            )
+        self._metrics_file.add(step, split, metrics)
         with self._writers[split].as_default(step):
             for name, value in metrics.items():
                 tf.summary.scalar(name, value)
-
-    def _drop_rows_after(self, step: int) -> None:
-        kept = [row for row in read_metrics(self._path) if int(row["step"]) <= step]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self._fields, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: row.get(name) for name in self._fields} for row in kept)
-        durable.write_text(self._path, text.getvalue())
 
     def close(self) -> None:
         """Flushes everything."""
@@ -182,15 +159,3 @@ def _duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"
-
-
-def read_metrics(path: str) -> list[dict[str, str]]:
-    """The rows of a metrics.csv; none when there is no file. A row that a power cut left half
-    written is none.
-    """
-    if not tf.io.gfile.exists(path):
-        return []
-    with tf.io.gfile.GFile(path, "rb") as file:
-        lines = file.read().decode("utf-8", "replace").split("\n")[:-1]
-    rows = csv.DictReader(line for line in lines if "\0" not in line)
-    return [row for row in rows if row.get("step", "").isdigit() and None not in row.values()]

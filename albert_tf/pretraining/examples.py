@@ -7,15 +7,39 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretraining.data import PretrainingData
+from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.tasks import Batch
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.records.record_folder import read_manifest
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 _COUNT = 4
+
+
+def example_writer(
+    model: AlbertPretrainer, data: PretrainingData, held_out: HeldOut
+) -> Callable[[], str]:
+    """A function that returns the model's predictions on the first held-out texts as Markdown.
+
+    Args:
+      data: of the training, whose vocabulary the model has.
+    """
+    tokenizer = load_tokenizer(data.vocab_file, **data.manifest["tokenizer"])
+    folder = held_out.folders[0]
+    batch_size = min(held_out.batch_size, read_manifest(folder)["num_records"])
+    batches = pretraining_dataset(folder, batch_size, training=False)
+
+    def pieces(ids: Sequence[int]) -> list[str]:
+        return [tokenizer.pieces[i] for i in ids]
+
+    return lambda: masked_lm_examples(model, next(iter(batches)), pieces)
 
 
 def masked_lm_examples(
     model: AlbertPretrainer, batch: Batch, pieces: Callable[[Sequence[int]], list[str]]
 ) -> str:
-    """Some texts of a batch as Markdown, with what the model puts in place of the masks.
+    """The first texts of a batch as Markdown, with the model's predictions at their masks.
 
     Right predictions are bold; wrong ones are struck out, followed by what the text says.
 

@@ -6,7 +6,7 @@ import io
 
 import tensorflow as tf
 
-from albert_tf.training.reporting import read_metrics
+from albert_tf.training.report.metrics_file import read_metrics
 
 
 def plot_curves(metrics_path: str, png_path: str) -> None:

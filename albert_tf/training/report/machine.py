@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.layers.targets import is_for_tpu
-from albert_tf.training.reporting import StepCost
+from albert_tf.training.report.progress import StepCost
 
 _SMALLEST, _LARGEST = 96, 1536
 _REPEATS = 10

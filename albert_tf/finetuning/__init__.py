@@ -1,0 +1,1 @@
+"""Fine-tuning: tasks with labelled examples, from Python or for the programs."""

@@ -1,0 +1,23 @@
+"""Pre-training: data, training and evaluation, from Python or for run_pretraining.
+
+data = pretraining.open_records("records/train", batch_size=32)
+model = AlbertPretrainer(get_preset("albert-small").replace(vocab_size=data.vocab_size))
+settings = RunSettings(
+    "runs/small", OptimizerSettings("adamw", learning_rate=0.001), LoopSettings(1000)
+)
+figures = pretraining.pretrain(model, data, settings)
+"""
+
+from albert_tf.pretraining.data import PretrainingData, open_records, open_text
+from albert_tf.pretraining.evaluation import HeldOut, evaluate_model, evaluate_run
+from albert_tf.pretraining.training import pretrain
+
+__all__ = [
+    "HeldOut",
+    "PretrainingData",
+    "evaluate_model",
+    "evaluate_run",
+    "open_records",
+    "open_text",
+    "pretrain",
+]

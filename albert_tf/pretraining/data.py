@@ -1,0 +1,126 @@
+"""The examples of pre-training: records, or text that becomes examples on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.training.experiment import TrainingData
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.dataset import pretraining_dataset, source_of_batch
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records.record_folder import (
+    content_fingerprint,
+    explain_read_error,
+    verify_records,
+)
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingData(TrainingData):
+    """Examples for the masked language model and a sentence objective.
+
+    Attributes:
+      manifest: that of the records, or one like it of the text.
+      has_statistics: the manifest counts what baselines need: tokens and labels.
+    """
+
+    manifest: dict[str, Any]
+    has_statistics: bool
+
+    @property
+    def sentence_objective(self) -> str:
+        """ "sop", "nsp" or "none"."""
+        return self.manifest["settings"]["sentence_objective"]
+
+    @property
+    def vocab_file(self) -> str:
+        """Path of the vocabulary."""
+        return os.path.join(self.manifest["directory"], self.manifest["vocab_file"])
+
+
+def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData:
+    """The records in a folder that create_pretraining_data wrote.
+
+    Args:
+      batch_size: B, over all replicas.
+      seed: of their order, of dynamic masks and of dropout.
+
+    Raises:
+      UserError: the folder is missing, damaged or empty.
+    """
+    manifest = verify_records(folder)
+
+    def explain(error: tf.errors.OpError) -> Exception:
+        is_damage = isinstance(error, tf.errors.DataLossError)
+        return explain_read_error(folder, error) if is_damage else error
+
+    return PretrainingData(
+        name=folder,
+        batches=functools.partial(pretraining_dataset, folder, batch_size, seed=seed),
+        describe_batch=functools.partial(source_of_batch, folder, batch_size, seed=seed),
+        explain=explain,
+        must_not_change={
+            "vocab_fingerprint": manifest["vocab_fingerprint"],
+            "records": content_fingerprint(manifest),
+            "text": None,
+        },
+        has_statistics=True,
+        **_of_manifest(manifest, batch_size, seed),
+    )
+
+
+def open_text(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    settings: PretrainingSettings,
+    batch_size: int,
+    seed: int = 0,
+) -> PretrainingData:
+    """The examples of a corpus, made while they are trained on. Needs tensorflow_text.
+
+    Args:
+      settings: of the examples, with dynamic masking and a single copy.
+      batch_size, seed: see open_records.
+
+    Raises:
+      UserError: no such file.
+    """
+    from data_pipeline.pretraining.without_records.files import (  # Needs tensorflow_text.
+        TrainingText,
+    )
+
+    text = TrainingText(corpus, tokenizer, settings)
+    manifest = text.manifest()
+    return PretrainingData(
+        name=corpus.patterns if isinstance(corpus.patterns, str) else ",".join(corpus.patterns),
+        batches=functools.partial(text.batches, batch_size, seed=seed),
+        explain=text.explain,
+        must_not_change={
+            "vocab_fingerprint": manifest["vocab_fingerprint"],
+            "records": None,
+            "text": content_fingerprint(manifest),
+            **manifest["settings"],
+            **manifest["tokenizer"],
+            **manifest["reading"],
+        },
+        has_statistics=False,
+        **_of_manifest(manifest, batch_size, seed),
+    )
+
+
+def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:
+    """The fields that the manifests of records and of text hold alike."""
+    return {
+        "manifest": manifest,
+        "batch_size": batch_size,
+        "seed": seed,
+        "num_examples": manifest["num_records"],
+        "max_seq_length": manifest["max_seq_length"],
+        "vocab_size": manifest["vocab_size"],
+    }

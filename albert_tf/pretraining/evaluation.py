@@ -1,0 +1,155 @@
+"""Held-out evaluation of pre-training: in a run, of a finished model, of a run elsewhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training import Evaluator, run_folder
+from albert_tf.training.devices import Devices
+from albert_tf.training.evaluation import (
+    evaluate_checkpoints,
+    evaluation_batch_size,
+    print_comparison,
+)
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.statistics import pretraining_baselines
+from data_pipeline.records.record_folder import read_manifest
+
+
+class HeldOut:
+    """Held-out records, at most one folder for each sentence objective."""
+
+    def __init__(self, folders: Sequence[str], batch_size: int = 64) -> None:
+        """Args:
+        folders: of records; there is at least one.
+        batch_size: sequences per evaluation step, over all replicas.
+
+        Raises:
+          UserError: there is no folder, or there are two with the same objective.
+        """
+        if not folders:
+            raise UserError(
+                "--eval_data is missing: folders of records that create_pretraining_data wrote."
+            )
+        self.folders, self.batch_size = list(folders), batch_size
+        self._manifests: dict[str, dict[str, Any]] = {}  # By sentence objective.
+        for folder in folders:
+            manifest = read_manifest(folder)
+            objective = manifest["settings"]["sentence_objective"]
+            if objective in self._manifests:
+                raise UserError(
+                    f"--eval_data={','.join(folders)} has two folders with the sentence "
+                    f"objective {objective!r}. Name one for each objective."
+                )
+            self._manifests[objective] = manifest
+
+    def evaluator(self, model: AlbertPretrainer, vocab_fingerprint: str) -> Evaluator:
+        """Evaluates a model on every folder, each with the objective that it was made for.
+
+        Args:
+          vocab_fingerprint: of the vocabulary that the model was made with.
+
+        Raises:
+          UserError: records of another vocabulary, or a batch that the memory cannot hold.
+        """
+        parts, strategy = [], model.distribute_strategy
+        for folder, (objective, manifest) in zip(self.folders, self._manifests.items()):
+            batch_size = evaluation_batch_size(
+                model.config,
+                self.batch_size,
+                manifest["max_seq_length"],
+                manifest["num_records"],
+                strategy,
+            )
+            data = functools.partial(
+                pretraining_dataset,
+                folder,
+                batch_size,
+                training=False,
+                vocab_fingerprint=vocab_fingerprint,
+            )
+            parts.append((PretrainingTask(model, objective), data))
+        return Evaluator(parts, strategy)
+
+    def print_results(
+        self, metrics: dict[str, float], train_manifest: dict[str, Any] | None
+    ) -> None:
+        """Prints the figures beside what a guess without a model would reach.
+
+        Args:
+          metrics: of `evaluator`.
+          train_manifest: that of the training records, from which baselines are known; None: they
+            are taken from the held-out records.
+        """
+        fitted = "" if train_manifest else ", baselines of these records"
+        for number, (objective, manifest) in enumerate(self._manifests.items()):
+            baselines = pretraining_baselines(train_manifest or manifest, manifest)
+            names = PretrainingTask(None, objective).metrics
+            if number:  # The figures of the words are those of the first folder.
+                names = [name for name in names if not name.startswith("masked_lm")]
+            rows = {name: (metrics[name], *baselines[name]) for name in names}
+            folder = self.folders[number]
+            print_comparison(f"Held-out evaluation on {folder}{fitted}", rows)
+
+
+def evaluate_model(
+    folder: str, held_out: HeldOut, devices: Devices, train_manifest: dict[str, Any] | None = None
+) -> dict[str, float]:
+    """Evaluates the model in a model folder, and prints the figures.
+
+    Args:
+      train_manifest: see HeldOut.print_results.
+
+    Returns:
+      The figures by name.
+
+    Raises:
+      UserError: the folder holds no model for pre-training, or one of another vocabulary.
+    """
+    metadata = native.read_metadata(folder)
+    with devices.strategy.scope():
+        model = native.load_model(folder, devices.packed)
+    if not isinstance(model, AlbertPretrainer):
+        raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
+    metrics = held_out.evaluator(model, metadata["vocab_fingerprint"])()
+    held_out.print_results(metrics, train_manifest)
+    return metrics
+
+
+def evaluate_run(
+    run_dir: str,
+    held_out: HeldOut,
+    devices: Devices,
+    num_train_steps: int,
+    timeout: float,
+    train_manifest: dict[str, Any] | None = None,
+) -> dict[str, float]:
+    """Evaluates the checkpoints of a run as they appear, and prints the last figures.
+
+    Args:
+      run_dir: folder of the run, which another process trains.
+      num_train_steps: the run's last step, with whose checkpoint this ends.
+      timeout: seconds without a new checkpoint after which it ends, too.
+      train_manifest: see HeldOut.print_results.
+
+    Raises:
+      UserError: there is no such run, or no checkpoint came.
+    """
+    config, fixed = run_folder.read(run_dir)
+    with devices.strategy.scope():
+        model = AlbertPretrainer(config, devices.packed)
+    evaluator = held_out.evaluator(model, fixed["vocab_fingerprint"])
+    metrics = evaluate_checkpoints(model, evaluator, run_dir, num_train_steps, timeout)
+    if not metrics:
+        raise UserError(
+            f"no checkpoint appeared in --output_dir={run_dir} within --eval_timeout={timeout} "
+            "seconds."
+        )
+    held_out.print_results(metrics, train_manifest)
+    return metrics

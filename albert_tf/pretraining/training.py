@@ -1,0 +1,108 @@
+"""Pre-training of a model: the experiment that run_pretraining runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf.costs import pretraining_flops_per_token
+from albert_tf.models import AlbertPretrainer
+from albert_tf.pretraining.data import PretrainingData
+from albert_tf.pretraining.evaluation import HeldOut
+from albert_tf.pretraining.examples import example_writer
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training import experiment
+from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
+
+
+def pretrain(
+    model: AlbertPretrainer,
+    data: PretrainingData,
+    settings: RunSettings,
+    eval_data: Sequence[str] = (),
+) -> dict[str, float]:
+    """Trains a model, keeps the last one and that with the lowest held-out loss.
+
+    Args:
+      model: it is trained on the devices of the strategy in whose scope it was made. A run that is
+        continued takes its weights from the newest checkpoint.
+      data: see `open_records` and `open_text`.
+      settings: optimizer, length, folder.
+      eval_data: folders of held-out records, at most one for each sentence objective.
+
+    Returns:
+      The held-out figures at the end; empty without `eval_data`.
+
+    Raises:
+      UserError: see `experiment.run`.
+    """
+    predictions = data.manifest["max_predictions"]
+    flops = pretraining_flops_per_token(model.config, data.max_seq_length, predictions)
+    return experiment.run(
+        Experiment(
+            title="Pre-training",
+            task=PretrainingTask(model, data.sentence_objective),
+            data=data,
+            settings=settings,
+            models=_model_folders(data),
+            flops_per_token=flops,
+            card=_card(data, settings, flops),
+            next_commands=_next_commands(os.path.join(settings.output_dir, "model")),
+            **_evaluation(model, data, settings, eval_data),
+        )
+    )
+
+
+def _evaluation(
+    model: AlbertPretrainer,
+    data: PretrainingData,
+    settings: RunSettings,
+    eval_data: Sequence[str],
+) -> dict[str, Any]:
+    """The fields of an Experiment that say how it is evaluated; none without `eval_data`."""
+    if not eval_data:
+        return {}
+    held_out = HeldOut(eval_data, settings.eval_batch_size)
+    train_manifest = data.manifest if data.has_statistics else None
+    return {
+        "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
+        "examples": example_writer(model, data, held_out),
+        "report": functools.partial(held_out.print_results, train_manifest=train_manifest),
+    }
+
+
+def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) -> dict[str, str]:
+    """What the start-up card says of pre-training."""
+    passes = "not counted (--train_text)"
+    if data.num_examples:
+        num_seen = settings.loop.num_train_steps * data.batch_size
+        passes = f"{num_seen / data.num_examples:.1f}"
+    return {
+        "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
+        "passes over the data": passes,
+        "expected first loss": f"{math.log(data.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
+    }
+
+
+def _next_commands(model_dir: str) -> list[str]:
+    return [
+        f"python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
+        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
+        f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=...",
+    ]
+
+
+def _model_folders(data: PretrainingData) -> ModelFolders:
+    names = ("max_seq_length", "vocab_fingerprint")
+    return ModelFolders(
+        best="best_model",
+        last="model",
+        metric="loss",
+        higher_is_better=False,
+        metadata={name: data.manifest[name] for name in names},
+        vocab_file=data.vocab_file,
+        tokenizer=data.manifest["tokenizer"],
+    )

@@ -1,0 +1,86 @@
+"""The devices and the precision of a run, decided before there is a model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.layers import fast
+from albert_tf.layers.packing import packs_here
+from albert_tf.layers.targets import shapes_must_be_static
+from albert_tf.training.strategy import make_strategy
+
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceSettings:
+    """Where a model is computed, and how.
+
+    Attributes:
+      distribution, tpu: see `make_strategy`.
+      precision: of the arithmetic, one of PRECISIONS; variables stay float32.
+      jit_compile: loss and gradient will be compiled with XLA.
+      fast: "on": small functions compiled by XLA and what else is fast on CPUs; "off": ordinary
+        operations; "auto": on where that is fast.
+      packed: "true": padding is left out of the dense layers; "false"; "auto": where that is fast.
+      deterministic: GPUs, too, give the same bits in every run.
+      seed: of Keras's and TensorFlow's random operations; used with `deterministic` only.
+    """
+
+    distribution: str = "mirrored"
+    tpu: str | None = None
+    precision: str = "float32"
+    jit_compile: bool = False
+    fast: str = "auto"
+    packed: str = "auto"
+    deterministic: bool = False
+    seed: int = 0
+
+
+class Devices(NamedTuple):
+    """Devices that are ready for a model.
+
+    Attributes:
+      strategy: in whose scope models are made.
+      packed: for the constructors of models.
+      is_fast: what `fast` became.
+    """
+
+    strategy: tf.distribute.Strategy
+    packed: bool
+    is_fast: bool
+
+
+def prepare_devices(settings: DeviceSettings) -> Devices:
+    """Sets determinism, precision and `fast` for this process, and makes the strategy.
+
+    Raises:
+      UserError: settings that do not go together, or that need XLA where it cannot compile.
+    """
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    strategy = make_strategy(settings.distribution, settings.tpu)
+    keras.mixed_precision.set_global_policy(settings.precision)
+    if settings.deterministic:
+        keras.utils.set_random_seed(settings.seed)  # Random operations are refused without one.
+    if settings.jit_compile and (error := fast.xla_error()):
+        raise UserError(
+            f"--jit_compile needs XLA, which cannot compile on this machine: {error}. Leave it out."
+        )
+    is_fast = fast.choose(settings.fast)
+    with strategy.scope():
+        is_static = settings.jit_compile or shapes_must_be_static()
+        is_packed = settings.packed == "true"
+        if settings.packed == "auto":
+            is_packed = packs_here() and not is_static
+    if is_packed and is_static:
+        raise UserError(
+            "--packed=true does not go with --jit_compile and --distribution=tpu, whose shapes are "
+            "known beforehand. Use --packed=auto."
+        )
+    return Devices(strategy, is_packed, is_fast)

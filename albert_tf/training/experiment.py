@@ -1,0 +1,275 @@
+"""What every training run does: folder, start-up card, loop, best model, last model, next command.
+
+A program, or a notebook, describes the run by dataclasses and calls `run`:
+
+    Experiment      a task with its data, evaluation and results
+      RunSettings   the folder, the optimizer, the loop
+      TrainingData  batches, and what is known of them
+      ModelFolders  which models are kept
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.tasks import Task
+from albert_tf.training import run_folder
+from albert_tf.training.best_model import BestModel
+from albert_tf.training.checkpoint_files import check_steps
+from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.initial_model import check_data_fit
+from albert_tf.training.loop import Hooks, LoopSettings, train
+from albert_tf.training.memory import check_training_memory
+from albert_tf.training.optimizers import OptimizerSettings, guard_updates, make_optimizer
+from albert_tf.training.report.cards import print_start
+from albert_tf.training.report.machine import step_cost
+from albert_tf.training.steps import Stepper, check_batch_size
+from albert_tf.training.strategy import is_chief, wait_for_all
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """How a run is made: all that its model and its data do not say.
+
+    Attributes:
+      output_dir: folder of the run; a run found there is continued.
+      optimizer: what makes the updates.
+      loop: how many there are, and what is done between them.
+      gradient_accumulation_steps: in how many parts the batch of a replica is worked through.
+      eval_batch_size: sequences per evaluation step, over all replicas.
+      jit_compile: loss and gradient are compiled with XLA.
+      overwrite: the run found in `output_dir` is deleted.
+      flags: recorded in flags.json, and compared with those of the last start; None: the fields of
+        these settings, under the names that the programs' flags have.
+    """
+
+    output_dir: str
+    optimizer: OptimizerSettings
+    loop: LoopSettings
+    gradient_accumulation_steps: int = 1
+    eval_batch_size: int = 64
+    jit_compile: bool = False
+    overwrite: bool = False
+    flags: Mapping[str, Any] | None = None
+
+    def as_flags(self) -> dict[str, Any]:
+        """What is recorded of these settings, and the precision in use."""
+        if self.flags is not None:
+            return dict(self.flags)
+        fields = dataclasses.asdict(self)
+        parts = fields.pop("optimizer"), fields.pop("loop")
+        del fields["flags"]
+        precision = keras.mixed_precision.global_policy().name
+        return {**fields, **parts[0], **parts[1], "precision": precision}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """The examples that a run is trained on.
+
+    Attributes:
+      name: for messages, a folder or file.
+      batches: called with `start_step=`, and with `input_context=` where several hosts read;
+        endless global batches from that step on.
+      batch_size: B, examples of a global batch.
+      seed: of the order of the examples, and of dropout.
+      num_examples: None where nobody has counted them.
+      max_seq_length: S.
+      vocab_size: V.
+      must_not_change: what else decides the batches, by name; a run is continued with the same.
+      describe_batch: says where the batch of a step (1-based) comes from; None: nobody knows.
+      explain: the error to raise for one that TensorFlow raised in training.
+    """
+
+    name: str
+    batches: Callable[..., tf.data.Dataset]
+    batch_size: int
+    seed: int
+    num_examples: int | None
+    max_seq_length: int
+    vocab_size: int
+    must_not_change: Mapping[str, Any]
+    describe_batch: Callable[[int], str] | None = None
+    explain: Callable[[tf.errors.OpError], Exception] = lambda error: error
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFolders:
+    """The models of a run that are kept, see `native.save`.
+
+    Attributes:
+      best: name, in the folder of the run, of the best model's folder.
+      last: name of the last model's folder; None: it is not kept.
+      metric: the held-out figure that decides which is best.
+      higher_is_better: whether the largest figure is the best.
+      metadata: what model.json says of the models beside their task.
+      vocab_file: path of their vocabulary.
+      tokenizer: the content of tokenizer_settings.json.
+    """
+
+    best: str
+    last: str | None
+    metric: str
+    higher_is_better: bool
+    metadata: Mapping[str, Any]
+    vocab_file: str
+    tokenizer: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A training run.
+
+    Attributes:
+      title: of the start-up card.
+      task: the model, its losses and metrics. The run computes on the devices of the strategy in
+        whose scope the model was made.
+      data: what it is trained on.
+      settings: how.
+      models: which models are kept.
+      flops_per_token: floating point operations of a training step, forward and backward.
+      evaluator: computes the held-out figures: an Evaluator, or another function without arguments
+        that has its attribute `metrics`; None: there are none.
+      card: figures that the start-up card shows besides, by name.
+      examples: returns predictions on held-out data as Markdown, for TensorBoard.
+      report: prints the held-out figures at the end.
+      next_commands: what the user may do with the result.
+    """
+
+    title: str
+    task: Task
+    data: TrainingData
+    settings: RunSettings
+    models: ModelFolders
+    flops_per_token: float
+    evaluator: Evaluator | None = None
+    card: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    examples: Callable[[], str] | None = None
+    report: Callable[[dict[str, float]], None] | None = None
+    next_commands: Sequence[str] = ()
+
+    def path(self, name: str) -> str:
+        """Path of a file or folder in the folder of the run."""
+        return os.path.join(self.settings.output_dir, name)
+
+
+def run(experiment: Experiment) -> dict[str, float]:
+    """Trains to the end, or goes on to it, and keeps what is asked for.
+
+    Returns:
+      The held-out figures at the end; empty without an evaluator.
+
+    Raises:
+      UserError: data, model, batch, settings or folder do not go together; nothing is written then.
+      UserError, Preempted: see `loop.train`.
+    """
+    data, settings = experiment.data, experiment.settings
+    check_data_fit(experiment.task.model.config, data.vocab_size, data.max_seq_length, data.name)
+    stepper = make_stepper(experiment)
+    if not settings.overwrite:
+        check_steps(settings.output_dir, settings.loop.num_train_steps)
+    with _start(experiment):
+        metrics = _train(experiment, stepper)
+        if is_chief(stepper.strategy):
+            _finish(experiment, metrics)
+    return metrics
+
+
+def make_stepper(experiment: Experiment) -> Stepper:
+    """The training steps of a run, with an optimizer of their own.
+
+    Raises:
+      UserError: the batch holds an example twice, cannot be divided, or needs more memory than this
+        machine has; or the optimizer's settings do not go together.
+    """
+    model, data, settings = experiment.task.model, experiment.data, experiment.settings
+    strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    if data.num_examples is not None and data.batch_size > data.num_examples:
+        raise UserError(
+            f"--train_batch_size={data.batch_size} is more than the {data.num_examples} examples "
+            f"of {data.name}: an update would see some of them twice. Use at most "
+            f"{data.num_examples}."
+        )
+    check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)
+    check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
+    with strategy.scope():
+        optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
+        optimizer = guard_updates(optimizer, strategy, settings.loop.max_bad_steps)
+    return Stepper(experiment.task, optimizer, strategy, data.seed, num_parts, settings.jit_compile)
+
+
+def _start(experiment: Experiment) -> contextlib.AbstractContextManager:
+    """Makes the folder and prints the card, on the chief; returns the lock of the folder."""
+    model, data, settings = experiment.task.model, experiment.data, experiment.settings
+    strategy = model.distribute_strategy
+    lock = contextlib.nullcontext()
+    if is_chief(strategy):
+        batches = {"seed": data.seed, "train_batch_size": data.batch_size}
+        lock = run_folder.prepare(
+            settings.output_dir,
+            model.config,
+            settings.as_flags(),
+            {**batches, **data.must_not_change},
+            settings.overwrite,
+            settings.loop.allow_changes,
+        )
+        print_start(experiment.title, model, data.batch_size, data.max_seq_length, experiment.card)
+    wait_for_all(strategy)
+    return lock
+
+
+def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
+    """The loop, with the best model kept; returns the held-out figures at the end."""
+    data, settings, models = experiment.data, experiment.settings, experiment.models
+    best = BestModel(
+        experiment.task.model,
+        experiment.path(models.best),
+        models.metric,
+        models.higher_is_better,
+        dict(models.metadata),
+        models.vocab_file,
+        models.tokenizer,
+    )
+    tokens = data.batch_size * data.max_seq_length
+    cost = step_cost(tokens, experiment.flops_per_token, stepper.strategy)
+    hooks = Hooks(best.offer, experiment.examples, data.describe_batch)
+    try:
+        return train(
+            stepper,
+            data.batches,
+            experiment.evaluator,
+            settings.loop,
+            settings.output_dir,
+            cost,
+            hooks,
+        )
+    except tf.errors.OpError as error:
+        raise data.explain(error) from None
+
+
+def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
+    """Saves the last model, prints the figures and what can be done with the result."""
+    models = experiment.models
+    if models.last:
+        num_train_steps = experiment.settings.loop.num_train_steps
+        native.save(
+            experiment.task.model,
+            experiment.path(models.last),
+            {**models.metadata, "num_train_steps": num_train_steps, "metrics": metrics},
+            models.vocab_file,
+            models.tokenizer,
+        )
+    if metrics and experiment.report:
+        experiment.report(metrics)
+    print(f"Model: {experiment.path(models.last or models.best)}")
+    for number, command in enumerate(experiment.next_commands):
+        print(f"{'  or' if number else 'Next'}: {command}")

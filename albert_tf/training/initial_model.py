@@ -1,0 +1,106 @@
+"""The architecture and the weights that a run starts from."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from albert_tf.checkpoints import formats
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.presets import PRESETS, get_preset
+from albert_tf.pretrained import locate
+
+
+@dataclasses.dataclass(frozen=True)
+class InitialModel:
+    """Where the architecture and the weights come from.
+
+    Attributes:
+      preset: architecture by name.
+      config_file: architecture from an albert_config.json, instead of `preset`.
+      init_checkpoint: weights, see `pretrained.locate`; and the architecture if neither of the
+        others is given.
+      recompute: activations are computed again for the gradient.
+    """
+
+    preset: str | None = None
+    config_file: str | None = None
+    init_checkpoint: str | None = None
+    recompute: bool = False
+
+    def config(self, vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
+        """The architecture, for data of this vocabulary and length.
+
+        A preset without weights only names an architecture, and takes over the vocabulary size.
+
+        Args:
+          data: name of the data, for messages.
+
+        Raises:
+          UserError: no architecture is given, or two, or the data do not fit it.
+        """
+        config = self._named_config()
+        if self.preset and not self.init_checkpoint and vocab_size != config.vocab_size:
+            print(f"--preset={self.preset}: vocab_size {vocab_size}, as the data have.")
+            config = config.replace(vocab_size=vocab_size)
+        check_data_fit(config, vocab_size, max_seq_length, data)
+        return config.replace(recompute=config.recompute or self.recompute)
+
+    def _named_config(self) -> AlbertConfig:
+        if self.preset and self.config_file:
+            raise UserError("--preset and --config_file are both given. Give one.")
+        if self.config_file:
+            return AlbertConfig.from_json_file(self.config_file)
+        if self.preset:
+            return get_preset(self.preset)
+        if self.init_checkpoint:
+            return locate(self.init_checkpoint).config()
+        raise UserError(
+            f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
+        )
+
+    def vocabulary_file(self, vocab_file: str | None) -> str:
+        """Path of `vocab_file`, or else of the vocabulary beside the weights.
+
+        Raises:
+          UserError: there is neither.
+        """
+        if vocab_file:
+            return vocab_file
+        if not self.init_checkpoint:
+            raise UserError(
+                "--vocab_file is missing, and there is no --init_checkpoint to have one."
+            )
+        source = locate(self.init_checkpoint)
+        if not source.vocab_file:
+            raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
+        return source.vocab_file
+
+    def load_weights(self, model: keras.Model) -> None:
+        """Fills a model from `init_checkpoint`, if there is one.
+
+        Raises:
+          UserError: see `formats.load_weights`.
+        """
+        if self.init_checkpoint:
+            formats.load_weights(model, locate(self.init_checkpoint).path)
+
+    def load_encoder(self, model: keras.Model) -> None:
+        """Like `load_weights`, for a model whose heads are new."""
+        if self.init_checkpoint:
+            formats.load_encoder(model, locate(self.init_checkpoint).path)
+
+
+def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:
+    """Raises UserError when a model has another vocabulary than the data, or too few positions."""
+    if vocab_size != config.vocab_size:
+        raise UserError(
+            f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "
+            f"{config.vocab_size}. Use the vocabulary that the model was made with."
+        )
+    if max_seq_length > config.max_position_embeddings:
+        raise UserError(
+            f"max_seq_length {max_seq_length} is longer than the model's "
+            f"{config.max_position_embeddings} positions. Use at most that many ({data})."
+        )

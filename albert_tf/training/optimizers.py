@@ -1,0 +1,124 @@
+"""The optimizer of a run as a dataclass of settings, and the recipe for another batch size."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.optimization import (
+    LAMB,
+    AdamW,
+    Recipe,
+    WarmupPolynomialDecay,
+    addons_lamb,
+    layerwise_factors,
+    scale_recipe,
+)
+from albert_tf.training.steps import skip_bad_updates
+
+OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerSettings:
+    """An optimizer and its learning rate.
+
+    Attributes:
+      optimizer: one of OPTIMIZERS; lamb and adamw are google-research/albert's, tfa_lamb is
+        TensorFlow Addons'.
+      learning_rate: the highest, reached at the end of the warm-up.
+      num_warmup_steps: updates until then.
+      learning_rate_power: of the decay; 1 is linear.
+      decay_after_warmup: decay from the end of the warm-up, not from the first step.
+      bias_correction: correct the moments of lamb and adamw, unlike the reference.
+      layerwise_learning_rate_decay: factor of the rate for each layer further down.
+      weight_decay_rate: decay inside the update.
+      global_clipnorm: largest global norm of the gradient; 0 turns clipping off.
+    """
+
+    optimizer: str
+    learning_rate: float
+    num_warmup_steps: int = 0
+    learning_rate_power: float = 1.0
+    decay_after_warmup: bool = False
+    bias_correction: bool = False
+    layerwise_learning_rate_decay: float = 1.0
+    weight_decay_rate: float = 0.01
+    global_clipnorm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise UserError(f"--optimizer={self.optimizer} is not one of {', '.join(OPTIMIZERS)}.")
+
+
+def make_optimizer(
+    settings: OptimizerSettings, config: AlbertConfig, num_train_steps: int
+) -> keras.optimizers.Optimizer:
+    """The optimizer for a model.
+
+    Args:
+      config: of the model.
+      num_train_steps: updates until the rate is 0.
+
+    Raises:
+      UserError: settings that do not go together.
+    """
+    schedule = WarmupPolynomialDecay(
+        settings.learning_rate,
+        num_train_steps,
+        settings.num_warmup_steps,
+        settings.learning_rate_power,
+        settings.decay_after_warmup,
+    )
+    clipnorm = settings.global_clipnorm or None  # None does not clip.
+    common = dict(weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm)
+    layer_decay, factors = settings.layerwise_learning_rate_decay, []
+    if layer_decay != 1.0:
+        factors = layerwise_factors(config, layer_decay)
+    if settings.optimizer == "tfa_lamb":
+        if factors:
+            raise UserError(
+                f"--layerwise_learning_rate_decay={layer_decay} does not go with "
+                "--optimizer=tfa_lamb. Use lamb or adamw."
+            )
+        return addons_lamb(schedule, **common)
+    kind = {"lamb": LAMB, "adamw": AdamW}[settings.optimizer]
+    return kind(
+        schedule, bias_correction=settings.bias_correction, learning_rate_factors=factors, **common
+    )
+
+
+def guard_updates(
+    optimizer: keras.optimizers.Optimizer, strategy: tf.distribute.Strategy, max_bad_steps: int
+) -> keras.optimizers.Optimizer:
+    """The optimizer with a scaled loss where the precision in use needs it; or, with
+    `max_bad_steps`, one that leaves out updates that are not finite.
+
+    Raises:
+      UserError: one of them is wanted on a TPU.
+    """
+    precision = keras.mixed_precision.global_policy().name
+    is_half = precision == "mixed_float16"
+    if isinstance(strategy, tf.distribute.TPUStrategy) and (is_half or max_bad_steps):
+        raise UserError(
+            f"--precision={precision} with --max_bad_steps={max_bad_steps} does not go with "
+            "--distribution=tpu. Use mixed_bfloat16 and 0."
+        )
+    if is_half:
+        return keras.mixed_precision.LossScaleOptimizer(optimizer)
+    return skip_bad_updates(optimizer) if max_bad_steps else optimizer
+
+
+def recipe_for_batch(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
+    """The recipe scaled from batches of `made_for` sequences to `batch_size`, and a line that says
+    so; 0: the recipe as it is.
+    """
+    if not made_for or made_for == batch_size:
+        return recipe
+    scaled = scale_recipe(recipe, made_for, batch_size)
+    print(f"recipe for batches of {made_for}, scaled to {batch_size}: {scaled}")
+    return scaled

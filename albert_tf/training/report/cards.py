@@ -1,0 +1,75 @@
+"""The start-up card of a run: its model, devices and batches, before the first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from albert_tf.costs import training_bytes
+from albert_tf.keras_compat import keras
+from albert_tf.layers import fast
+from albert_tf.layers.packing import packs_here
+
+
+def print_start(
+    title: str,
+    model: keras.Model,
+    batch_size: int,
+    max_seq_length: int,
+    rows: Mapping[str, str],
+) -> None:
+    """Prints the card of a run: title, figures of the model and its batches, and `rows`.
+
+    Args:
+      model: a task's, made in the scope of the strategy that trains it.
+      batch_size: B, over all replicas.
+      max_seq_length: S.
+      rows: the figures that the task adds, by name.
+    """
+    rows = {**_model_rows(model, batch_size, max_seq_length), **rows}
+    width = max(map(len, rows))
+    lines = [f"  {name:<{width}}  {value}" for name, value in rows.items()]
+    print(title, *lines, sep="\n", flush=True)
+
+
+def _model_rows(model: keras.Model, batch_size: int, sequence_length: int) -> dict[str, str]:
+    parts, strategy = _parameters_by_part(model), model.distribute_strategy
+    replicas = strategy.num_replicas_in_sync
+    memory = training_bytes(
+        model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length
+    )
+    by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
+    return {
+        "parameters": f"{sum(parts.values()):,} ({by_part})",
+        "devices": f"{_name_of(strategy)}, replicas: {replicas}",
+        "precision": keras.mixed_precision.global_policy().name,
+        "execution": _execution(model),
+        "memory of a replica": f"about {memory / 2**30:.1f} GiB",
+        "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",
+    }
+
+
+def _execution(model: keras.Model) -> str:
+    """How layers are computed, as the flags say it."""
+    packed = packs_here() if model.encoder.packed is None else model.encoder.packed
+    return f"--fast={'on' if fast.is_on() else 'off'} --packed={str(packed).lower()}"
+
+
+def _name_of(strategy: tf.distribute.Strategy) -> str:
+    """The public name; TensorFlow's classes for several workers and for no strategy have others."""
+    name = type(strategy).__name__
+    others = {
+        "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+        "_DefaultDistributionStrategy": "TensorFlow's choice",
+    }
+    return others.get(name, name)
+
+
+def _parameters_by_part(model: keras.Model) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    for variable in model.trainable_variables:
+        part = variable.name.split("/")[0]
+        parts[part] = parts.get(part, 0) + variable.shape.num_elements()
+    return parts

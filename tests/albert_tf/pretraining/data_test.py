@@ -1,0 +1,55 @@
+"""Pre-training data from Python: what a run is told of records and of text."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.pretraining import open_records, open_text
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.errors import UserError
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+
+def test_records(work):
+    data = open_records(str(work / "nsp"), batch_size=8, seed=4)
+    assert (data.name, data.batch_size, data.seed) == (str(work / "nsp"), 8, 4)
+    assert (data.max_seq_length, data.vocab_size, data.sentence_objective) == (32, 48, "nsp")
+    assert data.num_examples > 8 and data.has_statistics
+    assert data.vocab_file == str(work / "nsp" / "spiece.model")
+    assert data.must_not_change["text"] is None
+    batches = [next(iter(data.batches(start_step=step))) for step in (0, 5, 5)]
+    ids = [batch["input_word_ids"].numpy() for batch in batches]
+    assert ids[0].shape == (8, 32) and not np.array_equal(ids[0], ids[1])
+    np.testing.assert_array_equal(ids[1], ids[2])
+    assert data.describe_batch(6).endswith(".tfrecord")
+
+
+def test_damaged_records_are_named(work, tmp_path):
+    folder = shutil.copytree(work / "sop", tmp_path / "damaged")
+    data = open_records(str(folder), batch_size=8)
+    (shard, *_) = folder.glob("*.tfrecord")
+    content = shard.read_bytes()
+    shard.write_bytes(content[:100] + bytes(byte ^ 255 for byte in content[100:]))
+    error = tf.errors.DataLossError(None, None, "corrupted record at 0")
+    assert shard.name in str(data.explain(error))
+    other = tf.errors.InternalError(None, None, "of something else")
+    assert data.explain(other) is other
+    with pytest.raises(UserError, match=shard.name):
+        open_records(str(folder), batch_size=8)
+
+
+def test_text(work):
+    tokenizer = load_tokenizer(str(work / "vocabulary" / "spiece.model"))
+    settings = PretrainingSettings(max_seq_length=32, dupe_factor=1, masking="dynamic")
+    corpus = str(work / "corpus.txt")
+    data = open_text(Corpus(corpus), tokenizer, settings, batch_size=4, seed=1)
+    assert (data.name, data.num_examples, data.has_statistics) == (corpus, None, False)
+    assert data.must_not_change["records"] is None and data.must_not_change["ngram"] == 3
+    assert data.vocab_file == tokenizer.vocab_file
+    batch = next(iter(data.batches(start_step=0)))
+    assert batch["input_word_ids"].shape == (4, 32)

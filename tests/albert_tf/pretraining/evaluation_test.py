@@ -1,0 +1,93 @@
+"""Held-out evaluation of pre-training beside its baselines."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.pretraining import HeldOut, evaluate_model, evaluate_run, evaluation
+from albert_tf.training import run_folder
+from albert_tf.training.devices import Devices
+from data_pipeline import errors
+from data_pipeline.records.record_folder import read_manifest
+
+DEVICES = Devices(tf.distribute.OneDeviceStrategy("CPU:0"), packed=True, is_fast=False)
+
+
+@pytest.fixture
+def held_out(work) -> HeldOut:
+    return HeldOut([str(work / "sop"), str(work / "nsp")], batch_size=8)
+
+
+@pytest.fixture
+def config(work) -> AlbertConfig:
+    return AlbertConfig.from_json_file(str(work / "config.json"))
+
+
+def test_a_model_is_evaluated_on_both_objectives(held_out, config, work, tmp_path, capsys):
+    manifest = read_manifest(str(work / "sop"))
+    fingerprint = {"vocab_fingerprint": manifest["vocab_fingerprint"]}
+    native.save(AlbertPretrainer(config), str(tmp_path / "model"), fingerprint)
+    figures = evaluate_model(str(tmp_path / "model"), held_out, DEVICES, manifest)
+    assert {"masked_lm_perplexity", "sentence_order_loss", "next_sentence_loss"} <= set(figures)
+    first, second = capsys.readouterr().out.split("Held-out evaluation on ")[1:]
+    assert first.startswith(f"{work / 'sop'}\n") and second.startswith(f"{work / 'nsp'}\n")
+    assert re.search(rf"masked_lm_loss +{figures['masked_lm_loss']:.4f} ", first)
+    assert "sentence_order_accuracy" in first and "next_sentence_accuracy" not in first
+    assert "next_sentence_accuracy" in second and "masked_lm_loss" not in second
+
+
+def test_models_that_cannot_be_evaluated(held_out, config, tmp_path):
+    native.save(AlbertClassifier(config, 2), str(tmp_path / "classifier"), {})
+    with pytest.raises(UserError, match="holds a model for classification, not for pretraining"):
+        evaluate_model(str(tmp_path / "classifier"), held_out, DEVICES)
+    native.save(AlbertPretrainer(config), str(tmp_path / "other"), {"vocab_fingerprint": "f" * 64})
+    with pytest.raises(errors.UserError, match="was made with another vocabulary"):
+        evaluate_model(str(tmp_path / "other"), held_out, DEVICES)
+
+
+def test_folders_that_cannot_be_held_out(work):
+    with pytest.raises(UserError, match="--eval_data is missing"):
+        HeldOut([])
+    with pytest.raises(UserError, match="two folders with the sentence objective 'sop'"):
+        HeldOut([str(work / "sop")] * 2)
+
+
+def test_a_run_without_checkpoints(held_out, config, work, tmp_path):
+    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
+    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    with pytest.raises(UserError, match="no checkpoint appeared in .* within --eval_timeout=0.0"):
+        evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
+
+
+def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkeypatch, capsys):
+    """Its last step is the recipe's, and without training records baselines are the held-out's."""
+    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
+    config = AlbertConfig.from_json_file(str(work / "config.json"))
+    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    last_steps = []
+
+    def evaluate(model, evaluator, run_dir, last_step, timeout):
+        last_steps.append(last_step)
+        return dict.fromkeys(evaluator.metrics, 0.5)
+
+    monkeypatch.setattr(evaluation, "evaluate_checkpoints", evaluate)
+    with pytest.raises(SystemExit) as end:
+        run_program(
+            "albert_tf.run_pretraining",
+            "--mode=continuous_eval",
+            "--distribution=one_device",
+            f"--output_dir={tmp_path}",
+            f"--eval_data={work / 'sop'}",
+            "--num_train_steps=10",
+            "--recipe_batch_size=64",
+            "--train_batch_size=16",
+        )
+    assert not end.value.code and last_steps == [40]
+    assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out

@@ -1,0 +1,144 @@
+"""What every run does: checks before anything is written, one folder, the models that are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
+from albert_tf.tasks import PretrainingTask
+from albert_tf.training import (
+    Evaluator,
+    Experiment,
+    LoopSettings,
+    ModelFolders,
+    OptimizerSettings,
+    RunSettings,
+    TrainingData,
+    experiment,
+)
+from albert_tf.training.report.metrics_file import read_metrics
+
+BATCH, LENGTH = 8, 12  # Of the fixture pretraining_data.
+
+
+@pytest.fixture
+def described(tiny_config, pretraining_data, tmp_path):
+    """(strategy=default) -> an experiment on made-up batches, of four updates in tmp_path / run."""
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("[PAD]\n")
+
+    def describe(strategy: tf.distribute.Strategy | None = None) -> Experiment:
+        with (strategy or tf.distribute.get_strategy()).scope():
+            model = AlbertPretrainer(tiny_config)
+        task, held_out = PretrainingTask(model), pretraining_data(1000).take(2)
+        return Experiment(
+            title="A test",
+            task=task,
+            data=TrainingData(
+                name="made-up batches",
+                batches=pretraining_data,
+                batch_size=BATCH,
+                seed=3,
+                num_examples=None,
+                max_seq_length=LENGTH,
+                vocab_size=tiny_config.vocab_size,
+                must_not_change={"source": "random"},
+            ),
+            settings=RunSettings(
+                str(tmp_path / "run"),
+                OptimizerSettings("lamb", 0.01, 1),
+                LoopSettings(4, steps_per_loop=1, eval_steps=2),
+            ),
+            models=ModelFolders("best", "last", "loss", False, {}, str(vocabulary), {}),
+            flops_per_token=1e3,
+            evaluator=Evaluator([(task, held_out)], model.distribute_strategy),
+            card={"a figure": "17"},
+            next_commands=["first", "second"],
+        )
+
+    return describe
+
+
+@pytest.mark.parametrize("kind", ["default", "one device", "two devices"])
+def test_a_run(described, tmp_path, two_devices, kind, capsys):
+    """Card, figures, models, next commands; on whatever devices the model was made for."""
+    one_device = tf.distribute.OneDeviceStrategy("CPU:0")
+    strategies = {"default": None, "one device": one_device, "two devices": two_devices}
+    found = described(strategies[kind])
+    seen = []
+    found = dataclasses.replace(found, report=lambda metrics: seen.append(metrics))
+    figures = experiment.run(found)
+    shown = capsys.readouterr().out
+    assert shown.startswith("A test\n") and "a figure             17\n" in shown
+    model_dir = tmp_path / "run" / "last"
+    assert shown.endswith(f"Model: {model_dir}\nNext: first\n  or: second\n")
+    assert seen == [figures] and figures["loss"] > 0
+    assert native.read_metadata(str(model_dir))["metrics"] == figures
+    assert native.read_metadata(str(model_dir))["num_train_steps"] == 4
+    assert native.read_metadata(str(tmp_path / "run" / "best"))["metrics"]["loss"] > 0
+    rows = read_metrics(str(tmp_path / "run" / "metrics.csv"))
+    assert [row["step"] for row in rows if row["split"] == "eval"] == ["2", "4"]
+
+
+def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
+    """Without flags their fields stand for them: another rate is said, another kind refused."""
+    first = described()
+    experiment.run(first)
+    recorded = json.loads((tmp_path / "run" / "flags.json").read_text())
+    assert recorded["optimizer"] == "lamb" and recorded["learning_rate"] == 0.01
+    assert recorded["precision"] == "float32" and recorded["eval_batch_size"] == 64
+    fixed = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert fixed == {"seed": 3, "train_batch_size": BATCH, "source": "random"}
+
+    def again(num_train_steps: int = 5, **optimizer) -> None:
+        one = described()
+        keras.backend.clear_session()
+        settings = dataclasses.replace(
+            one.settings,
+            optimizer=dataclasses.replace(one.settings.optimizer, **optimizer),
+            loop=dataclasses.replace(one.settings.loop, num_train_steps=num_train_steps),
+        )
+        experiment.run(dataclasses.replace(one, settings=settings))
+
+    with pytest.raises(UserError, match="was started with --optimizer=lamb"):
+        again(optimizer="adamw")
+    with pytest.raises(UserError, match="has already made 4 updates"):
+        again(num_train_steps=3)
+    capsys.readouterr()
+    again(learning_rate=0.02)
+    shown = capsys.readouterr().out
+    assert "--learning_rate: 0.01 -> 0.02" in shown and "resuming at step 4" in shown
+
+
+@pytest.mark.parametrize(
+    ("of_data", "message"),
+    [
+        ({"num_examples": 7}, "--train_batch_size=8 is more than the 7 examples of made-up"),
+        ({"vocab_size": 49}, "the vocabulary of made-up batches has 49 pieces"),
+        ({"max_seq_length": 99}, "max_seq_length 99 is longer than the model's 16 positions"),
+    ],
+)
+def test_nothing_is_written_when_something_does_not_fit(described, tmp_path, of_data, message):
+    found = described()
+    found = dataclasses.replace(found, data=dataclasses.replace(found.data, **of_data))
+    with pytest.raises(UserError, match=message):
+        experiment.run(found)
+    assert not (tmp_path / "run").exists()
+
+
+def test_errors_of_the_data_are_explained(described):
+    found = described()
+    data = dataclasses.replace(
+        found.data,
+        batches=lambda start_step: found.data.batches(start_step).take(1),
+        explain=lambda error: UserError(f"made-up batches end: {type(error).__name__}"),
+    )
+    with pytest.raises(UserError, match="made-up batches end: OutOfRangeError"):
+        experiment.run(dataclasses.replace(found, data=data))

@@ -1,0 +1,68 @@
+"""The architecture that a run starts from, and the data that fit it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.presets import get_preset
+from albert_tf.training import InitialModel
+
+
+def test_a_preset_takes_over_the_vocabulary_size(capsys):
+    config = InitialModel(preset="albert-tiny", recompute=True).config(77, 64, "records")
+    assert config == get_preset("albert-tiny").replace(vocab_size=77, recompute=True)
+    assert capsys.readouterr().out == "--preset=albert-tiny: vocab_size 77, as the data have.\n"
+
+
+@pytest.fixture
+def folder(tiny_config, tmp_path) -> str:
+    """A model folder with a vocabulary."""
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    path = str(tmp_path / "model")
+    native.save(AlbertPretrainer(tiny_config), path, {}, str(tmp_path / "vocab.txt"), {})
+    return path
+
+
+def test_weights_bring_their_architecture_and_vocabulary(folder, tiny_config, tmp_path):
+    start = InitialModel(init_checkpoint=folder)
+    assert start.config(50, 16, "records") == tiny_config
+    assert start.vocabulary_file(None) == f"{folder}/vocab.txt"
+    assert start.vocabulary_file("mine.txt") == "mine.txt"
+    with pytest.raises(UserError, match="--vocab_file is missing, and there is no --init_check"):
+        InitialModel(preset="albert-tiny").vocabulary_file(None)
+
+
+def test_weights_are_loaded_where_there_are_some(folder, tiny_config):
+    before = AlbertPretrainer(tiny_config)
+    InitialModel(preset="albert-tiny").load_weights(before)
+    other = native.load_model(folder)
+    assert not np.array_equal(before.weights[0], other.weights[0])
+    InitialModel(init_checkpoint=folder).load_weights(before)
+    np.testing.assert_array_equal(before.weights[0], other.weights[0])
+    classifier = AlbertClassifier(tiny_config, 2)
+    InitialModel(init_checkpoint=folder).load_encoder(classifier)
+    np.testing.assert_array_equal(classifier.weights[0], other.weights[0])
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "length", "message"),
+    [
+        (49, 16, "the vocabulary of records has 49 pieces, the model's vocab_size is 50"),
+        (50, 17, "max_seq_length 17 is longer than the model's 16 positions"),
+    ],
+)
+def test_data_that_do_not_fit(folder, vocab_size, length, message):
+    with pytest.raises(UserError, match=message):
+        InitialModel(init_checkpoint=folder).config(vocab_size, length, "records")
+
+
+def test_one_architecture_is_named():
+    with pytest.raises(UserError, match="no architecture is given"):
+        InitialModel().config(50, 16, "records")
+    both = InitialModel(preset="albert-tiny", config_file="config.json")
+    with pytest.raises(UserError, match="--preset and --config_file are both given"):
+        both.config(50, 16, "records")
