@@ -7,6 +7,7 @@ float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -39,14 +40,14 @@ class TaskModel(keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
-        traces its first step, and traces it again.
+    def make_train_function(self, force: bool = False) -> Callable[..., Any]:
+        """Keras's function of one training step, for an optimizer that has its variables: otherwise
+        `fit` makes them while it traces its first step, and traces it again.
         """
-        super().compile(*args, **kwargs)
         if hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
 
     def pooled_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
         """float [B, H]; nothing else is computed of the last layer."""

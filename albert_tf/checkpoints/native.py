@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from albert_tf import durable
 from albert_tf.checkpoints import bundle, replacement, vocabulary
-from albert_tf.checkpoints.weights import assign, our_name
+from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -34,6 +34,7 @@ from albert_tf.models import (
     AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
@@ -76,7 +77,7 @@ def save(
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
             durable.write_json(os.path.join(new, TOKENIZER_FILE), tokenizer)
-        values = {our_name(variable): variable.numpy() for variable in model.variables}
+        values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.optimization import LAMB, AdamW
-from albert_tf.optimization.lamb import trust_ratio
+from albert_tf.optimization.updates import trust_ratio
 
 
 def numpy_update(gradient, weights, decay, correct):
