@@ -6,8 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_compat import keras
+from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers import AlbertEmbedding, SharedTransformer
 from albert_tf.layers.basic import build_children, dense, fold_in
 from albert_tf.layers.packing import make_layout
@@ -15,7 +16,7 @@ from albert_tf.layers.streams import Stream, stream_sizes
 
 
 @keras.utils.register_keras_serializable("albert_tf")
-class AlbertEncoder(keras.Model):
+class AlbertEncoder(AlbertModel):
     """The ALBERT encoder (Lan et al., ICLR 2020; google-research/albert, modeling.py).
 
     Inputs, a dict: `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`
@@ -24,25 +25,23 @@ class AlbertEncoder(keras.Model):
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H].
     Sequence and encoder outputs are unspecified at padding.
-    Variables exist as soon as the object does.
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs: Any
     ) -> None:
-        """Args: packed: leave padding out of the dense layers; None: see `packing.packs_here`."""
-        super().__init__(name=name, **kwargs)
-        self.config = config
-        self.packed = packed
-        self.embeddings = AlbertEmbedding(config, name="embeddings")
-        self.transformer = SharedTransformer(config, name="transformer")
-        self.pooler = dense(config.hidden_size, config, name="pooler")
+        """Args: see AlbertModel."""
+        super().__init__(config, packed, name, **kwargs)
+        with policy_scope(self.dtype_policy):
+            self.embeddings = AlbertEmbedding(config, name="embeddings")
+            self.transformer = SharedTransformer(config, name="transformer")
+            self.pooler = dense(config.hidden_size, config, name="pooler")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         if self.built:
             return
-        with tf.name_scope(self.name):
+        with tf.name_scope("encoder/"):  # Absolute, and whatever the name: checkpoints say so.
             for part in (self.embeddings, self.transformer):
                 with tf.name_scope(part.name):
                     part.build()
@@ -127,13 +126,6 @@ class AlbertEncoder(keras.Model):
         layout = make_layout(mask, self.packed, training)
         rows = self.embeddings(word_ids, type_ids, layout, training=training, seed=fold_in(seed, 0))
         return Stream(rows, mask, layout, positions, fold_in(seed, 1))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "packed": self.packed, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertEncoder:
-        return cls(AlbertConfig.from_dict(config["config"]), config["packed"], config["name"])
 
 
 def _split(

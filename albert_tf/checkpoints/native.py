@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import durable
+from albert_tf.base_model import COMMON_SETTINGS
 from albert_tf.checkpoints import bundle, replacement, vocabulary
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
@@ -82,12 +83,12 @@ def save(
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
-    """Task and constructor arguments; where the model was computed (`packed`) is not recorded."""
+    """Task and constructor arguments; how the model was computed (`packed`, `dtype`) and what was
+    frozen is not recorded.
+    """
     task = next(task for task, kind in MODELS.items() if type(model) is kind)
-    arguments = model.get_config()
-    for name in ("config", "packed", "name"):
-        del arguments[name]
-    return {"task": task, **arguments}
+    settings = model.get_config().items()
+    return {"task": task, **{name: each for name, each in settings if name not in COMMON_SETTINGS}}
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
