@@ -55,16 +55,17 @@ class AlbertModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, and `frozen`: names of the parts, and "part/part" in
-        them, that are not trainable while the model is.
+        """The arguments of the constructor, and `frozen`: names of the parts ("encoder") and of parts
+        in them ("encoder/embeddings") that are not trainable while what holds them is.
         """
+        frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
             "config": self.config.to_dict(),
             "packed": self.packed,
             "name": self.name,
             "dtype": self.dtype_policy.name,
             "trainable": self.trainable,
-            "frozen": sorted(name for name, part in _parts(self) if not part.trainable),
+            "frozen": frozen if self.trainable else [],
         }
 
     @classmethod
@@ -92,8 +93,8 @@ class AlbertModel(keras.Model):
 
 
 def _parts(model: keras.Model, prefix: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:
-    """The parts of a model, and of the models in it, by their names."""
+    """The parts of a model, and of the trainable models in it, by their names."""
     for part in model.layers:
         yield f"{prefix}{part.name}", part
-        if isinstance(part, keras.Model):
+        if isinstance(part, keras.Model) and part.trainable:
             yield from _parts(part, f"{prefix}{part.name}/")

@@ -129,18 +129,22 @@ def test_a_compiled_model_says_how_it_was_compiled():
     assert len(copy.optimizer.variables) == len(model.optimizer.variables)
 
 
-NAMES = ("teacher", "My model 2")
-
-
 def variable_names(model: keras.Model) -> list[str]:
     return [variable_name(variable) for variable in model.variables]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@every_model
-def test_a_name_is_only_a_name(model_class, name, tmp_path):
+# SavedModels take seconds each.
+saved_as = pytest.mark.parametrize(
+    ("model_class", "file_name"),
+    [*((model, "model.keras") for model in MODELS), (albert_tf.AlbertClassifier, "saved_model")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+
+
+@saved_as
+def test_a_name_is_only_a_name(model_class, file_name, tmp_path):
     """A model of any name, made inside any name scope, has the variables of every other."""
-    usual, batch = MODELS[model_class].make(BASE), make_batch(model_class)
+    usual, name = MODELS[model_class].make(BASE), "Teacher-2"
     with tf.name_scope("outer"):
         model = MODELS[model_class].make(BASE, name=name)
     assert model.name == name
@@ -157,11 +161,10 @@ def test_a_name_is_only_a_name(model_class, name, tmp_path):
     for load, folder in doors:
         copies.append(MODELS[model_class].make(BASE, name="student"))
         load(copies[-1], str(tmp_path / folder))
-    model(batch)  # Keras saves what was called.
-    for file_name in ("saved_model", "model.keras"):
-        model.save(tmp_path / file_name)
-        copies.append(keras.models.load_model(tmp_path / file_name, compile=False))
-        assert copies[-1].name == name
+    model(make_batch(model_class))  # Keras saves what was called.
+    model.save(tmp_path / file_name)
+    copies.append(keras.models.load_model(tmp_path / file_name, compile=False))
+    assert copies[-1].name == name
     poolers = ("AlbertSpanLabeler", "AlbertTokenClassifier")  # Hugging Face has none there.
     for copy in copies:
         for left, right in zip(model.variables, copy.variables, strict=True):
@@ -253,8 +256,8 @@ def is_trainable(model: keras.Model) -> list[str]:
     return [variable.name for variable in model.trainable_variables]
 
 
-@every_model
-def test_what_is_frozen_stays_frozen(model_class, tmp_path):
+@saved_as
+def test_what_is_frozen_stays_frozen(model_class, file_name, tmp_path):
     batch = make_batch(model_class)
     frozen = MODELS[model_class].make(BASE, trainable=False)
     partly = MODELS[model_class].make(BASE)
@@ -267,11 +270,9 @@ def test_what_is_frozen_stays_frozen(model_class, tmp_path):
     assert len(is_trainable(headless)) == MODELS[model_class].num_head_variables
     for model in (frozen, partly, headless):
         model(batch)
-        copies = [type(model).from_config(model.get_config())]
-        for file_name in ("saved_model", "model.keras"):
-            model.save(tmp_path / file_name)
-            copies.append(keras.models.load_model(tmp_path / file_name, compile=False))
-        for copy in copies:
+        model.save(tmp_path / file_name)
+        loaded = keras.models.load_model(tmp_path / file_name, compile=False)
+        for copy in (loaded, type(model).from_config(model.get_config())):
             assert is_trainable(copy) == is_trainable(model)
             assert copy.get_config() == model.get_config()
 

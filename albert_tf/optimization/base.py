@@ -146,8 +146,9 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
+        rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(
-            learning_rate=self._serialize_hyperparameter(self._learning_rate),
+            learning_rate=rate if isinstance(rate, dict) else float(rate),  # JSON knows no NumPy.
             weight_decay_rate=self.weight_decay_rate,
             beta_1=self.beta_1,
             beta_2=self.beta_2,

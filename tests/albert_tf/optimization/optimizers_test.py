@@ -73,8 +73,12 @@ def test_config_round_trip(optimizer_class, learning_rate):
         assert copy.get_config() == optimizer.get_config()
         assert (copy.weight_decay_rate, copy.bias_correction) == (0.02, True)
         assert copy.global_clipnorm == 3.0
-        copy.iterations.assign(4)
-        assert float(copy.learning_rate) == (0.5 if learning_rate == 0.5 else np.float32(0.2))
+    variables = [tf.Variable([1.0, 2.0], name="encoder/embeddings/a") for _ in range(2)]
+    for variable, each in zip(variables, (optimizer, copies[0])):
+        each.iterations.assign(4)
+        each.apply_gradients([(tf.constant([0.3, -0.1]), variable)])
+    np.testing.assert_array_equal(*variables)
+    assert not np.array_equal(variables[0], [1.0, 2.0])
 
 
 def test_a_schedule_round_trip():
