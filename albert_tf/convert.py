@@ -23,11 +23,11 @@ from albert_tf.checkpoints import (
     target_tensors,
     vocabulary,
 )
-from albert_tf.checkpoints.weights import our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
+from albert_tf.variable_names import variable_name
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -129,7 +129,7 @@ def round_trip(model: keras.Model, folder: str) -> float:
     pairs = [
         (left, right)
         for left, right in zip(model.variables, copy.variables, strict=True)
-        if our_name(right) not in lost
+        if variable_name(right) not in lost
     ]
     ids = tf.range(min(16, model.config.max_position_embeddings))[None] % model.config.vocab_size
     inputs = {

@@ -6,9 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.inputs import complete_inputs, lists_to_tensors
-from albert_tf.keras_compat import keras
+from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.basic import build_children, dense
 from albert_tf.layers.embedding import AlbertEmbedding
 from albert_tf.layers.fast.operations import operations_for
@@ -19,7 +20,7 @@ from albert_tf.layers.transformer import SharedTransformer
 
 
 @keras.utils.register_keras_serializable("albert_tf")
-class AlbertEncoder(keras.Model):
+class AlbertEncoder(AlbertModel):
     """The ALBERT encoder (Lan et al., ICLR 2020; google-research/albert, modeling.py).
 
     Inputs, a dict: `input_word_ids`, `input_mask` (1 for real tokens; missing: all are) and
@@ -28,25 +29,23 @@ class AlbertEncoder(keras.Model):
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
     float [B, S, H].
     Sequence and encoder outputs are unspecified at padding.
-    Variables exist as soon as the object does.
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs
+        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs: Any
     ) -> None:
-        """Args: packed: leave padding out of the dense layers; None: see `packing.packs_here`."""
-        super().__init__(name=name, **kwargs)
-        self.config = config
-        self.packed = packed
-        self.embeddings = AlbertEmbedding(config, name="embeddings")
-        self.transformer = SharedTransformer(config, name="transformer")
-        self.pooler = dense(config.hidden_size, config, name="pooler")
+        """Args: see AlbertModel."""
+        super().__init__(config, packed, name, **kwargs)
+        with policy_scope(self.dtype_policy):
+            self.embeddings = AlbertEmbedding(config, name="embeddings")
+            self.transformer = SharedTransformer(config, name="transformer")
+            self.pooler = dense(config.hidden_size, config, name="pooler")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         if self.built:
             return
-        with tf.name_scope(self.name):
+        with tf.name_scope("encoder/"):  # Absolute, and whatever the name: checkpoints say so.
             for part in (self.embeddings, self.transformer):
                 with tf.name_scope(part.name):
                     part.build()
@@ -123,10 +122,3 @@ class AlbertEncoder(keras.Model):
         inputs = complete_inputs(inputs)
         keys = ("input_word_ids", "input_type_ids", "input_mask")
         return operations.in_parts(run, [*(inputs[key] for key in keys), positions], seed)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "packed": self.packed, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertEncoder:
-        return cls(AlbertConfig.from_dict(config["config"]), config["packed"], config["name"])

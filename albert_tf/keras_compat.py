@@ -5,6 +5,11 @@
 is not used because it has no working TPUStrategy and writes no reusable SavedModels.
 """
 
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
 from albert_tf.keras_choice import TF_VERSION
 
 if TF_VERSION < (2, 16):
@@ -19,6 +24,20 @@ else:
             f"TensorFlow {TF_VERSION[0]}.{TF_VERSION[1]} needs the package tf-keras of the same "
             "version: pip install -r requirements.txt"
         ) from error
+
+
+@contextlib.contextmanager
+def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
+    """Makes a dtype policy the one of all layers constructed inside, which name none themselves."""
+    before = keras.mixed_precision.global_policy()
+    if before.name == policy.name:
+        yield
+        return
+    keras.mixed_precision.set_global_policy(policy)
+    try:
+        yield
+    finally:
+        keras.mixed_precision.set_global_policy(before)
 
 
 def require_keras_2(thing: object, argument: str) -> None:

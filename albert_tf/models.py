@@ -11,42 +11,34 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.heads import MaskedLMHead, OutputHead
-from albert_tf.keras_compat import keras
+from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.operations import fold_in
 from albert_tf.span_head import SpanHead, position_mask
 
 Inputs = dict[str, tf.Tensor]
 
 
-class TaskModel(keras.Model):
-    """An encoder with heads; variables exist as soon as the object does."""
+class TaskModel(AlbertModel):
+    """An encoder with heads."""
 
-    def __init__(self, config: AlbertConfig, packed: bool | None, name: str) -> None:
-        super().__init__(name=name)
-        self.config = config
-        self.encoder = AlbertEncoder(config, packed)
+    def __init__(self, config: AlbertConfig, packed: bool | None, name: str, **kwargs: Any) -> None:
+        """Args: see AlbertModel."""
+        super().__init__(config, packed, name, **kwargs)
+        self.encoder = AlbertEncoder(config, packed, dtype=self.dtype_policy)
 
     def build_heads(self, *heads: keras.layers.Layer) -> None:
         """Makes the variables of the heads, named after them."""
         for head in heads:
-            with tf.name_scope(head.name):
+            with tf.name_scope(f"{head.name}/"):  # Absolute: checkpoints know no other name.
                 head.build(None)
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
-        traces its first step, and traces it again.
-        """
-        super().compile(*args, **kwargs)
-        if hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
-            with self.distribute_strategy.scope():
-                self.optimizer.build(self.trainable_variables)
 
     def pooled_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
         """float [B, H]; nothing else is computed of the last layer."""
@@ -56,14 +48,6 @@ class TaskModel(keras.Model):
     def sequence_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
         """float [B, S, H]."""
         return self.encoder(inputs, training=training, seed=seed)["sequence_output"]
-
-    def get_config(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "packed": self.encoder.packed, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TaskModel:
-        arguments = dict(config)
-        return cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -77,11 +61,16 @@ class AlbertPretrainer(TaskModel):
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "pretrainer"
+        self,
+        config: AlbertConfig,
+        packed: bool | None = None,
+        name: str = "pretrainer",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name)
-        self.masked_lm = MaskedLMHead(config, name="masked_lm")
-        self.sentence_order = OutputHead(config, 2, name="sentence_order")
+        super().__init__(config, packed, name, **kwargs)
+        with policy_scope(self.dtype_policy):
+            self.masked_lm = MaskedLMHead(config, name="masked_lm")
+            self.sentence_order = OutputHead(config, 2, name="sentence_order")
         self.build_heads(self.masked_lm, self.sentence_order)
 
     def call(
@@ -108,12 +97,16 @@ class _ClassesModel(TaskModel):
         dropout_rate: float,
         packed: bool | None,
         name: str,
+        **kwargs: Any,
     ) -> None:
         """Args: dropout_rate: before the output layer, in training; the reference's is 0.1."""
-        super().__init__(config, packed, name)
+        super().__init__(config, packed, name, **kwargs)
         self.num_classes = num_classes
         self.dropout_rate = dropout_rate
-        self.classification = OutputHead(config, num_classes, dropout_rate, name="classification")
+        with policy_scope(self.dtype_policy):
+            self.classification = OutputHead(
+                config, num_classes, dropout_rate, name="classification"
+            )
         self.build_heads(self.classification)
 
     def get_config(self) -> dict[str, Any]:
@@ -138,8 +131,9 @@ class AlbertClassifier(_ClassesModel):
         dropout_rate: float = 0.1,
         packed: bool | None = None,
         name: str = "classifier",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, num_classes, dropout_rate, packed, name)
+        super().__init__(config, num_classes, dropout_rate, packed, name, **kwargs)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
@@ -159,8 +153,9 @@ class AlbertTokenClassifier(_ClassesModel):
         dropout_rate: float = 0.1,
         packed: bool | None = None,
         name: str = "token_classifier",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, num_classes, dropout_rate, packed, name)
+        super().__init__(config, num_classes, dropout_rate, packed, name, **kwargs)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
@@ -179,10 +174,12 @@ class AlbertMultipleChoice(TaskModel):
         dropout_rate: float = 0.1,
         packed: bool | None = None,
         name: str = "multiple_choice",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name)
+        super().__init__(config, packed, name, **kwargs)
         self.dropout_rate = dropout_rate
-        self.classification = OutputHead(config, 1, dropout_rate, name="classification")
+        with policy_scope(self.dtype_policy):
+            self.classification = OutputHead(config, 1, dropout_rate, name="classification")
         self.build_heads(self.classification)
 
     def call(
@@ -210,10 +207,15 @@ class AlbertSpanLabeler(TaskModel):
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "span_labeler"
+        self,
+        config: AlbertConfig,
+        packed: bool | None = None,
+        name: str = "span_labeler",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name)
-        self.span = OutputHead(config, 2, name="span")
+        super().__init__(config, packed, name, **kwargs)
+        with policy_scope(self.dtype_policy):
+            self.span = OutputHead(config, 2, name="span")
         self.build_heads(self.span)
 
     def call(
@@ -239,9 +241,11 @@ class AlbertSpanLabelerV2(TaskModel):
         end_n_top: int = 5,
         packed: bool | None = None,
         name: str = "span_labeler_v2",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name)
-        self.span = SpanHead(config, start_n_top, end_n_top, name="span")
+        super().__init__(config, packed, name, **kwargs)
+        with policy_scope(self.dtype_policy):
+            self.span = SpanHead(config, start_n_top, end_n_top, name="span")
         self.build_heads(self.span)
 
     def call(
@@ -267,9 +271,13 @@ class AlbertSentenceEncoder(TaskModel):
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "sentence_encoder"
+        self,
+        config: AlbertConfig,
+        packed: bool | None = None,
+        name: str = "sentence_encoder",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name)
+        super().__init__(config, packed, name, **kwargs)
         self.build_heads()
 
     def call(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from albert_tf.checkpoints import bundle
 from albert_tf.checkpoints.names import check_sharing, variable_names
-from albert_tf.checkpoints.weights import Weights, assign, our_name
+from albert_tf.checkpoints.weights import Weights, assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -21,6 +21,7 @@ from albert_tf.models import (
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
 )
+from albert_tf.variable_names import variable_name
 
 _SOFTWARE = "google-research/albert"
 
@@ -81,7 +82,7 @@ def save(model: keras.Model, prefix: str) -> None:
     """Writes a checkpoint with exactly the reference's names and shapes."""
     places, tensors = _places(model), {}
     for variable in model.variables:
-        name, transposed = places[our_name(variable)]
+        name, transposed = places[variable_name(variable)]
         tensors[name] = variable.numpy().T if transposed else variable.numpy()
     bundle.write(prefix, tensors)
 

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
-from albert_tf.checkpoints.weights import assign, our_name
+from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -27,6 +27,7 @@ from albert_tf.models import (
     AlbertSpanLabeler,
     AlbertTokenClassifier,
 )
+from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -188,9 +189,9 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     architecture, _ = ARCHITECTURES[type(model).__name__]
     tensors = {}
     for variable in model.variables:
-        if our_name(variable).startswith(_POOLER) and not with_pooler:
+        if variable_name(variable).startswith(_POOLER) and not with_pooler:
             continue
-        name, transposed = places[our_name(variable)]
+        name, transposed = places[variable_name(variable)]
         value = variable.numpy()
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
     if not model.config.has_embedding_projection:

@@ -19,8 +19,9 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import durable
+from albert_tf.base_model import COMMON_SETTINGS
 from albert_tf.checkpoints import bundle, replacement, vocabulary
-from albert_tf.checkpoints.weights import assign, our_name
+from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -34,6 +35,7 @@ from albert_tf.models import (
     AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
@@ -76,17 +78,17 @@ def save(
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
             durable.write_json(os.path.join(new, TOKENIZER_FILE), tokenizer)
-        values = {our_name(variable): variable.numpy() for variable in model.variables}
+        values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
-    """Task and constructor arguments; where the model was computed (`packed`) is not recorded."""
+    """Task and constructor arguments; how the model was computed (`packed`, `dtype`) and what was
+    frozen is not recorded.
+    """
     task = next(task for task, kind in MODELS.items() if type(model) is kind)
-    arguments = model.get_config()
-    for name in ("config", "packed", "name"):
-        del arguments[name]
-    return {"task": task, **arguments}
+    settings = model.get_config().items()
+    return {"task": task, **{name: each for name, each in settings if name not in COMMON_SETTINGS}}
 
 
 def read_metadata(directory: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import UserError
+from albert_tf.variable_names import variable_name
 
 
 class Weights(Protocol):
@@ -28,11 +29,6 @@ class Weights(Protocol):
 
     def read(self, name: str) -> np.ndarray:
         """One weight."""
-
-
-def our_name(variable: tf.Variable) -> str:
-    """The name of a model's variable, without TensorFlow's output suffix."""
-    return variable.name.split(":")[0]
 
 
 def assign(
@@ -59,7 +55,7 @@ def assign(
     """
     found, kept, problems, read = [], [], [], set()
     for variable in variables:
-        ours = our_name(variable)
+        ours = variable_name(variable)
         theirs, transposed = place(ours)
         read.add(theirs)
         expected = list(variable.shape[::-1] if transposed else variable.shape)

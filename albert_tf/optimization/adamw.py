@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from albert_tf.keras_compat import keras
 from albert_tf.optimization.base import AdamFamily
 
 
+@keras.utils.register_keras_serializable("albert_tf")
 class AdamW(AdamFamily):
     """w <- w - lr * (m / (sqrt(v) + epsilon) + decay * w). Arguments: see AdamFamily."""
 

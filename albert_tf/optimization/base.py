@@ -1,93 +1,31 @@
-"""What LAMB and AdamW have in common: moments, decay inside the update, exclusion by name, dense
-clipping.
-"""
+"""The common base of LAMB and AdamW: moments, exclusion by name, clipping of dense gradients."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints.weights import our_name
 from albert_tf.keras_compat import keras
-from albert_tf.layers.fast.compiled import compiled as one_kernel
+from albert_tf.optimization import in_place
+from albert_tf.optimization.updates import (
+    AdamSettings,
+    adam_direction,
+    adamw_update,
+    bias_corrections,
+    lamb_update,
+    trust_ratio,
+)
+from albert_tf.variable_names import variable_name
 
 # The reference decays neither biases nor layer normalization.
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
-class AdamSettings(NamedTuple):
-    """Of one variable's update.
-
-    Attributes:
-      weight_decay: 0 for variables that are not decayed.
-      corrections: see `bias_corrections`; None, the reference's way, corrects nothing.
-    """
-
-    beta_1: float
-    beta_2: float
-    epsilon: float
-    weight_decay: float
-    corrections: tuple[tf.Tensor, tf.Tensor] | None
-
-
-def bias_corrections(step: tf.Tensor, beta_1: float, beta_2: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """What Adam divides both moments by after `step` updates; the reference does not."""
-    return 1.0 - tf.pow(beta_1, step), 1.0 - tf.pow(beta_2, step)
-
-
-def adam_update(
-    m: tf.Tensor, v: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
-) -> tf.Tensor:
-    """Adam's update with decoupled decay inside (google-research/albert, optimization.py).
-
-    Args:
-      m, v, weights: float tensors of one shape: new moments, current weights.
-
-    Returns:
-      What the caller subtracts from the weights, times a rate.
-    """
-    if settings.corrections is not None:
-        m, v = m / settings.corrections[0], v / settings.corrections[1]
-    return m / (tf.sqrt(v) + settings.epsilon) + settings.weight_decay * weights
-
-
-# Variables that kernels change are handles here: XLA writes the new values over the old ones. A
-# mirrored variable cannot be an argument; its handle is that of the replica that is being updated.
-
-
-@one_kernel
-def _next_update(
-    m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
-) -> tf.Tensor:
-    """`adam_update` after replacing both moments.
-
-    m, v: handles of float variables; gradient, weights: float tensors of their shape.
-    """
-    beta_1, beta_2 = settings.beta_1, settings.beta_2
-    next_m = beta_1 * _read(m, like=gradient) + (1.0 - beta_1) * gradient
-    next_v = beta_2 * _read(v, like=gradient) + (1.0 - beta_2) * tf.square(gradient)
-    tf.raw_ops.AssignVariableOp(resource=m, value=next_m)
-    tf.raw_ops.AssignVariableOp(resource=v, value=next_v)
-    return adam_update(next_m, next_v, weights, settings)
-
-
-@one_kernel
-def _move(weights: tf.Tensor, update: tf.Tensor, rate: tf.Tensor) -> None:
-    """Subtracts rate * update from a variable; weights: its handle."""
-    moved = _read(weights, like=update) - rate * update
-    tf.raw_ops.AssignVariableOp(resource=weights, value=moved)
-
-
-def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
-    return tf.ensure_shape(value, like.shape)
-
-
 class AdamFamily(keras.optimizers.Optimizer):
-    """Base of both optimizers; a subclass says how far a variable moves along its update.
+    """Base of both optimizers; a subclass says which variables move by LAMB's update.
 
     Gradients are made dense and summed over replicas before they are clipped by their global norm,
     so that clipping does not depend on the number of replicas or on how embeddings are looked up.
@@ -149,24 +87,31 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert.
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Moves one variable."""
-        index = self._index_dict[self._var_key(variable)]
-        m, v, weights = self._m[index], self._v[index], tf.convert_to_tensor(variable)
-        settings = self._settings(variable, self.iterations + 1)
-        update = _next_update(m.handle, v.handle, gradient, weights, settings)
-        scale = self.scale(update, weights, our_name(variable))
-        _move(variable.handle, update, scale * self._rate(variable))
+        """Moves one variable, and replaces its moments."""
+        name = variable_name(variable)
+        m, v = self._moments(variable)
+        step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
+        adapts = self.adapts(name)
+        if in_place.is_possible():
+            in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
+            return
+        update = lamb_update if adapts else adamw_update
+        tensors = map(tf.convert_to_tensor, (variable, gradient, m, v))
+        for old, new in zip((variable, m, v), update(*tensors, step, rate, settings)):
+            old.assign(new)
 
-    def _settings(self, variable: tf.Variable, step: tf.Tensor) -> AdamSettings:
-        """step: 1-based."""
-        corrections = None
-        if self.bias_correction:
-            corrections = bias_corrections(tf.cast(step, variable.dtype), self.beta_1, self.beta_2)
-        decay = self.weight_decay_rate if self.is_decayed(our_name(variable)) else 0.0
-        return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, corrections)
+    def _moments(self, variable: tf.Variable) -> tuple[tf.Variable, tf.Variable]:
+        index = self._index_dict[self._var_key(variable)]
+        return self._m[index], self._v[index]
+
+    def _settings(self, name: str) -> AdamSettings:
+        """The settings for the variable of that name."""
+        decay = self.weight_decay_rate if self.is_decayed(name) else 0.0
+        return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, self.bias_correction)
 
     def _rate(self, variable: tf.Variable) -> tf.Tensor:
-        return tf.cast(self.learning_rate, variable.dtype) * self.rate_factor(our_name(variable))
+        factor = self.rate_factor(variable_name(variable))
+        return tf.cast(self.learning_rate, variable.dtype) * factor
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
         """`update_norm` and `trust_ratio` of the last update of variables, by their names.
@@ -175,23 +120,23 @@ class AdamFamily(keras.optimizers.Optimizer):
         """
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         for variable in variables:
-            index = self._index_dict[self._var_key(variable)]
-            settings = self._settings(variable, self.iterations)
-            update = adam_update(self._m[index], self._v[index], variable, settings)
-            name = our_name(variable)
-            scale = self.scale(update, variable, name)
-            figures["update_norm"][name] = tf.norm(scale * self._rate(variable) * update)
-            figures["trust_ratio"][name] = tf.convert_to_tensor(scale, tf.float32)
+            name, weights = variable_name(variable), tf.convert_to_tensor(variable)
+            settings = self._settings(name)
+            corrections = bias_corrections(self.iterations, weights, settings)
+            direction = adam_direction(weights, *self._moments(variable), corrections, settings)
+            ratio = trust_ratio(weights, direction) if self.adapts(name) else 1.0
+            figures["update_norm"][name] = tf.norm(ratio * self._rate(variable) * direction)
+            figures["trust_ratio"][name] = tf.convert_to_tensor(ratio, tf.float32)
         return figures
 
     def rate_factor(self, name: str) -> float:
-        """What the learning rate is multiplied by for the variable of that name."""
+        """The factor of the learning rate for the variable of that name."""
         factors = self.learning_rate_factors
         return next((factor for pattern, factor in factors if re.search(pattern, name)), 1.0)
 
-    def scale(self, update: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor | float:
-        """The factor beside the learning rate for the variable of that name."""
-        return 1.0
+    def adapts(self, name: str) -> bool:
+        """Whether LAMB's trust ratio scales the update of the variable of that name."""
+        return False
 
     def is_decayed(self, name: str) -> bool:
         """Whether weight decay applies to the variable of that name."""
@@ -201,8 +146,9 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
+        rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(
-            learning_rate=self._serialize_hyperparameter(self._learning_rate),
+            learning_rate=rate if isinstance(rate, dict) else float(rate),  # JSON knows no NumPy.
             weight_decay_rate=self.weight_decay_rate,
             beta_1=self.beta_1,
             beta_2=self.beta_2,
@@ -211,8 +157,5 @@ class AdamFamily(keras.optimizers.Optimizer):
             exclude_from_weight_decay=list(self.exclude_from_weight_decay_patterns),
             learning_rate_factors=[list(pair) for pair in self.learning_rate_factors],
         )
-        return {
-            key: value
-            for key, value in config.items()
-            if key not in ("is_legacy_optimizer", "jit_compile")
-        }
+        del config["jit_compile"]  # Not an argument of the constructor.
+        return config

@@ -6,20 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
+from albert_tf.keras_compat import keras
 from albert_tf.optimization.base import AdamFamily
 
 
-def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
-    """Norm of the weights over norm of the update, a scalar; 1 where either norm is 0."""
-    weight_norm, update_norm = tf.norm(weights), tf.norm(update)
-    defined = tf.logical_and(weight_norm > 0, update_norm > 0)
-    return tf.where(
-        defined, tf.math.divide_no_nan(weight_norm, update_norm), tf.ones_like(weight_norm)
-    )
-
-
+@keras.utils.register_keras_serializable("albert_tf")
 class LAMB(AdamFamily):
     """AdamW's update, scaled for each variable by its trust ratio.
 
@@ -40,10 +31,9 @@ class LAMB(AdamFamily):
             exclude_from_layer_adaptation = self.exclude_from_weight_decay_patterns
         self.exclude_from_layer_adaptation = tuple(exclude_from_layer_adaptation)
 
-    def scale(self, update: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor | float:
-        if any(re.search(pattern, name) for pattern in self.exclude_from_layer_adaptation):
-            return 1.0
-        return trust_ratio(weights, update)
+    def adapts(self, name: str) -> bool:
+        patterns = self.exclude_from_layer_adaptation
+        return not any(re.search(pattern, name) for pattern in patterns)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -39,6 +39,7 @@ def warmup_polynomial_decay(
     return tf.where(step < num_warmup_steps, peak * step / num_warmup_steps, decayed)
 
 
+@keras.utils.register_keras_serializable("albert_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
     """`warmup_polynomial_decay` as a Keras schedule."""
 

@@ -11,8 +11,8 @@ import safetensors.numpy
 import tensorflow as tf
 
 from albert_tf.checkpoints import formats, native
-from albert_tf.checkpoints.weights import our_name
 from albert_tf.models import AlbertClassifier, AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.variable_names import variable_name
 
 ROOT = Path(__file__).parents[2]
 GOLDENS = ROOT / "tests" / "goldens"
@@ -72,7 +72,7 @@ def test_fine_tuned_heads_are_recognised(tiny_config, tmp_path, make, kind):
     copy, lost = load(tmp_path / "out")
     assert type(copy) is type(model)
     for left, right in zip(model.variables, copy.variables):
-        if our_name(right) not in lost:
+        if variable_name(right) not in lost:
             np.testing.assert_array_equal(left, right)
 
 

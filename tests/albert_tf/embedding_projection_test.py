@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer, from_preset
 from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors
-from albert_tf.checkpoints.weights import our_name
 from albert_tf.errors import UserError
+from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 THEIRS = GOLDENS / "hf_tiny_equal"
@@ -36,8 +36,8 @@ def tensors(folder: Path) -> dict[str, np.ndarray]:
 
 
 def assert_same_weights(one, other) -> None:
-    assert [our_name(variable) for variable in one.variables] == [
-        our_name(variable) for variable in other.variables
+    assert [variable_name(variable) for variable in one.variables] == [
+        variable_name(variable) for variable in other.variables
     ]
     for left, right in zip(one.variables, other.variables):
         np.testing.assert_array_equal(left, right)

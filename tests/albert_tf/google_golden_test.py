@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import google
 from albert_tf.checkpoints.names import variable_names
-from albert_tf.checkpoints.weights import our_name
 from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask, total_loss
+from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 
@@ -114,7 +114,7 @@ def test_gradients(golden, model, batch):
     gradients = tape.gradient(loss, model.trainable_variables)
     assert len(gradients) == len(expected)
     for variable, gradient in zip(model.trainable_variables, gradients):
-        row = table[our_name(variable)]
+        row = table[variable_name(variable)]
         gradient = tf.convert_to_tensor(gradient).numpy()
         assert_equal(gradient.T if row.google_transposed else gradient, expected[row.google])
 
@@ -141,6 +141,6 @@ def test_six_steps(golden, model, batch, optimizer_class):
     assert_equal(losses, expected["losses"], 1e-4)
     table = variable_names(model)
     for variable in model.trainable_variables:
-        row = table[our_name(variable)]
+        row = table[variable_name(variable)]
         value = variable.numpy().T if row.google_transposed else variable.numpy()
         assert_equal(value, expected[f"var/{row.google}"], 1e-4)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertPretrainer, get_preset
 from albert_tf.checkpoints.names import variable_names
-from albert_tf.checkpoints.weights import our_name
+from albert_tf.variable_names import variable_name
 
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hub_base_v2"
 
@@ -26,7 +26,7 @@ def test_the_released_graph(packed):
     model = AlbertPretrainer(get_preset("albert-base-v2"), packed)
     table = variable_names(model)
     for variable in model.variables:
-        name = table[our_name(variable)].google
+        name = table[variable_name(variable)].google
         if name.startswith(("bert/", "cls/predictions/")):
             variable.assign(made_up(name, variable.shape.as_list()))
     with np.load(GOLDEN / "outputs.npz") as file:

@@ -1,11 +1,13 @@
 """Updates against NumPy, exclusions, clipping of sparse gradients, configuration."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.optimization import LAMB, AdamW
-from albert_tf.optimization.lamb import trust_ratio
+from albert_tf.keras_compat import keras
+from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 
 
 def numpy_update(gradient, weights, decay, correct):
@@ -36,15 +38,6 @@ def test_first_update(name, decay, adapted, bias_correction):
         np.testing.assert_allclose(variable, weights - 0.1 * ratio * update, atol=1e-5)
 
 
-def test_trust_ratio_is_one_where_a_norm_is_zero():
-    zero, one = tf.zeros([3]), tf.ones([3])
-    assert [float(trust_ratio(*pair)) for pair in ((zero, one), (one, zero), (2 * one, one))] == [
-        1.0,
-        1.0,
-        2.0,
-    ]
-
-
 def test_sparse_gradients_are_clipped_by_their_dense_norm():
     """Two gradients for one row add up: the norm is |3 + 1| = 4, not sqrt(3^2 + 1^2)."""
     table = tf.Variable([[0.0], [0.0]], name="table")
@@ -56,14 +49,43 @@ def test_sparse_gradients_are_clipped_by_their_dense_norm():
     np.testing.assert_allclose(table, [[0.0], [-2.0 / (2.0 + 1.0)]], atol=1e-6)
 
 
+SCHEDULE = WarmupPolynomialDecay(0.5, 100, num_warmup_steps=10, power=2.0, decay_after_warmup=True)
+
+
+@pytest.mark.parametrize("learning_rate", [0.5, SCHEDULE])
 @pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
-def test_config_round_trip(optimizer_class):
+def test_config_round_trip(optimizer_class, learning_rate):
+    """Through the class, and through Keras in both of its formats."""
     optimizer = optimizer_class(
-        0.5, weight_decay_rate=0.02, bias_correction=True, global_clipnorm=3.0
+        learning_rate,
+        weight_decay_rate=0.02,
+        bias_correction=True,
+        learning_rate_factors=[("/embeddings/", 0.25)],
+        global_clipnorm=3.0,
     )
-    copy = optimizer_class.from_config(optimizer.get_config())
-    assert copy.get_config() == optimizer.get_config()
-    assert (copy.weight_decay_rate, copy.bias_correction, copy.global_clipnorm) == (0.02, True, 3.0)
+    copies = [optimizer_class.from_config(optimizer.get_config())]
+    for legacy in (False, True):
+        serialized = keras.optimizers.serialize(optimizer, use_legacy_format=legacy)
+        written = json.loads(json.dumps(serialized))
+        copies.append(keras.optimizers.deserialize(written, use_legacy_format=legacy))
+    for copy in copies:
+        assert type(copy) is optimizer_class
+        assert copy.get_config() == optimizer.get_config()
+        assert (copy.weight_decay_rate, copy.bias_correction) == (0.02, True)
+        assert copy.global_clipnorm == 3.0
+    variables = [tf.Variable([1.0, 2.0], name="encoder/embeddings/a") for _ in range(2)]
+    for variable, each in zip(variables, (optimizer, copies[0])):
+        each.iterations.assign(4)
+        each.apply_gradients([(tf.constant([0.3, -0.1]), variable)])
+    np.testing.assert_array_equal(*variables)
+    assert not np.array_equal(variables[0], [1.0, 2.0])
+
+
+def test_a_schedule_round_trip():
+    """Through Keras."""
+    copy = keras.optimizers.schedules.deserialize(keras.optimizers.schedules.serialize(SCHEDULE))
+    assert type(copy) is WarmupPolynomialDecay
+    assert copy.get_config() == SCHEDULE.get_config()
 
 
 def test_a_factor_of_the_learning_rate():

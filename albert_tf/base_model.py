@@ -1,0 +1,100 @@
+"""The Keras side of encoder and task models: construction, configuration, dtype, frozen parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from albert_tf.config import AlbertConfig
+from albert_tf.keras_compat import keras
+
+# Entries of `get_config` that every model has; the others are of its class.
+COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
+
+
+class AlbertModel(keras.Model):
+    """A Keras model made from an AlbertConfig. Its variables exist as soon as the object does, and
+    their names do not depend on the model's.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        packed: bool | None,
+        name: str,
+        dtype: str | keras.mixed_precision.Policy | None = None,
+        trainable: bool = True,
+    ) -> None:
+        """Args:
+        packed: leave padding out of the dense layers; None: see `packing.packs_here`.
+        dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
+        trainable: False freezes all variables.
+        """
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.config = config
+        self.packed = packed
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
+        traces its first step, and traces it again.
+        """
+        restored = self.optimizer  # Where Keras loads a SavedModel: all it needs to go on.
+        super().compile(*args, **kwargs)
+        if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
+            return
+        with self.distribute_strategy.scope():
+            self.optimizer.build(self.trainable_variables)
+        if kwargs.get("from_serialized") and restored is not None:  # Keras forgets its moments.
+            for variable, value in zip(self.optimizer.variables, restored.variables):
+                variable.assign(value)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles with what `get_compile_config` returned; Keras's own does nothing for a class
+        that overrides `compile`.
+        """
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor, and `frozen`: names of the parts ("encoder") and of parts
+        in them ("encoder/embeddings") that are not trainable while what holds them is.
+        """
+        frozen = [name for name, part in _parts(self) if not part.trainable]
+        return {
+            "config": self.config.to_dict(),
+            "packed": self.packed,
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "trainable": self.trainable,
+            "frozen": frozen if self.trainable else [],
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertModel:
+        """A model with random weights from what `get_config` returned."""
+        arguments = dict(config)
+        frozen = arguments.pop("frozen", [])
+        model = cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
+        for name, part in _parts(model):
+            if name in frozen:
+                part.trainable = False
+        return model
+
+    @classmethod
+    def from_preset(
+        cls, name_or_path: str, *, config: AlbertConfig | None = None, **arguments: Any
+    ) -> AlbertModel:
+        """A model of this class with published or own weights, see `albert_tf.from_preset`.
+
+        classifier = AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
+        """
+        from albert_tf.pretrained import from_preset  # It knows all models, and so this module.
+
+        return from_preset(name_or_path, cls, config=config, **arguments)
+
+
+def _parts(model: keras.Model, prefix: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:
+    """The parts of a model, and of the trainable models in it, by their names."""
+    for part in model.layers:
+        yield f"{prefix}{part.name}", part
+        if isinstance(part, keras.Model) and part.trainable:
+            yield from _parts(part, f"{prefix}{part.name}/")

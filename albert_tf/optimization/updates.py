@@ -1,0 +1,129 @@
+"""The updates of LAMB and AdamW as functions of tensors that change nothing.
+
+They follow google-research/albert, lamb_optimizer.py and optimization.py:
+
+    m <- beta_1 m + (1 - beta_1) g
+    v <- beta_2 v + (1 - beta_2) g^2
+    d  = m / (sqrt(v) + epsilon) + weight_decay w          the direction
+    w <- w - rate d                                        AdamW
+    w <- w - rate (|w| / |d|) d                            LAMB
+
+All tensors of one update are float and have the shape of the weights w, unless a function says
+otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class AdamSettings(NamedTuple):
+    """Numbers of one variable's update.
+
+    Attributes:
+      weight_decay: 0 for a variable that is not decayed.
+      bias_correction: divide the moments by 1 - beta^step as Adam does; the reference does not.
+    """
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    weight_decay: float = 0.01
+    bias_correction: bool = False
+
+
+def adamw_update(
+    weights: tf.Tensor,
+    gradient: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    step: tf.Tensor,
+    rate: tf.Tensor,
+    settings: AdamSettings,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One update of AdamW.
+
+    Args:
+      m, v: the moments before the update, 0 before the first.
+      step: scalar, number of this update, from 1.
+      rate: scalar, the learning rate.
+
+    Returns:
+      The new weights, m and v.
+    """
+    m, v = next_moments(gradient, m, v, settings)
+    direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
+    return descend(weights, direction, rate), m, v
+
+
+def lamb_update(
+    weights: tf.Tensor,
+    gradient: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    step: tf.Tensor,
+    rate: tf.Tensor,
+    settings: AdamSettings,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One update of LAMB (You et al., ICLR 2020, first version): AdamW's direction at a length that
+    is `rate` times the norm of the weights. Arguments and result: see `adamw_update`.
+    """
+    m, v = next_moments(gradient, m, v, settings)
+    direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
+    return descend(weights, direction, trust_ratio(weights, direction) * rate), m, v
+
+
+def next_moments(
+    gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, settings: AdamSettings
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Running means of the gradient and of its square, after another gradient."""
+    beta_1, beta_2 = settings.beta_1, settings.beta_2
+    next_m = beta_1 * m + (1.0 - beta_1) * gradient
+    next_v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
+    return next_m, next_v
+
+
+def bias_corrections(
+    step: tf.Tensor, weights: tf.Tensor, settings: AdamSettings
+) -> tuple[tf.Tensor, tf.Tensor] | None:
+    """The scalars 1 - beta_1^step and 1 - beta_2^step in the precision of the weights; None where
+    the settings correct nothing.
+    """
+    if not settings.bias_correction:
+        return None
+    step = tf.cast(step, weights.dtype)
+    return 1.0 - tf.pow(settings.beta_1, step), 1.0 - tf.pow(settings.beta_2, step)
+
+
+def adam_direction(
+    weights: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    corrections: tuple[tf.Tensor, tf.Tensor] | None,
+    settings: AdamSettings,
+) -> tf.Tensor:
+    """The direction of Adam with the weight decay inside it.
+
+    Args:
+      m, v: the new moments.
+      corrections: see `bias_corrections`.
+    """
+    if corrections is not None:
+        m, v = m / corrections[0], v / corrections[1]
+    return m / (tf.sqrt(v) + settings.epsilon) + settings.weight_decay * weights
+
+
+def trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
+    """Norm of the weights over norm of the direction, a scalar; 1 where either norm is 0."""
+    weight_norm, direction_norm = tf.norm(weights), tf.norm(direction)
+    defined = tf.logical_and(weight_norm > 0, direction_norm > 0)
+    return tf.where(
+        defined, tf.math.divide_no_nan(weight_norm, direction_norm), tf.ones_like(weight_norm)
+    )
+
+
+def descend(weights: tf.Tensor, direction: tf.Tensor, rate: tf.Tensor) -> tf.Tensor:
+    """The weights after a step of length `rate`, a scalar, along the direction, downhill."""
+    return weights - rate * direction

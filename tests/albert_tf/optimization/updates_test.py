@@ -1,0 +1,88 @@
+"""The updates against NumPy, written down from the papers; what is compiled against what is not."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.optimization import LAMB, AdamW
+from albert_tf.optimization.updates import AdamSettings, adamw_update, lamb_update, trust_ratio
+
+RATE, STEPS = 0.1, 4
+
+
+def numpy_update(weights, gradient, m, v, step, settings, adapts):
+    """Algorithm 2 of LAMB's paper (You et al., ICLR 2020), without its clipping of norms; with a
+    ratio of 1 it is AdamW (Loshchilov & Hutter, ICLR 2019) with one rate for both terms.
+    """
+    m = settings.beta_1 * m + (1 - settings.beta_1) * gradient
+    v = settings.beta_2 * v + (1 - settings.beta_2) * gradient**2
+    m_hat, v_hat = m, v
+    if settings.bias_correction:
+        m_hat = m / (1 - settings.beta_1**step)
+        v_hat = v / (1 - settings.beta_2**step)
+    direction = m_hat / (np.sqrt(v_hat) + settings.epsilon) + settings.weight_decay * weights
+    ratio = np.linalg.norm(weights) / np.linalg.norm(direction) if adapts else 1.0
+    return weights - RATE * ratio * direction, m, v
+
+
+@pytest.mark.parametrize("bias_correction", [False, True])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+@pytest.mark.parametrize(("update", "adapts"), [(lamb_update, True), (adamw_update, False)])
+def test_several_updates(update, adapts, weight_decay, bias_correction):
+    rng = np.random.default_rng(0)
+    settings = AdamSettings(0.8, 0.95, 1e-3, weight_decay, bias_correction)
+    expected = [rng.normal(size=[3, 4]), np.zeros([3, 4]), np.zeros([3, 4])]
+    found = [tf.constant(array) for array in expected]  # float64: no rounding hides a fault.
+    for step in range(1, STEPS + 1):
+        gradient = rng.normal(size=[3, 4])
+        weights, m, v = found
+        found = update(weights, tf.constant(gradient), m, v, step, RATE, settings)
+        weights, m, v = expected
+        expected = numpy_update(weights, gradient, m, v, step, settings, adapts)
+        for left, right in zip(found, expected, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-6)
+
+
+def test_an_update_changes_nothing_that_it_was_given():
+    arguments = [tf.Variable([0.5, -2.0]) for _ in range(4)]
+    lamb_update(*arguments, tf.constant(1), RATE, AdamSettings())
+    for argument in arguments:
+        np.testing.assert_array_equal(argument, [0.5, -2.0])
+
+
+def test_trust_ratio_is_one_where_a_norm_is_zero():
+    zero, one = tf.zeros([3]), tf.ones([3])
+    pairs = ((zero, one), (one, zero), (zero, zero), (2 * one, one))
+    assert [float(trust_ratio(*pair)) for pair in pairs] == [1.0, 1.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("bias_correction", [False, True])
+@pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
+def test_the_compiled_update_equals_the_plain_one(optimizer_class, bias_correction, fast_choice):
+    rng = np.random.default_rng(1)
+    shapes = {"kernel": [7, 5], "layer_norm/gamma": [5]}
+    weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    gradients = [{n: rng.normal(size=s) for n, s in shapes.items()} for _ in range(STEPS)]
+    results = {}
+    for mode in ("on", "off"):
+        fast_choice(mode)
+        optimizer = optimizer_class(RATE, bias_correction=bias_correction)
+        variables = [tf.Variable(weights[n], name=n, dtype=tf.float32) for n in shapes]
+        optimizer.build(variables)
+        for by_name in gradients:
+            values = [tf.constant(by_name[name], tf.float32) for name in shapes]
+            optimizer.apply_gradients(zip(values, variables))
+        results[mode] = [value.numpy() for value in (*variables, *optimizer.variables)]
+    for left, right in zip(results["on"], results["off"], strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+
+
+def test_off_compiles_nothing(fast_choice, monkeypatch):
+    """Where the fast form is off, plain functions make the update."""
+    fast_choice("off")
+    called = []
+    monkeypatch.setattr("albert_tf.optimization.in_place.update", lambda *_: called.append(1))
+    variable = tf.Variable([1.0, 2.0], name="kernel")
+    LAMB(RATE).apply_gradients([(tf.constant([0.1, 0.2]), variable)])
+    assert not called
+    assert not np.array_equal(variable, [1.0, 2.0])

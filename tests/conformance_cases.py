@@ -1,0 +1,152 @@
+"""Every kind of architecture and every public model, as tables that conformance tests go through.
+
+A new public model or a new kind of architecture adds a row to a table here, and gets all tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.config import AlbertConfig
+from albert_tf.keras_compat import keras
+from albert_tf.losses import Ratio
+from albert_tf.tasks import (
+    ClassificationTask,
+    PretrainingTask,
+    SpanTask,
+    SpanTaskV2,
+    TokenClassificationTask,
+)
+
+BATCH, LENGTH, CLASSES = 4, 10, 3
+
+BASE = AlbertConfig(
+    vocab_size=40,
+    embedding_size=8,
+    hidden_size=16,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=12,
+)
+SHALLOW = BASE.replace(num_hidden_layers=2)  # Where graphs are made again and again.
+
+# Name -> (configuration, number of attention blocks, number of feed-forward blocks).
+CONFIGS = {
+    "all shared": (BASE, 1, 1),
+    "attention shared": (BASE.replace(parameter_sharing="attention"), 1, 4),
+    "ffn shared": (BASE.replace(parameter_sharing="ffn"), 4, 1),
+    "none shared": (BASE.replace(parameter_sharing="none"), 4, 4),
+    "two groups of two": (BASE.replace(num_hidden_groups=2, inner_group_num=2), 4, 4),
+    "embedding as wide as hidden": (BASE.replace(embedding_size=16), 1, 1),
+    "relu and dropout": (
+        BASE.replace(hidden_act="relu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),
+        1,
+        1,
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A public model: how to make it, and a task that trains it.
+
+    Attributes:
+      num_head_variables: beside the encoder's.
+      untrained: start of the names of variables that its loss does not reach.
+    """
+
+    make: Callable[..., keras.Model]
+    task: Callable[[keras.Model], Any]
+    num_head_variables: int
+    untrained: str = "-"
+
+
+class OutputsTask:
+    """The mean square of a model's outputs, for models that no loss of their own trains."""
+
+    losses = metrics = ("square",)
+
+    def __init__(self, model: keras.Model) -> None:
+        self.model = model
+
+    def ratios(self, batch, training, seed=None):
+        outputs = self.model(batch, training=training, seed=seed)
+        first = outputs.get("sequence_output", outputs.get("mean_output"))
+        total = tf.reduce_sum((tf.cast(first, tf.float32) - 0.3) ** 2)
+        total += tf.reduce_sum(tf.cast(outputs["pooled_output"], tf.float32) ** 2)
+        return {"square": Ratio(total, tf.constant(float(BATCH * LENGTH)))}
+
+
+def classes(model: Callable[..., keras.Model]) -> Callable[..., keras.Model]:
+    return lambda config, **arguments: model(config, CLASSES, **arguments)
+
+
+def beam(config: AlbertConfig, **arguments: Any) -> keras.Model:
+    return albert_tf.AlbertSpanLabelerV2(config, start_n_top=2, end_n_top=3, **arguments)
+
+
+MODELS = {
+    albert_tf.AlbertEncoder: Model(albert_tf.AlbertEncoder, OutputsTask, 0),
+    albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingTask, 7),
+    albert_tf.AlbertClassifier: Model(classes(albert_tf.AlbertClassifier), ClassificationTask, 2),
+    albert_tf.AlbertTokenClassifier: Model(
+        classes(albert_tf.AlbertTokenClassifier), TokenClassificationTask, 2, "encoder/pooler"
+    ),
+    albert_tf.AlbertMultipleChoice: Model(albert_tf.AlbertMultipleChoice, ClassificationTask, 2),
+    albert_tf.AlbertSpanLabeler: Model(albert_tf.AlbertSpanLabeler, SpanTask, 2, "encoder/pooler"),
+    albert_tf.AlbertSpanLabelerV2: Model(beam, SpanTaskV2, 11, "encoder/pooler"),
+    albert_tf.AlbertSentenceEncoder: Model(albert_tf.AlbertSentenceEncoder, OutputsTask, 0),
+}
+
+every_config = pytest.mark.parametrize("config_name", CONFIGS)
+every_model = pytest.mark.parametrize("model_class", MODELS, ids=lambda model: model.__name__)
+# All configurations with one model, and all models with one configuration.
+every_config_or_model = pytest.mark.parametrize(
+    ("config_name", "model_class"),
+    [(name, albert_tf.AlbertPretrainer) for name in CONFIGS]
+    + [("all shared", model) for model in MODELS if model is not albert_tf.AlbertPretrainer],
+)
+
+
+def make_batch(model_class: type | None = None) -> dict[str, tf.Tensor]:
+    """Inputs and labels of every task; rows of 10, 7, 3 and 1 real tokens."""
+    rng = np.random.default_rng(1)
+    lengths = np.array([LENGTH, 7, 3, 1])[:, None]
+    arrays = {
+        "input_word_ids": rng.integers(0, 40, [BATCH, LENGTH]),
+        "input_mask": np.arange(LENGTH)[None] < lengths,
+        "input_type_ids": rng.integers(0, 2, [BATCH, LENGTH]),
+        "masked_lm_positions": np.zeros([BATCH, 2]),
+        "masked_lm_ids": rng.integers(0, 40, [BATCH, 2]),
+        "sentence_order_labels": [0, 1, 1, 0],
+        "label_ids": [0, 1, 2, 0],
+        "token_label_ids": rng.integers(0, CLASSES, [BATCH, LENGTH]),
+        "impossible_positions": np.arange(LENGTH)[None] >= lengths,
+        "start_positions": [4, 2, 1, 0],
+        "end_positions": [6, 2, 2, 0],
+        "is_impossible": [0, 0, 1, 1],
+    }
+    batch = {name: tf.constant(np.asarray(values), tf.int32) for name, values in arrays.items()}
+    batch["masked_lm_weights"] = tf.ones([BATCH, 2])
+    batch["token_weights"] = tf.cast(batch["input_mask"], tf.float32)
+    batch["example_weights"] = tf.ones([BATCH])
+    if model_class is albert_tf.AlbertMultipleChoice:
+        for name in INPUTS:  # Three choices: the rows shifted by one, two and three.
+            batch[name] = tf.stack([tf.roll(batch[name], shift, 0) for shift in (1, 2, 3)], axis=1)
+    return batch
+
+
+INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+
+
+def floats(outputs: Any) -> list[np.ndarray]:
+    """Every output of a model."""
+    return [tensor.numpy() for tensor in tf.nest.flatten(outputs)]

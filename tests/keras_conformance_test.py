@@ -1,0 +1,296 @@
+"""Every model as a citizen of Keras: fit, save, names, dtype, frozen parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoints import google, huggingface, native
+from albert_tf.keras_compat import keras
+from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
+from albert_tf.variable_names import variable_name
+from tests.conformance_cases import (
+    BASE,
+    BATCH,
+    CLASSES,
+    INPUTS,
+    MODELS,
+    SHALLOW,
+    every_model,
+    floats,
+    make_batch,
+)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@every_model
+def test_keras_own_fit_predict_and_save(model_class, replicas, two_devices, tmp_path):
+    strategy = two_devices if replicas == 2 else tf.distribute.get_strategy()
+    inputs = make_batch(model_class)
+    with strategy.scope():
+        model = MODELS[model_class].make(SHALLOW)
+        model.compile(optimizer=AdamW(1e-3), loss=lambda _, output: tf.reduce_mean(output**2))
+    targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
+    history = model.fit(inputs, targets, batch_size=BATCH, epochs=3, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    predicted = model.predict(inputs, batch_size=BATCH, verbose=0)
+    for left, right in zip(tf.nest.flatten(predicted), floats(model(inputs))):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+    if replicas == 1:
+        for path in (tmp_path / "saved_model", tmp_path / "model.keras"):
+            model.save(path)
+            loaded = keras.models.load_model(path, compile=False)
+            for left, right in zip(floats(model(inputs)), floats(loaded(inputs))):
+                np.testing.assert_allclose(left, right, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer_class", [AdamW, LAMB])
+def test_fit_scales_the_loss_in_float16(optimizer_class):
+    batch = make_batch()
+    inputs = {name: batch[name] for name in INPUTS}
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = albert_tf.AlbertClassifier(BASE, CLASSES, dropout_rate=0.0)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer=optimizer_class(1e-3), loss=loss)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    losses = model.fit(inputs, batch["label_ids"], epochs=12, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert isinstance(model.optimizer, keras.mixed_precision.LossScaleOptimizer)
+    assert float(model.optimizer.loss_scale) > 1  # Nothing overflowed for long.
+    assert model.train_tf_function.experimental_get_tracing_count() == 1
+
+
+def optimizers():
+    schedule = WarmupPolynomialDecay(0.05, num_train_steps=20, num_warmup_steps=2)
+    return {
+        "LAMB": LAMB(schedule, bias_correction=True),
+        "AdamW": AdamW(0.01),
+        "Keras's Adam": keras.optimizers.Adam(0.01),
+    }
+
+
+def compiled_classifier(optimizer_name: str, **arguments) -> keras.Model:
+    """A classifier without dropout, as masks do not follow from a saved model."""
+    config = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = albert_tf.AlbertClassifier(config, CLASSES, dropout_rate=0.0, **arguments)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizers()[optimizer_name], loss, metrics=["accuracy"])
+    return model
+
+
+def fit(model: keras.Model) -> list[float]:
+    """The losses of two updates."""
+    batch = make_batch()
+    inputs = {name: batch[name] for name in INPUTS}
+    return model.fit(inputs, batch["label_ids"], epochs=2, shuffle=False, verbose=0).history["loss"]
+
+
+@pytest.mark.parametrize("file_name", ["model.keras", "saved_model"])
+@pytest.mark.parametrize("optimizer_name", optimizers())
+def test_a_compiled_model_is_saved_with_its_optimizer(optimizer_name, file_name, tmp_path):
+    """What is loaded trains on exactly as what was saved, moments and schedule included."""
+    model = compiled_classifier(optimizer_name)
+    fit(model)
+    model.save(tmp_path / file_name)
+    loaded = keras.models.load_model(tmp_path / file_name)
+    assert type(loaded.optimizer) is type(model.optimizer)
+    assert int(loaded.optimizer.iterations) == 2
+    assert fit(loaded) == fit(model)
+    pairs = zip(
+        [*model.variables, *model.optimizer.variables],
+        [*loaded.variables, *loaded.optimizer.variables],
+        strict=True,
+    )
+    for left, right in pairs:
+        np.testing.assert_array_equal(left, right, err_msg=left.name)
+
+
+@pytest.mark.parametrize("file_name", ["model.keras", "saved_model"])
+def test_a_compiled_float16_model_is_saved_with_its_optimizer(file_name, tmp_path):
+    model = compiled_classifier("AdamW", dtype="mixed_float16")
+    fit(model)
+    model.save(tmp_path / file_name)
+    loaded = keras.models.load_model(tmp_path / file_name)
+    assert isinstance(loaded.optimizer, keras.mixed_precision.LossScaleOptimizer)
+    assert fit(loaded) == fit(model)
+    for left, right in zip(model.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=left.name)
+
+
+def test_a_compiled_model_says_how_it_was_compiled():
+    model = compiled_classifier("LAMB")
+    copy = albert_tf.AlbertClassifier.from_config(model.get_config())
+    copy.compile_from_config(model.get_compile_config())
+    assert copy.optimizer.get_config() == model.optimizer.get_config()
+    assert len(copy.optimizer.variables) == len(model.optimizer.variables)
+
+
+def variable_names(model: keras.Model) -> list[str]:
+    return [variable_name(variable) for variable in model.variables]
+
+
+# SavedModels take seconds each.
+saved_as = pytest.mark.parametrize(
+    ("model_class", "file_name"),
+    [*((model, "model.keras") for model in MODELS), (albert_tf.AlbertClassifier, "saved_model")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+
+
+@saved_as
+def test_a_name_is_only_a_name(model_class, file_name, tmp_path):
+    """A model of any name, made inside any name scope, has the variables of every other."""
+    usual, name = MODELS[model_class].make(BASE), "Teacher-2"
+    with tf.name_scope("outer"):
+        model = MODELS[model_class].make(BASE, name=name)
+    assert model.name == name
+    assert variable_names(model) == variable_names(usual)
+    native.save(model, str(tmp_path / "native"), {})
+    doors = [(native.load_weights, "native")]
+    if model_class is not albert_tf.AlbertTokenClassifier:
+        google.save(model, str(tmp_path / "google"))
+        doors.append((google.load, "google"))
+    if model_class is not albert_tf.AlbertSpanLabelerV2:
+        huggingface.save(model, str(tmp_path / "huggingface"))
+        doors.append((huggingface.load, "huggingface"))
+    copies = [native.load_model(str(tmp_path / "native"))]
+    for load, folder in doors:
+        copies.append(MODELS[model_class].make(BASE, name="student"))
+        load(copies[-1], str(tmp_path / folder))
+    model(make_batch(model_class))  # Keras saves what was called.
+    model.save(tmp_path / file_name)
+    copies.append(keras.models.load_model(tmp_path / file_name, compile=False))
+    assert copies[-1].name == name
+    poolers = ("AlbertSpanLabeler", "AlbertTokenClassifier")  # Hugging Face has none there.
+    for copy in copies:
+        for left, right in zip(model.variables, copy.variables, strict=True):
+            if model_class.__name__ not in poolers or "pooler" not in left.name:
+                np.testing.assert_array_equal(left, right, err_msg=left.name)
+
+
+def named_inputs(prefix: str = "") -> dict[str, keras.KerasTensor]:
+    return {name: keras.Input([None], name=prefix + name, dtype=tf.int32) for name in INPUTS}
+
+
+def test_teacher_and_student_in_one_functional_model(tmp_path):
+    """Two encoders with weights of their own and one of them twice, trained, saved and loaded."""
+    left, right = named_inputs("left_"), named_inputs("right_")
+    teacher = albert_tf.AlbertEncoder(SHALLOW, name="teacher")
+    student = albert_tf.AlbertEncoder(SHALLOW.replace(num_hidden_layers=1), name="student")
+    vectors = [
+        teacher(left)["pooled_output"],
+        student(left)["pooled_output"],
+        student(right)["pooled_output"],
+    ]
+    model = keras.Model([left, right], keras.layers.Concatenate()(vectors))
+    assert len(model.trainable_variables) == 2 * len(teacher.trainable_variables)
+    model.compile(LAMB(0.01), "mse")
+    batch = make_batch()
+    inputs = [{name: batch[name] for name in INPUTS}] * 2
+    targets = np.ones([BATCH, 48], np.float32)
+    history = model.fit(inputs, targets, epochs=4, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    model.save_weights(tmp_path / "weights.h5")
+    before, expected = model.get_weights(), model.predict(inputs, verbose=0)
+    model.set_weights([0 * value for value in before])
+    model.load_weights(tmp_path / "weights.h5")
+    np.testing.assert_array_equal(model.predict(inputs, verbose=0), expected)
+    for file_name in ("saved_model", "model.keras"):
+        model.save(tmp_path / file_name)
+        loaded = keras.models.load_model(tmp_path / file_name)
+        np.testing.assert_allclose(loaded.predict(inputs, verbose=0), expected, atol=1e-6)
+        assert {"teacher", "student"} <= {layer.name for layer in loaded.layers}
+        assert isinstance(loaded.optimizer, LAMB)
+    native.save(loaded.get_layer("student"), str(tmp_path / "student"), {})
+    copy = native.load_model(str(tmp_path / "student"))
+    for one, other in zip(student.variables, copy.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@every_model
+def test_a_dtype_policy_of_its_own(model_class, policy, tmp_path):
+    """It computes as under the global policy of that name, and is saved with it."""
+    batch, model = make_batch(model_class), MODELS[model_class].make(BASE, dtype=policy)
+    keras.mixed_precision.set_global_policy(policy)
+    try:
+        expected = MODELS[model_class].make(BASE)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    expected.set_weights(model.get_weights())
+    model.save(tmp_path / "model.keras")
+    copies = [
+        model,
+        keras.models.load_model(tmp_path / "model.keras", compile=False),
+        type(model).from_config(model.get_config()),
+    ]
+    copies[-1].set_weights(model.get_weights())
+    for copy in copies:
+        assert all(variable.dtype == tf.float32 for variable in copy.variables)
+        pairs = zip(tf.nest.flatten(copy(batch)), tf.nest.flatten(expected(batch)), strict=True)
+        for left, right in pairs:
+            assert left.dtype == right.dtype
+            np.testing.assert_array_equal(left, right)
+    assert keras.mixed_precision.global_policy().name == "float32"
+
+
+def test_a_policy_of_float32_under_a_global_one():
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        model = albert_tf.AlbertEncoder(BASE, dtype="float32")
+        batch = make_batch()
+        assert model(batch)["sequence_output"].dtype == tf.float32
+        assert keras.mixed_precision.global_policy().name == "mixed_bfloat16"
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+def is_trainable(model: keras.Model) -> list[str]:
+    return [variable.name for variable in model.trainable_variables]
+
+
+@saved_as
+def test_what_is_frozen_stays_frozen(model_class, file_name, tmp_path):
+    batch = make_batch(model_class)
+    frozen = MODELS[model_class].make(BASE, trainable=False)
+    partly = MODELS[model_class].make(BASE)
+    encoder = getattr(partly, "encoder", partly)
+    encoder.embeddings.trainable = False
+    headless = MODELS[model_class].make(BASE)
+    getattr(headless, "encoder", headless).trainable = False
+    assert is_trainable(frozen) == []
+    assert not any("/embeddings/" in name for name in is_trainable(partly))
+    assert len(is_trainable(headless)) == MODELS[model_class].num_head_variables
+    for model in (frozen, partly, headless):
+        model(batch)
+        model.save(tmp_path / file_name)
+        loaded = keras.models.load_model(tmp_path / file_name, compile=False)
+        for copy in (loaded, type(model).from_config(model.get_config())):
+            assert is_trainable(copy) == is_trainable(model)
+            assert copy.get_config() == model.get_config()
+
+
+def test_an_unknown_argument_is_refused():
+    with pytest.raises(TypeError, match="droput_rate"):
+        albert_tf.AlbertClassifier(BASE, CLASSES, droput_rate=0.1)
+
+
+@every_model
+def test_from_preset_of_a_class(model_class, tmp_path):
+    """What the function of that name makes."""
+    encoder = albert_tf.AlbertEncoder(BASE)
+    native.save(encoder, str(tmp_path), {})
+    arguments = {"num_classes": CLASSES} if "Classifier" in model_class.__name__ else {}
+    model = model_class.from_preset(str(tmp_path), name="mine", **arguments)
+    assert type(model) is model_class
+    assert model.name == "mine"
+    of_model = getattr(model, "encoder", model)
+    for left, right in zip(encoder.variables, of_model.variables, strict=True):
+        np.testing.assert_array_equal(left, right)
