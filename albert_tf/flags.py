@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from albert_tf import fast_switch
 from albert_tf.errors import UserError
-from albert_tf.layers import fast
 from albert_tf.optimization import Recipe
 from albert_tf.presets import PRESETS
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
@@ -162,7 +162,7 @@ def define_device_flags() -> None:
     flags.DEFINE_enum(
         "fast",
         "auto",
-        fast.MODES,
+        fast_switch.MODES,
         "Small functions compiled by XLA and what else is fast on CPUs, or ordinary operations. "
         "auto: on for the CPUs of Linux machines where XLA compiles.",
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
-from albert_tf.layers import fast
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from data_pipeline.tokenizers.base import Tokenizer
@@ -140,7 +140,7 @@ def export_model(
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
-    with tempfile.TemporaryDirectory() as folder, fast.switched_off():
+    with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         source = open_source(model_dir, metadata, max_seq_length, folder)
         module, asked = TASKS[task].build(source)
         provenance = {

@@ -20,8 +20,8 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from albert_tf import fast_switch
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.fast import switch
 
 absl.logging.set_verbosity(absl.logging.WARNING)  # Not every save of a checkpoint.
 tf.config.set_logical_device_configuration(
@@ -52,9 +52,9 @@ def tiny_config() -> AlbertConfig:
 
 @pytest.fixture
 def fast_choice(monkeypatch):
-    """`switch.choose`, whose choice ends with the test."""
-    monkeypatch.setattr(switch, "_chosen", None)
-    return switch.choose
+    """`fast_switch.choose`, whose choice ends with the test."""
+    monkeypatch.setattr(fast_switch, "_chosen", None)
+    return fast_switch.choose
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.layers.operations import Operations
-from albert_tf.layers.targets import has_gpu, shapes_must_be_static
+from albert_tf.targets import has_gpu, shapes_must_be_static
 
 
 class PaddedLayout:

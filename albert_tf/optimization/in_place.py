@@ -11,7 +11,7 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf.layers import fast
+from albert_tf import fast_switch
 from albert_tf.optimization.updates import (
     AdamSettings,
     adam_direction,
@@ -24,7 +24,7 @@ from albert_tf.optimization.updates import (
 
 def is_possible() -> bool:
     """Whether what is traced now may be compiled."""
-    return fast.is_on()
+    return fast_switch.is_on()
 
 
 def update(

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.layers import fast
 from albert_tf.layers.packing import packs_here
-from albert_tf.layers.targets import shapes_must_be_static
+from albert_tf.targets import shapes_must_be_static
 from albert_tf.training.strategy import make_strategy
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -68,11 +68,11 @@ def prepare_devices(settings: DeviceSettings) -> Devices:
     keras.mixed_precision.set_global_policy(settings.precision)
     if settings.deterministic:
         keras.utils.set_random_seed(settings.seed)  # Random operations are refused without one.
-    if settings.jit_compile and (error := fast.xla_error()):
+    if settings.jit_compile and (error := fast_switch.xla_error()):
         raise UserError(
             f"--jit_compile needs XLA, which cannot compile on this machine: {error}. Leave it out."
         )
-    is_fast = fast.choose(settings.fast)
+    is_fast = fast_switch.choose(settings.fast)
     with strategy.scope():
         is_static = settings.jit_compile or shapes_must_be_static()
         is_packed = settings.packed == "true"

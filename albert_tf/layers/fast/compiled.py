@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import switch
+from albert_tf import fast_switch
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +26,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def kernel(*arguments: Any) -> Any:
-        return by_xla(*arguments) if switch.is_on() else function(*arguments)
+        return by_xla(*arguments) if fast_switch.is_on() else function(*arguments)
 
     return kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import switch
+from albert_tf import fast_switch
 from albert_tf.layers.fast.reductions import sum_rows
 
 
@@ -24,7 +24,7 @@ def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
 
 def _product_with_transposed(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """[T, a], [b, a] -> [T, b]; on CPUs as one of a batch, which is oneDNN's faster product."""
-    if not switch.suits_cpu():
+    if not fast_switch.suits_cpu():
         return tf.matmul(x, y, transpose_b=True)
     batch = tf.matmul(tf.expand_dims(x, 0), tf.expand_dims(y, 0), transpose_b=True)
     return tf.squeeze(batch, 0)

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams, switch
+from albert_tf import fast_switch
+from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams
 from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights, Operations
@@ -22,7 +23,7 @@ def operations_for(training: bool, recompute: bool = False) -> Operations:
       training: whether there will be a gradient.
       recompute: activations are computed again for it instead of being kept.
     """
-    if switch.is_on():
+    if fast_switch.is_on():
         chosen = TrainingOperations if training else InferenceOperations
     else:
         chosen = Operations

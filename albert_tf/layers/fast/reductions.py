@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import switch
+from albert_tf import fast_switch
 
 
 def sum_rows(x: tf.Tensor) -> tf.Tensor:
@@ -17,7 +17,7 @@ def sum_rows(x: tf.Tensor) -> tf.Tensor:
     than float32's precision.
     """
     rows = tf.reshape(x, [-1, x.shape[-1]])
-    if not switch.suits_cpu():
+    if not fast_switch.suits_cpu():
         return tf.cast(tf.reduce_sum(tf.cast(rows, tf.float32), axis=0), x.dtype)
     return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows), 0)
 
@@ -48,4 +48,4 @@ def folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
 
 def folds(x: tf.Tensor) -> bool:
     """Whether rows of x [..., width] can be folded, and are faster for it."""
-    return switch.suits_cpu() and x.shape[-1] is not None and x.shape[-1] % 8 == 0
+    return fast_switch.suits_cpu() and x.shape[-1] is not None and x.shape[-1] % 8 == 0

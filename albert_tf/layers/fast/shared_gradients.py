@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import switch
+from albert_tf import fast_switch
 from albert_tf.layers.fast.compiled import compiled, once_in_graph
 
 
@@ -45,7 +45,7 @@ def _sum(*tensors: tf.Tensor) -> tf.Tensor:
     """In a kernel or a call, because TensorFlow would merge a chain of sums into one of all layers,
     for which it keeps them all.
     """
-    return (_sum_in_kernel if switch.is_on() else _sum_in_call)(*tensors)
+    return (_sum_in_kernel if fast_switch.is_on() else _sum_in_call)(*tensors)
 
 
 def _sum32(*tensors: tf.Tensor) -> tf.Tensor:

@@ -12,9 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.layers.fast import switch
+from albert_tf import fast_switch
 from albert_tf.layers.operations import fold_in
-from albert_tf.layers.targets import shapes_must_be_static
+from albert_tf.targets import shapes_must_be_static
 
 # Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
 _TOKENS_PER_STREAM = 512
@@ -45,7 +45,7 @@ def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
     batch, length = sequences.shape
     if batch is None or length is None:
         return None
-    if tf.executing_eagerly() or shapes_must_be_static() or not switch.suits_cpu():
+    if tf.executing_eagerly() or shapes_must_be_static() or not fast_switch.suits_cpu():
         return None
     streams = min(batch, batch * length // _TOKENS_PER_STREAM, _MAX_STREAMS)
     if streams < 2:

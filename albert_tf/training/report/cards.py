@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from albert_tf import fast_switch
 from albert_tf.costs import training_bytes
 from albert_tf.keras_compat import keras
-from albert_tf.layers import fast
 from albert_tf.layers.packing import packs_here
 
 
@@ -54,7 +54,7 @@ def _model_rows(model: keras.Model, batch_size: int, sequence_length: int) -> di
 def _execution(model: keras.Model) -> str:
     """How layers are computed, as the flags say it."""
     packed = packs_here() if model.encoder.packed is None else model.encoder.packed
-    return f"--fast={'on' if fast.is_on() else 'off'} --packed={str(packed).lower()}"
+    return f"--fast={'on' if fast_switch.is_on() else 'off'} --packed={str(packed).lower()}"
 
 
 def _name_of(strategy: tf.distribute.Strategy) -> str:

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config  # The only way back.
 
+from albert_tf import fast_switch
 from albert_tf.errors import UserError
-from albert_tf.layers import fast
 from albert_tf.training import experiment
 from albert_tf.training.report.metrics_file import read_metrics
 
@@ -37,8 +37,8 @@ def test_deterministic_pretraining_without_xla(
     run, pretraining_command, tmp_path, monkeypatch, capsys
 ):
     """With dynamic masks and dropout; a missing XLA costs one line and not the run."""
-    monkeypatch.setattr(fast, "_is_linux_on_cpu", lambda: True)
-    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
+    monkeypatch.setattr(fast_switch, "_is_linux_on_cpu", lambda: True)
+    monkeypatch.setattr(fast_switch, "xla_error", lambda: "libdevice not found")
     _, _, module, *arguments = pretraining_command(num_train_steps=4)
     assert run(module, *arguments, "--deterministic") == 0
     assert tensorflow_config.is_op_determinism_enabled()
@@ -94,7 +94,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
 def test_what_needs_xla_is_refused_without_it(
     run, tmp_path, monkeypatch, capsys, module, flags, message
 ):
-    monkeypatch.setattr(fast, "xla_error", lambda: "libdevice not found")
+    monkeypatch.setattr(fast_switch, "xla_error", lambda: "libdevice not found")
     assert run(module, f"--output_dir={tmp_path / 'run'}", *flags) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

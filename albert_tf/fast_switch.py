@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from albert_tf.layers.targets import has_gpu, has_tpu
+from albert_tf.targets import has_gpu, has_tpu
 
 MODES = ("auto", "on", "off")
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertPretrainer
+from albert_tf import AlbertPretrainer, fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.layers import fast
-from albert_tf.layers.fast import gelu, switch
+from albert_tf.layers.fast import gelu
 from albert_tf.optimization import LAMB
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training.steps import Stepper
@@ -49,7 +48,7 @@ def traced(stepper: Stepper, data) -> list[str]:
 
 def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretraining_data):
     """On two devices, whose replicas are traced in threads of their own."""
-    assert fast.choose("off") is False
+    assert fast_switch.choose("off") is False
     assert traced(make_stepper(tiny_config, two_devices), pretraining_data(0)) == []
 
 
@@ -57,10 +56,10 @@ def test_on_a_gpu_training_has_the_operations_of_the_plain_layers(
     monkeypatch, tiny_config, pretraining_data
 ):
     """`auto` with a GPU is `off`, whose graph has nothing but TensorFlow's own operations."""
-    monkeypatch.setattr(switch, "has_gpu", lambda: True)
+    monkeypatch.setattr(fast_switch, "has_gpu", lambda: True)
     counts = {}
-    for mode in switch.MODES:
-        fast.choose(mode)
+    for mode in fast_switch.MODES:
+        fast_switch.choose(mode)
         stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), packed=False)
         iterator = iter(stepper.distribute(pretraining_data(0)))
         graph = stepper.train.get_concrete_function(iterator, tf.constant(1)).graph
@@ -76,10 +75,10 @@ def test_on_compiles_also_where_nobody_chose(
 ):
     """The first trace finds out what `auto` means, in the thread of a replica."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    fast.xla_error.cache_clear()
+    fast_switch.xla_error.cache_clear()
     stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), two_devices)
     assert len(traced(stepper, pretraining_data(0))) > 20
-    assert switch._chosen is True
+    assert fast_switch._chosen is True
 
 
 def test_off_leaves_no_xla_and_no_streams_in_evaluation(tiny_config):
@@ -97,9 +96,9 @@ def test_off_leaves_no_xla_and_no_streams_in_evaluation(tiny_config):
         assert marks_of_xla(graph) == []
         return sum(node.op == "Softmax" for node in graph.as_graph_def().node)
 
-    fast.choose("off")
+    fast_switch.choose("off")
     plain = softmaxes()
-    fast.choose("on")
+    fast_switch.choose("on")
     assert (plain, softmaxes()) == (2, 4)  # One a layer and stream.
 
 
@@ -112,7 +111,7 @@ def test_on_and_off_compute_the_same(packed, dropout, tiny_config, pretraining_d
     config = tiny_config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0)
 
     def train(mode: str):
-        fast.choose(mode)
+        fast_switch.choose(mode)
         stepper = make_stepper(config, packed=packed)
         before = stepper.task.model.get_weights()
         outcome = stepper.train(iter(stepper.distribute(pretraining_data(0))), tf.constant(1))
@@ -127,7 +126,7 @@ def test_on_and_off_compute_the_same(packed, dropout, tiny_config, pretraining_d
 
 def test_a_whole_step_is_compiled_without_the_fast_form(tiny_config, pretraining_data):
     """--fast=off --jit_compile: one function by XLA, and none inside it."""
-    fast.choose("off")
+    fast_switch.choose("off")
     stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), jit_compile=True)
     iterator = iter(stepper.distribute(pretraining_data(0)))
     graph = stepper.train.get_concrete_function(iterator, tf.constant(1)).graph
@@ -138,38 +137,38 @@ def test_a_whole_step_is_compiled_without_the_fast_form(tiny_config, pretraining
 
 
 def test_exports_are_ordinary_operations_whatever_was_chosen():
-    fast.choose("on")
+    fast_switch.choose("on")
     spec = tf.TensorSpec([None, 3])
 
     def marks() -> list[str]:
         return marks_of_xla(tf.function(lambda x: gelu.gelu(x)).get_concrete_function(spec).graph)
 
     assert marks()
-    with fast.switched_off():
+    with fast_switch.switched_off():
         assert not marks()
 
 
 def test_xla_that_cannot_compile(monkeypatch, capfd):
     """Strings are what XLA cannot compile on any machine."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    monkeypatch.setattr(switch, "_trial", lambda x: tf.strings.length(tf.strings.as_string(x)))
-    fast.xla_error.cache_clear()
+    monkeypatch.setattr(fast_switch, "_trial", lambda x: tf.strings.length(tf.strings.as_string(x)))
+    fast_switch.xla_error.cache_clear()
     try:
         capfd.readouterr()
-        assert fast.choose("auto") is False and not fast.is_on()
+        assert fast_switch.choose("auto") is False and not fast_switch.is_on()
         (line,) = [line for line in capfd.readouterr().err.splitlines() if "XLA" in line]
         assert line.startswith("--fast=auto is off: XLA cannot compile on this machine: ")
         with pytest.raises(UserError, match="--fast=on needs XLA, .* Use --fast=off"):
-            fast.choose("on")
-        assert fast.choose("off") is False
+            fast_switch.choose("on")
+        assert fast_switch.choose("off") is False
         assert not capfd.readouterr().err
     finally:
-        fast.xla_error.cache_clear()
+        fast_switch.xla_error.cache_clear()
 
 
 def test_an_unknown_mode():
     with pytest.raises(UserError, match="--fast=true is not one of auto, on, off"):
-        fast.choose("true")
+        fast_switch.choose("true")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,7 @@ def test_an_unknown_mode():
 )
 def test_auto(monkeypatch, system, accelerator, expected):
     monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(switch, "xla_error", str)
-    monkeypatch.setattr(switch, "has_gpu", lambda: accelerator == "GPU")
-    monkeypatch.setattr(switch, "has_tpu", lambda: accelerator == "TPU")
-    assert fast.choose() is expected
+    monkeypatch.setattr(fast_switch, "xla_error", str)
+    monkeypatch.setattr(fast_switch, "has_gpu", lambda: accelerator == "GPU")
+    monkeypatch.setattr(fast_switch, "has_tpu", lambda: accelerator == "TPU")
+    assert fast_switch.choose() is expected
