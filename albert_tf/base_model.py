@@ -55,8 +55,8 @@ class AlbertModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, and `frozen`: names of the parts ("encoder") and of parts
-        in them ("encoder/embeddings") that are not trainable while what holds them is.
+        """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
+        ("encoder/embeddings") that are not trainable while what holds them is.
         """
         frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
