@@ -40,7 +40,7 @@ class AlbertModel(keras.Model):
         """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
         traces its first step, and traces it again.
         """
-        # While Keras loads a SavedModel, this is an object that holds the saved moments, which Keras
+        # While Keras loads a SavedModel, this is an object with the saved moments, which Keras
         # then forgets for a new optimizer: training would not go on as before.
         restored = self.optimizer
         super().compile(*args, **kwargs)
