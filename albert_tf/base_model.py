@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from albert_tf.config import AlbertConfig
+from albert_tf.inputs import lists_to_tensors
 from albert_tf.keras_compat import keras
 
 # Entries of `get_config` that every model has; the others are of its class.
@@ -19,34 +22,41 @@ class AlbertModel(keras.Model):
 
     def __init__(
         self,
-        config: AlbertConfig,
+        config: AlbertConfig | dict[str, Any],
         packed: bool | None,
         name: str,
         dtype: str | keras.mixed_precision.Policy | None = None,
         trainable: bool = True,
     ) -> None:
         """Args:
+        config: the architecture, also as a dict of its fields.
         packed: leave padding out of the dense layers; None: see `packing.packs_here`.
         dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
         trainable: False freezes all variables.
         """
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        if not isinstance(config, AlbertConfig):
+            config = AlbertConfig.from_dict(config)
         self.config = config
         self.packed = packed
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
         traces its first step, and traces it again.
         """
-        restored = self.optimizer  # Where Keras loads a SavedModel: all it needs to go on.
+        # While Keras loads a SavedModel, this is an object with the saved moments, which Keras
+        # then forgets for a new optimizer: training would not go on as before.
+        restored = self.optimizer
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
         with self.distribute_strategy.scope():
             self.optimizer.build(self.trainable_variables)
-        if kwargs.get("from_serialized") and restored is not None:  # Keras forgets its moments.
-            for variable, value in zip(self.optimizer.variables, restored.variables):
-                variable.assign(value)
+        if kwargs.get("from_serialized") and restored is not None:
+            _assign_by_name(self.optimizer.variables, restored.variables)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles with what `get_compile_config` returned; Keras's own does nothing for a class
@@ -55,8 +65,8 @@ class AlbertModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, and `frozen`: names of the parts ("encoder") and of
-        parts in them ("encoder/embeddings") that are not trainable while what holds them is.
+        """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
+        ("encoder/embeddings") that are not trainable while what holds them is.
         """
         frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
@@ -83,13 +93,23 @@ class AlbertModel(keras.Model):
     def from_preset(
         cls, name_or_path: str, *, config: AlbertConfig | None = None, **arguments: Any
     ) -> AlbertModel:
-        """A model of this class with published or own weights, see `albert_tf.from_preset`.
+        """A model of this class with published or own weights and new heads.
 
-        classifier = AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
+        >>> AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
+
+        Arguments and errors are those of the function `albert_tf.from_preset`.
         """
-        from albert_tf.pretrained import from_preset  # It knows all models, and so this module.
+        from albert_tf.pretrained import from_preset  # Here, as that module imports this one.
 
         return from_preset(name_or_path, cls, config=config, **arguments)
+
+
+def _assign_by_name(variables: Sequence[tf.Variable], values: Sequence[tf.Variable]) -> None:
+    """Assigns values to the variables of their names; a variable without one stays as it is."""
+    by_name = {value.name: value for value in values}
+    for variable in variables:
+        if variable.name in by_name:
+            variable.assign(by_name[variable.name])
 
 
 def _parts(model: keras.Model, prefix: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:

@@ -145,6 +145,11 @@ class AlbertConfig:
             return layer
         return int(layer / self.num_hidden_layers * num_groups)
 
+    @classmethod
+    def field_names(cls) -> frozenset[str]:
+        """Names of all fields."""
+        return frozenset(field.name for field in dataclasses.fields(cls))
+
     def replace(self, **changes: Any) -> "AlbertConfig":
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)

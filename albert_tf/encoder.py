@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
-from albert_tf.inputs import complete_inputs, lists_to_tensors
+from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.basic import build_children, dense
 from albert_tf.layers.embedding import AlbertEmbedding
@@ -32,10 +32,21 @@ class AlbertEncoder(AlbertModel):
     """
 
     def __init__(
-        self, config: AlbertConfig, packed: bool | None = None, name: str = "encoder", **kwargs: Any
+        self,
+        config: AlbertConfig | dict[str, Any] | None = None,
+        packed: bool | None = None,
+        name: str = "encoder",
+        **kwargs: Any,
     ) -> None:
-        """Args: see AlbertModel."""
-        super().__init__(config, packed, name, **kwargs)
+        """See AlbertModel; instead of a configuration its fields may be given by name."""
+        fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() & kwargs.keys()}
+        if (config is None) == (not fields):
+            raise ValueError(
+                "Expected a configuration, or its fields by name, as in "
+                f"AlbertEncoder(vocab_size=30000, ...); received {config} and {fields}."
+            )
+        super().__init__(config or fields, packed, name, **kwargs)
+        config = self.config
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
@@ -51,9 +62,6 @@ class AlbertEncoder(AlbertModel):
                     part.build()
             build_children((self.pooler, self.config.hidden_size))
         self.built = True
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
     def call(
         self,

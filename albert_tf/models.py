@@ -1,7 +1,7 @@
 """Encoder and heads put together, one Keras model for each task.
 
 All take the inputs of AlbertEncoder, a dict with `input_word_ids`, `input_mask` and
-`input_type_ids` int32 [B, S], and some of them more; `packed` is explained there. Logits are
+`input_type_ids` [B, S], of which the last two may be missing, and some of them more. Logits are
 float32.
 """
 
@@ -15,6 +15,7 @@ from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.heads import MaskedLMHead, OutputHead
+from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.operations import fold_in
 from albert_tf.span_head import SpanHead, position_mask
@@ -28,7 +29,7 @@ class TaskModel(AlbertModel):
     def __init__(self, config: AlbertConfig, packed: bool | None, name: str, **kwargs: Any) -> None:
         """Args: see AlbertModel."""
         super().__init__(config, packed, name, **kwargs)
-        self.encoder = AlbertEncoder(config, packed, dtype=self.dtype_policy)
+        self.encoder = AlbertEncoder(self.config, packed, dtype=self.dtype_policy)
 
     def build_heads(self, *heads: keras.layers.Layer) -> None:
         """Makes the variables of the heads, named after them."""
@@ -69,13 +70,14 @@ class AlbertPretrainer(TaskModel):
     ) -> None:
         super().__init__(config, packed, name, **kwargs)
         with policy_scope(self.dtype_policy):
-            self.masked_lm = MaskedLMHead(config, name="masked_lm")
-            self.sentence_order = OutputHead(config, 2, name="sentence_order")
+            self.masked_lm = MaskedLMHead(self.config, name="masked_lm")
+            self.sentence_order = OutputHead(self.config, 2, name="sentence_order")
         self.build_heads(self.masked_lm, self.sentence_order)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        inputs = complete_inputs(inputs)
         read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
         pooled = self.encoder.pool(hidden[:, 0])
@@ -105,7 +107,7 @@ class _ClassesModel(TaskModel):
         self.dropout_rate = dropout_rate
         with policy_scope(self.dtype_policy):
             self.classification = OutputHead(
-                config, num_classes, dropout_rate, name="classification"
+                self.config, num_classes, dropout_rate, name="classification"
             )
         self.build_heads(self.classification)
 
@@ -138,6 +140,7 @@ class AlbertClassifier(_ClassesModel):
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
+        inputs = complete_inputs(inputs)
         pooled = self.pooled_output(inputs, training, fold_in(seed, 0))
         return self.classification(pooled, training=training, seed=fold_in(seed, 1))
 
@@ -160,6 +163,7 @@ class AlbertTokenClassifier(_ClassesModel):
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
+        inputs = complete_inputs(inputs)
         hidden = self.sequence_output(inputs, training, fold_in(seed, 0))
         return self.classification(hidden, training=training, seed=fold_in(seed, 1))
 
@@ -179,12 +183,13 @@ class AlbertMultipleChoice(TaskModel):
         super().__init__(config, packed, name, **kwargs)
         self.dropout_rate = dropout_rate
         with policy_scope(self.dtype_policy):
-            self.classification = OutputHead(config, 1, dropout_rate, name="classification")
+            self.classification = OutputHead(self.config, 1, dropout_rate, name="classification")
         self.build_heads(self.classification)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
+        inputs = complete_inputs(inputs, rank=3)
         shape = tf.shape(inputs["input_mask"])
         names = ("input_word_ids", "input_mask", "input_type_ids")
         flat = {
@@ -215,12 +220,13 @@ class AlbertSpanLabeler(TaskModel):
     ) -> None:
         super().__init__(config, packed, name, **kwargs)
         with policy_scope(self.dtype_policy):
-            self.span = OutputHead(config, 2, name="span")
+            self.span = OutputHead(self.config, 2, name="span")
         self.build_heads(self.span)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        inputs = complete_inputs(inputs)
         start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
         mask = position_mask(1 - inputs["input_mask"])
         return {"start_logits": start + mask, "end_logits": end + mask}
@@ -245,12 +251,13 @@ class AlbertSpanLabelerV2(TaskModel):
     ) -> None:
         super().__init__(config, packed, name, **kwargs)
         with policy_scope(self.dtype_policy):
-            self.span = SpanHead(config, start_n_top, end_n_top, name="span")
+            self.span = SpanHead(self.config, start_n_top, end_n_top, name="span")
         self.build_heads(self.span)
 
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        inputs = complete_inputs(inputs)
         return self.span(
             self.sequence_output(inputs, training, fold_in(seed, 0)),
             inputs["impossible_positions"],
@@ -283,6 +290,7 @@ class AlbertSentenceEncoder(TaskModel):
     def call(
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        inputs = complete_inputs(inputs)
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]
         weights = tf.cast(inputs["input_mask"], tf.float32)  # [B, S]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertEncoder
+from albert_tf import AlbertClassifier, AlbertEncoder, AlbertMultipleChoice, AlbertSpanLabeler
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras
 
@@ -68,3 +68,28 @@ def test_in_a_functional_model(encoder):
 def test_anything_else_is_a_sentence(given, match):
     with pytest.raises(ValueError, match=match):
         complete_inputs(given)
+
+
+def test_task_models_complete_their_inputs(tiny_config):
+    choices = AlbertMultipleChoice(tiny_config)
+    whole = {
+        "input_word_ids": [IDS],
+        "input_mask": [MASK],
+        "input_type_ids": np.zeros([1, 2, 3], int),
+    }
+    part = {"input_word_ids": np.array([IDS]), "input_mask": np.array([MASK], bool)}
+    np.testing.assert_array_equal(choices(whole), choices(part))
+    span = AlbertSpanLabeler(tiny_config)
+    np.testing.assert_array_equal(
+        span(IDS)["start_logits"],
+        span({"input_word_ids": IDS, "input_mask": np.ones_like(IDS)})["start_logits"],
+    )
+
+
+def test_a_configuration_as_a_dict_or_by_name(tiny_config):
+    fields = tiny_config.to_dict()
+    assert AlbertEncoder(fields).config == AlbertEncoder(**fields).config == tiny_config
+    assert AlbertClassifier(fields, 3).config == tiny_config
+    for arguments in ({}, {"config": tiny_config, "hidden_size": 16}):
+        with pytest.raises(ValueError, match="Expected a configuration, or its fields by name"):
+            AlbertEncoder(**arguments)

@@ -87,7 +87,7 @@ def keras_models(config):
     """A classifier and a pre-training model with random weights."""
     tf.random.set_seed(7)
     return {
-        "classifier": AlbertClassifier(config, len(LABELS)),
+        "classifier": AlbertClassifier(config, len(LABELS), name="of_any_name"),
         "pretrainer": AlbertPretrainer(config),
     }
 
