@@ -34,6 +34,10 @@ FLOORS = (
     {"data_pipeline.tokenizers.fast"},
     {"data_pipeline.pretraining", "data_pipeline.finetuning"},
     {"data_pipeline.pretraining.without_records"},
+    {"albert_tf.variable_names"},
+    {"albert_tf.optimization"},
+    {"albert_tf.checkpoints"},
+    {"albert_tf.training"},
 )
 
 
