@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +53,12 @@ def part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     }
 
 
+def rounded(path: Path) -> dict[str, Any]:
+    """The content of a JSON file, its numbers to twelve digits."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text, parse_float=lambda digits: f"{float(digits):.12g}")
+
+
 @pytest.mark.parametrize("number", [0, 5])
 def test_batches_of_earlier_records(expected, number):
     dataset = pretraining_dataset(str(EARLIER / "records/corpus"), 8, seed=0, start_step=number)
@@ -87,7 +95,11 @@ def test_the_same_records_are_made_again(name, text, flags, folder, run_program)
     earlier = folder / "records" / name
     assert sorted(os.listdir(folder / "again")) == sorted(os.listdir(earlier))
     for path in earlier.iterdir():
-        assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+        again = folder / "again" / path.name
+        if path.name == "manifest.json":  # Its statistics depend on NumPy in the last digit.
+            assert rounded(again) == rounded(path)
+        else:
+            assert again.read_bytes() == path.read_bytes(), path.name
 
 
 def test_an_earlier_model(expected):
