@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -39,6 +39,7 @@ class AlbertModel(keras.Model):
             config = AlbertConfig.from_dict(config)
         self.config = config
         self.packed = packed
+        self._frozen_when_made: frozenset[str] = frozenset()
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
@@ -50,6 +51,8 @@ class AlbertModel(keras.Model):
         # While Keras loads a SavedModel, this is an object with the saved moments, which Keras
         # then forgets for a new optimizer: training would not go on as before.
         restored = self.optimizer
+        if kwargs.get("from_serialized"):  # It has made all parts of a trainable model trainable.
+            self._freeze(self._frozen_when_made)
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
@@ -66,7 +69,8 @@ class AlbertModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
-        ("encoder/embeddings") that are not trainable while what holds them is.
+        ("encoder/embeddings") that are not trainable while what holds them is. They stay so in
+        `.keras` files and compiled SavedModels; of others Keras makes every part trainable.
         """
         frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
@@ -84,10 +88,15 @@ class AlbertModel(keras.Model):
         arguments = dict(config)
         frozen = arguments.pop("frozen", [])
         model = cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
-        for name, part in _parts(model):
-            if name in frozen:
-                part.trainable = False
+        model._frozen_when_made = frozenset(frozen)
+        model._freeze(model._frozen_when_made)
         return model
+
+    def _freeze(self, names: Collection[str]) -> None:
+        """Makes parts of these names not trainable."""
+        for name, part in _parts(self):
+            if name in names:
+                part.trainable = False
 
     @classmethod
     def from_preset(

@@ -256,8 +256,8 @@ def is_trainable(model: keras.Model) -> list[str]:
     return [variable.name for variable in model.trainable_variables]
 
 
-@saved_as
-def test_what_is_frozen_stays_frozen(model_class, file_name, tmp_path):
+@every_model
+def test_what_is_frozen_stays_frozen(model_class, tmp_path):
     batch = make_batch(model_class)
     frozen = MODELS[model_class].make(BASE, trainable=False)
     partly = MODELS[model_class].make(BASE)
@@ -270,11 +270,25 @@ def test_what_is_frozen_stays_frozen(model_class, file_name, tmp_path):
     assert len(is_trainable(headless)) == MODELS[model_class].num_head_variables
     for model in (frozen, partly, headless):
         model(batch)
-        model.save(tmp_path / file_name)
-        loaded = keras.models.load_model(tmp_path / file_name, compile=False)
+        model.save(tmp_path / "model.keras")
+        loaded = keras.models.load_model(tmp_path / "model.keras", compile=False)
         for copy in (loaded, type(model).from_config(model.get_config())):
             assert is_trainable(copy) == is_trainable(model)
             assert copy.get_config() == model.get_config()
+
+
+@pytest.mark.parametrize("file_name", ["model.keras", "saved_model"])
+def test_training_goes_on_with_frozen_parts(file_name, tmp_path):
+    model = compiled_classifier("AdamW")
+    model.encoder.embeddings.trainable = False
+    model.compile(AdamW(0.01), model.loss)
+    fit(model)
+    model.save(tmp_path / file_name)
+    loaded = keras.models.load_model(tmp_path / file_name)
+    assert is_trainable(loaded) == is_trainable(model)
+    assert fit(loaded) == fit(model)
+    for left, right in zip(model.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=left.name)
 
 
 def test_an_unknown_argument_is_refused():
