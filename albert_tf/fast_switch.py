@@ -1,7 +1,8 @@
 """Whether models train and compute in their fast form, which is tuned to CPUs and needs XLA.
 
 Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes through
-the layers as one stream, and sums are sums. Values and gradients are equal up to rounding.
+the layers as one stream, and sums are sums. Values and gradients are equal up to rounding, where
+no dropout is drawn for packed rows.
 
 The choice holds for the whole process and for what is traced after it: a MirroredStrategy traces
 its replicas in threads of their own, which would not see the context of the thread that made them.
@@ -67,6 +68,11 @@ def suits_cpu() -> bool:
     accelerator, which would lose by it.
     """
     return is_on() and not (has_gpu() or has_tpu())
+
+
+def is_switched_off() -> bool:
+    """Whether what is traced now is inside `switched_off`."""
+    return _SWITCHED_OFF.get()
 
 
 @contextlib.contextmanager

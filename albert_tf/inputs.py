@@ -9,8 +9,9 @@ import tensorflow as tf
 
 _EXPECTED = (
     "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
-    "input_type_ids), or a tensor of word ids; each of integers [batch, sequence]"
+    "input_type_ids), or a tensor of word ids; each of integers [{axes}]"
 )
+_AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
 
 
 def complete_inputs(inputs: Any, rank: int = 2) -> dict[str, tf.Tensor]:
@@ -30,7 +31,7 @@ def complete_inputs(inputs: Any, rank: int = 2) -> dict[str, tf.Tensor]:
     """
     given = dict(inputs) if isinstance(inputs, Mapping) else {"input_word_ids": inputs}
     if "input_word_ids" not in given:
-        raise ValueError(f"Expected {_EXPECTED}; received a dict with {', '.join(given)}.")
+        raise ValueError(f"Expected {_expected(rank)}; received a dict with {', '.join(given)}.")
     ids = _integers("input_word_ids", given["input_word_ids"], rank)
     mask, types = given.get("input_mask"), given.get("input_type_ids")
     return {
@@ -50,15 +51,21 @@ def lists_to_tensors(inputs: Any) -> Any:
     return tf.convert_to_tensor(inputs) if isinstance(inputs, (list, tuple)) else inputs
 
 
+def _expected(rank: int) -> str:
+    return _EXPECTED.format(axes=_AXES[rank])
+
+
 def _integers(name: str, value: Any, rank: int) -> tf.Tensor:
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Expected {_EXPECTED}; received {name} of {type(value)}.") from error
+        raise ValueError(
+            f"Expected {_expected(rank)}; received {name} of {type(value)}."
+        ) from error
     is_integer = tensor.dtype.is_integer or tensor.dtype == tf.bool
     if not is_integer or tensor.shape.rank not in (None, rank):
         raise ValueError(
-            f"Expected {_EXPECTED}; received {name} of {tensor.dtype.name} with the shape "
+            f"Expected {_expected(rank)}; received {name} of {tensor.dtype.name} with the shape "
             f"{tensor.shape}. Cast it, or add the missing axis."
         )
     return tf.cast(tensor, tf.int32)

@@ -78,7 +78,8 @@ class AlbertPretrainer(TaskModel):
         self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         inputs = complete_inputs(inputs)
-        read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
+        positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
+        read = tf.pad(positions, [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
         pooled = self.encoder.pool(hidden[:, 0])
         words = self.encoder.embeddings.word_embeddings

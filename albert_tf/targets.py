@@ -19,6 +19,12 @@ def has_tpu() -> bool:
     return bool(tf.config.list_logical_devices("TPU"))
 
 
+def forget_devices() -> None:
+    """Asks for devices again, after new ones were connected."""
+    has_gpu.cache_clear()
+    has_tpu.cache_clear()
+
+
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:
     """Whether it is either of TensorFlow's two strategies for TPUs, which are not related."""
     return isinstance(strategy, (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy))

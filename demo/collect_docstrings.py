@@ -119,7 +119,7 @@ def _without_repetitions(
 
 
 def own_documents(patterns: str) -> list[CorpusDocument]:
-    """The documents of the user's own files, see data_pipeline/documents.py; nothing is left out.
+    """The documents of the user's own files (data_pipeline/corpus/formats.py), none left out.
 
     Raises:
       UserError: no such file, or no text in it.

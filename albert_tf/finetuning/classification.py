@@ -68,7 +68,7 @@ def training_data(
         vocab_size=encoding.tokenizer.vocab_size,
         must_not_change={
             "num_examples": len(examples),
-            "labels": encoding.labels,
+            "labels": list(encoding.labels),  # As JSON gives them back.
             "vocab_fingerprint": encoding.tokenizer.fingerprint,
             "examples": run_folder.fingerprint(arrays),
         },
@@ -134,7 +134,7 @@ def _model_folders(encoding: TextEncoding) -> ModelFolders:
         metric="accuracy",
         higher_is_better=True,
         metadata={
-            "labels": encoding.labels,
+            "labels": list(encoding.labels),  # As JSON gives them back.
             "max_seq_length": encoding.max_seq_length,
             "vocab_fingerprint": encoding.tokenizer.fingerprint,
         },

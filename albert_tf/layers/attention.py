@@ -39,6 +39,7 @@ class AttentionBlock(keras.layers.Layer):
         )
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
+        self.drops = bool(self.probs_dropout.rate or self.output_dropout.rate)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden = self._config.hidden_size

@@ -30,6 +30,7 @@ class FeedForwardBlock(keras.layers.Layer):
         self.output_dense = dense(config.hidden_size, config, name="output")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
+        self.drops = bool(self.output_dropout.rate)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden, inner = self._config.hidden_size, self._config.intermediate_size

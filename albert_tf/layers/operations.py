@@ -172,9 +172,12 @@ class Operations:
         return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
-        """`block.read_weights()` for each block; read once however often a block occurs."""
-        weights = {block.name: block.read_weights() for block in blocks}
-        return [weights[block.name] for block in blocks]
+        """`block.read_weights()` for each block.
+
+        Each use reads, and casts, for itself: so the gradients of a block that occurs several times
+        are added in the precision of its variables.
+        """
+        return [block.read_weights() for block in blocks]
 
     def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
         """block(x, ...)."""

@@ -47,8 +47,7 @@ class PackedLayout:
     """Real tokens are rows, in the order of sequences and positions.
 
     The first position of a sequence with real tokens counts as real, since heads read it. What is
-    no row is zero when it is asked for by position, and without gradient. A batch without padding
-    is not moved at all.
+    no row is zero when it is asked for by position, and without gradient.
     """
 
     def __init__(self, input_mask: tf.Tensor, operations: Operations) -> None:

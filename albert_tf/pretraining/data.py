@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.errors import UserError
 from albert_tf.training.experiment import TrainingData
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.dataset import pretraining_dataset, source_of_batch
@@ -89,8 +90,14 @@ def open_text(
       batch_size, seed: see open_records.
 
     Raises:
-      UserError: no such file.
+      UserError: no such file, or settings that only records can have.
     """
+    if settings.masking != "dynamic" or settings.dupe_factor != 1 or settings.pack_documents:
+        raise UserError(
+            "Training on text draws masks anew in every epoch: expected masking='dynamic', "
+            f"dupe_factor=1 and pack_documents=False; received {settings.masking!r}, "
+            f"{settings.dupe_factor} and {settings.pack_documents}. Make records for these."
+        )
     from data_pipeline.pretraining.without_records.files import (  # Needs tensorflow_text.
         TrainingText,
     )

@@ -11,7 +11,7 @@ from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.layers.packing import packs_here
-from albert_tf.targets import shapes_must_be_static
+from albert_tf.targets import forget_devices, shapes_must_be_static
 from albert_tf.training.strategy import make_strategy
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -65,6 +65,7 @@ def prepare_devices(settings: DeviceSettings) -> Devices:
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = make_strategy(settings.distribution, settings.tpu)
+    forget_devices()  # There may be a TPU now.
     keras.mixed_precision.set_global_policy(settings.precision)
     if settings.deterministic:
         keras.utils.set_random_seed(settings.seed)  # Random operations are refused without one.

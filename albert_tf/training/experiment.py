@@ -199,11 +199,13 @@ def make_stepper(experiment: Experiment) -> Stepper:
             f"of {data.name}: an update would see some of them twice. Use at most "
             f"{data.num_examples}."
         )
-    check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)
     check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
+    check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)
     with strategy.scope():
         optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
-        optimizer = guard_updates(optimizer, strategy, settings.loop.max_bad_steps)
+        optimizer = guard_updates(
+            optimizer, strategy, model.dtype_policy.name, settings.loop.max_bad_steps
+        )
     return Stepper(experiment.task, optimizer, strategy, data.seed, num_parts, settings.jit_compile)
 
 

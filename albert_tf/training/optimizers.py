@@ -18,6 +18,7 @@ from albert_tf.optimization import (
     layerwise_factors,
     scale_recipe,
 )
+from albert_tf.targets import is_for_tpu
 from albert_tf.training.steps import skip_bad_updates
 
 OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
@@ -93,17 +94,25 @@ def make_optimizer(
 
 
 def guard_updates(
-    optimizer: keras.optimizers.Optimizer, strategy: tf.distribute.Strategy, max_bad_steps: int
+    optimizer: keras.optimizers.Optimizer,
+    strategy: tf.distribute.Strategy,
+    precision: str,
+    max_bad_steps: int,
 ) -> keras.optimizers.Optimizer:
-    """The optimizer with a scaled loss where the precision in use needs it; or, with
-    `max_bad_steps`, one that leaves out updates that are not finite.
+    """The optimizer with a scaled loss where the precision needs it; or, with `max_bad_steps`, one
+    that leaves out updates that are not finite.
+
+    Args:
+      optimizer: what makes the updates.
+      strategy: the devices it is for.
+      precision: name of the model's dtype policy.
+      max_bad_steps: so many updates may be left out in a row.
 
     Raises:
       UserError: one of them is wanted on a TPU.
     """
-    precision = keras.mixed_precision.global_policy().name
     is_half = precision == "mixed_float16"
-    if isinstance(strategy, tf.distribute.TPUStrategy) and (is_half or max_bad_steps):
+    if is_for_tpu(strategy) and (is_half or max_bad_steps):
         raise UserError(
             f"--precision={precision} with --max_bad_steps={max_bad_steps} does not go with "
             "--distribution=tpu. Use mixed_bfloat16 and 0."

@@ -43,10 +43,15 @@ def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable
         the next.
     """
     attributes = None if inline else {"_noinline": True}
-    in_graph = tf.function(function, autograph=False, experimental_attributes=attributes)
+
+    @functools.cache  # One for each form, since what is traced in one must not serve in the other.
+    def in_graph(*unused_form: bool) -> Callable[..., Any]:
+        return tf.function(function, autograph=False, experimental_attributes=attributes)
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
-        return function(*arguments) if tf.executing_eagerly() else in_graph(*arguments)
+        if tf.executing_eagerly():
+            return function(*arguments)
+        return in_graph(fast_switch.is_on(), fast_switch.suits_cpu())(*arguments)
 
     return call

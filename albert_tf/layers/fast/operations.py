@@ -13,8 +13,6 @@ from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights, Operations
 
-_USES_AT_ONCE = 6  # So many gradients of shared weights are added at a time.
-
 
 def operations_for(training: bool, recompute: bool = False) -> Operations:
     """The operations for one forward pass, which are the plain ones when the fast form is off.
@@ -23,38 +21,48 @@ def operations_for(training: bool, recompute: bool = False) -> Operations:
       training: whether there will be a gradient.
       recompute: activations are computed again for it instead of being kept.
     """
+    if training and recompute:  # Also when it is off: then nothing of it is compiled.
+        return RecomputingOperations()
     if fast_switch.is_on():
-        chosen = TrainingOperations if training else InferenceOperations
-    else:
-        chosen = Operations
-    if training and recompute:
-        chosen = type(f"Recomputing{chosen.__name__}", (Recomputing, chosen), {})
-    return chosen()
+        return TrainingOperations() if training else InferenceOperations()
+    return InferenceOperations() if fast_switch.is_switched_off() else Operations()
 
 
 class InferenceOperations(Operations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams; for
+    exports, too, where there are no streams. Nothing is compiled.
+    """
 
     take_rows = staticmethod(rows.take_rows_or_all)
     put_rows = staticmethod(rows.put_rows_or_all)
     in_parts = staticmethod(streams.in_streams)
 
+    def __init__(self) -> None:
+        self._weights: dict[str, Any] = {}
 
-class TrainingOperations(Operations):
+    def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
+        """Read once however often a block occurs, in whatever stream."""
+        for block in dict.fromkeys(blocks):
+            if block.name not in self._weights:
+                self._weights[block.name] = block.read_weights()
+        return [self._weights[block.name] for block in blocks]
+
+
+class TrainingOperations(InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
     row_multiple = 64  # Every new number of rows takes seconds of compiling.
     take_rows = staticmethod(rows.take_rows)
     put_rows = staticmethod(rows.put_rows)
-    in_parts = staticmethod(streams.in_streams)
+    uses_at_once = 3  # So many gradients of shared weights are added at a time, in each stream.
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
-        names = [block.name for block in blocks]
+        weights = dict(zip(blocks, super().weights_of_each(blocks), strict=True))
         copies = {
-            block.name: iter(share(block.read_weights(), names.count(block.name), _USES_AT_ONCE))
-            for block in dict.fromkeys(blocks)
+            block: iter(share(tensors, blocks.count(block), self.uses_at_once))
+            for block, tensors in weights.items()
         }
-        return [next(copies[name]) for name in names]
+        return [next(copies[block]) for block in blocks]
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         return layer_norm.layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
@@ -76,3 +84,9 @@ class TrainingOperations(Operations):
         if dropout:  # Its gradient needs the probabilities before it and after it.
             return Operations.attend(query, key, value, bias, dropout)
         return attention.attend(query, key, value, bias)
+
+
+class RecomputingOperations(Recomputing, TrainingOperations):
+    """Training in less memory."""
+
+    uses_at_once = 1

@@ -24,7 +24,8 @@ class Recomputing:
 
     In `x = norm(total)` the gradient of the norm keeps total anyway. So a block that is applied to
     x need not keep x: its gradient makes x of total again, and then computes the block again, but
-    for its last matrix product, whose result no gradient needs.
+    for its last matrix product, whose result no gradient needs (dropout of packed rows asks it for
+    its shape, though).
 
     To be inherited from before the operations that do the computing; for one stack of layers.
     """
@@ -38,7 +39,10 @@ class Recomputing:
 
     def in_parts(self, function: Callable[..., Any], batch: Any, seed: tf.Tensor | None) -> Any:
         """In one part: whoever recomputes prefers less memory to less time."""
-        return function(*batch, fold_in(seed, 0))
+        result = function(*batch, fold_in(seed, 0))
+        self._x = self._total = self._norm = None  # Eagerly they would live as long as this does.
+        self._blocks.clear()
+        return result
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         self._x, self._total, self._norm = super().layer_norm(x, norm), x, norm
@@ -51,11 +55,11 @@ class Recomputing:
         key = (block.name, norm and norm.gamma.name, *(other is None for other in others))
         if key not in self._blocks:
 
-            def function(x: tf.Tensor, weights: Any, seed: tf.Tensor) -> tf.Tensor:
+            def function(x: tf.Tensor, weights: Any, seed: tf.Tensor | None) -> tf.Tensor:
                 return block(x, weights, forward, *others, seed)
 
             self._blocks[key] = _RecomputedBlock(function, norm and super().layer_norm, norm)
-        if seed is None:  # Both computations have to draw the same dropout masks.
+        if seed is None and block.drops:  # Both computations have to draw the same dropout masks.
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         return self._blocks[key](x, self._total if norm else x, weights, seed)
 
@@ -78,7 +82,11 @@ class _RecomputedBlock:
         """
 
         def gradient(
-            total: tf.Tensor, norm: _Norm | None, weights: Any, seed: tf.Tensor, upstream: tf.Tensor
+            total: tf.Tensor,
+            norm: _Norm | None,
+            weights: Any,
+            seed: tf.Tensor | None,
+            upstream: tf.Tensor,
         ) -> tuple[Any, ...]:
             again = _after(upstream, total)
             x = layer_norm(again, norm) if layer_norm else again
@@ -91,7 +99,9 @@ class _RecomputedBlock:
         self._function = once_in_graph(function, inline=False)
         self._gradient = once_in_graph(gradient, inline=False)
 
-    def __call__(self, x: tf.Tensor, total: tf.Tensor, weights: Any, seed: tf.Tensor) -> tf.Tensor:
+    def __call__(
+        self, x: tf.Tensor, total: tf.Tensor, weights: Any, seed: tf.Tensor | None
+    ) -> tf.Tensor:
         """function(x, weights, seed).
 
         Args:

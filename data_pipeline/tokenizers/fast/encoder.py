@@ -39,6 +39,7 @@ def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
         model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.content())
         if unigram_words.supports(model):
             return _encoder_of_unigrams(tokenizer, model)
+        return lambda texts: flatten(tokenizer.encode_normalized(tokenizer.normalize_batch(texts)))
     return tokenizer.encode_flat
 
 

@@ -40,12 +40,12 @@ def test_settings_that_cannot_be(tiny_config):
 
 def test_updates_are_guarded_where_it_is_asked_for():
     strategy, optimizer = tf.distribute.get_strategy(), LAMB(0.1)
-    assert guard_updates(optimizer, strategy, 0) is optimizer
-    guarded = guard_updates(optimizer, strategy, 5)
+    assert guard_updates(optimizer, strategy, "float32", 0) is optimizer
+    guarded = guard_updates(optimizer, strategy, "float32", 5)
     assert isinstance(guarded, keras.mixed_precision.LossScaleOptimizer)
     tpu = tf.distribute.TPUStrategy.__new__(tf.distribute.TPUStrategy)
     with pytest.raises(UserError, match="--max_bad_steps=5 does not go with --distribution=tpu"):
-        guard_updates(optimizer, tpu, 5)
+        guard_updates(optimizer, tpu, "float32", 5)
 
 
 def test_a_recipe_for_another_batch(capsys):
