@@ -41,6 +41,15 @@ class DeviceSettings:
     deterministic: bool = False
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        choices = {"precision": PRECISIONS, "packed": ("auto", "true", "false")}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UserError(
+                    f"--{name} should be one of {', '.join(allowed)}; received "
+                    f"{getattr(self, name)!r}."
+                )
+
 
 class Devices(NamedTuple):
     """Devices that are ready for a model.

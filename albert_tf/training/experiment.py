@@ -193,6 +193,11 @@ def make_stepper(experiment: Experiment) -> Stepper:
     """
     model, data, settings = experiment.task.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    if settings.jit_compile and model.encoder.packed:
+        raise UserError(
+            "--packed=true does not go with --jit_compile, whose shapes are known beforehand. Make "
+            "the model with packed=False."
+        )
     if data.num_examples is not None and data.batch_size > data.num_examples:
         raise UserError(
             f"--train_batch_size={data.batch_size} is more than the {data.num_examples} examples "
