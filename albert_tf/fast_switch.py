@@ -70,11 +70,6 @@ def suits_cpu() -> bool:
     return is_on() and not (has_gpu() or has_tpu())
 
 
-def is_switched_off() -> bool:
-    """Whether what is traced now is inside `switched_off`."""
-    return _SWITCHED_OFF.get()
-
-
 @contextlib.contextmanager
 def switched_off() -> Iterator[None]:
     """Off for what this thread traces inside: for exports to servers that may lack XLA."""

@@ -25,16 +25,14 @@ def operations_for(training: bool, recompute: bool = False) -> Operations:
         return RecomputingOperations()
     if fast_switch.is_on():
         return TrainingOperations() if training else InferenceOperations()
-    return InferenceOperations() if fast_switch.is_switched_off() else Operations()
+    return Operations()
 
 
 class InferenceOperations(Operations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams; for
-    exports, too, where there are no streams. Nothing is compiled.
-    """
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
 
-    take_rows = staticmethod(rows.take_rows_or_all)
-    put_rows = staticmethod(rows.put_rows_or_all)
+    take_rows = staticmethod(rows.take_rows)
+    put_rows = staticmethod(rows.put_rows)
     in_parts = staticmethod(streams.in_streams)
 
     def __init__(self) -> None:
@@ -52,8 +50,6 @@ class TrainingOperations(InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
     row_multiple = 64  # Every new number of rows takes seconds of compiling.
-    take_rows = staticmethod(rows.take_rows)
-    put_rows = staticmethod(rows.put_rows)
     uses_at_once = 3  # So many gradients of shared weights are added at a time, in each stream.
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
