@@ -15,7 +15,8 @@ from albert_tf.layers.operations import DenseWeights, Operations
 
 
 def operations_for(training: bool, recompute: bool = False) -> Operations:
-    """The operations for one forward pass, which are the plain ones when the fast form is off.
+    """The operations for one forward pass: the plain ones when the fast form is off, but for
+    training that recomputes, of which nothing is compiled then.
 
     Args:
       training: whether there will be a gradient.

@@ -9,14 +9,14 @@ from albert_tf.layers.fast.compiled import once_in_graph
 
 
 @once_in_graph
-def take_rows_or_all(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+def _take_rows_or_all(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """`operations.take_rows`, which moves nothing when all rows are taken."""
     is_full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
     return tf.cond(is_full, lambda: flat, lambda: operations.take_rows(flat, places))
 
 
 @once_in_graph
-def put_rows_or_all(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+def _put_rows_or_all(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """`operations.put_rows`, which moves nothing when there are as many rows as places."""
     is_full = tf.equal(tf.shape(rows)[0], size)
     return tf.cond(is_full, lambda: rows, lambda: operations.put_rows(rows, places, size))
@@ -30,7 +30,7 @@ def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     @tf.custom_gradient
     def take(values: tf.Tensor):
         size = tf.shape(values)[0]
-        return take_rows_or_all(values, places), lambda upstream: put_rows_or_all(
+        return _take_rows_or_all(values, places), lambda upstream: _put_rows_or_all(
             upstream, places, size
         )
 
@@ -42,7 +42,7 @@ def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
 
     @tf.custom_gradient
     def put(values: tf.Tensor):
-        return put_rows_or_all(values, places, size), lambda upstream: take_rows_or_all(
+        return _put_rows_or_all(values, places, size), lambda upstream: _take_rows_or_all(
             upstream, places
         )
 

@@ -145,7 +145,7 @@ def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):
     )
     if not Path("/proc/self/stat").exists():
         process.kill()
-        pytest.skip("this system does not list its processes")
+        pytest.skip("SKIPPED: this system does not list its processes in /proc")
     deadline = time.monotonic() + 60
     while len(workers := _children(process.pid)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)  # Two workers, and multiprocessing's own helper.
