@@ -23,8 +23,8 @@ class AlbertModel(keras.Model):
     def __init__(
         self,
         config: AlbertConfig | dict[str, Any],
-        packed: bool | None,
-        name: str,
+        packed: bool | None = None,
+        name: str | None = None,
         dtype: str | keras.mixed_precision.Policy | None = None,
         trainable: bool = True,
     ) -> None:
@@ -66,6 +66,11 @@ class AlbertModel(keras.Model):
         that overrides `compile`.
         """
         self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def summary(self, *args: Any, expand_nested: bool = True, **kwargs: Any) -> None:
+        """Prints Keras's table, here with the parts of the encoder, and how the layers share."""
+        super().summary(*args, expand_nested=expand_nested, **kwargs)
+        (kwargs.get("print_fn") or print)(self.config.describe_stack())
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them

@@ -17,16 +17,6 @@ from albert_tf.errors import UserError
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
-# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
-_HUGGINGFACE_ACTIVATIONS = {
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_new": "gelu",
-    "gelu": "gelu_erf",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-
 # Keys of published albert_config.json files that no code of the reference's encoder reads.
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
@@ -145,6 +135,20 @@ class AlbertConfig:
             return layer
         return int(layer / self.num_hidden_layers * num_groups)
 
+    def describe_stack(self) -> str:
+        """How the layers share their weights, in a sentence."""
+        layers = f"{self.num_hidden_layers} layers"
+        if self.inner_group_num > 1:
+            layers += f" of {self.inner_group_num} inner ones"
+        blocks = [
+            f"{number * self.inner_group_num} {kind} block{'s' if number > 1 else ''}"
+            for number, kind in (
+                (self.num_attention_groups, "attention"),
+                (self.num_ffn_groups, "feed-forward"),
+            )
+        ]
+        return f"The transformer's {layers} use {' and '.join(blocks)}."
+
     @classmethod
     def field_names(cls) -> frozenset[str]:
         """Names of all fields."""
@@ -179,54 +183,6 @@ class AlbertConfig:
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 
-    @classmethod
-    def from_huggingface(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
-        """Reads the keys of Hugging Face's config.json, whose "gelu" is another function than the
-        reference's; keys that concern neither shape nor arithmetic are left out.
-        """
-        if values.get("model_type") != "albert":
-            raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
-        if values.get("position_embedding_type", "absolute") != "absolute":
-            raise UserError(
-                f"{source}: position_embedding_type {values['position_embedding_type']!r} is not "
-                "supported, only 'absolute'."
-            )
-        act = values.get("hidden_act", "gelu_new")
-        if act not in _HUGGINGFACE_ACTIVATIONS:
-            raise UserError(
-                f"{source}: hidden_act {act!r} is not one of {', '.join(_HUGGINGFACE_ACTIVATIONS)}."
-            )
-        names = {field.name for field in dataclasses.fields(cls)}
-        defaults = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
-        known = {key: value for key, value in values.items() if key in names}
-        config = cls.from_dict(
-            {**defaults, **known, "hidden_act": _HUGGINGFACE_ACTIVATIONS[act]}, source
-        )
-        _check_groups_agree(config, source)
-        return config
-
-    def to_huggingface(self) -> dict[str, Any]:
-        """The keys of Hugging Face's config.json, with what it needs beside the architecture.
-
-        Its library, which ignores keys that it does not know, always has the projection; the key
-        is there for `from_huggingface`, where it matters.
-        """
-        _check_groups_agree(self, "Hugging Face's config.json")
-        activations = {ours: theirs for theirs, ours in _HUGGINGFACE_ACTIVATIONS.items()}
-        values = self.as_groups().to_dict()
-        del values["parameter_sharing"], values["recompute"]
-        if not self.always_project_embeddings:
-            del values["always_project_embeddings"]
-        return {
-            **values,
-            "model_type": "albert",
-            "hidden_act": activations[self.hidden_act],
-            "position_embedding_type": "absolute",
-            "pad_token_id": 0,
-            "bos_token_id": 2,
-            "eos_token_id": 3,
-        }
-
     def as_groups(self) -> "AlbertConfig":
         """The same architecture said with groups where nothing is shared: one for each layer."""
         if self.parameter_sharing != "none":
@@ -243,6 +199,8 @@ class AlbertConfig:
     @classmethod
     def from_json_file(cls, path: str) -> "AlbertConfig":
         """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
+        from albert_tf import huggingface_config  # Here, as that module imports this one.
+
         if not tf.io.gfile.exists(path):
             raise UserError(
                 f"config file {path} does not exist. Pass the path of an albert_config.json."
@@ -259,24 +217,13 @@ class AlbertConfig:
                 f"config file {path} holds a JSON {type(values).__name__}, not an object."
             )
         if "model_type" in values:
-            return cls.from_huggingface(values, source=path)
+            return huggingface_config.from_huggingface(values, source=path)
         return cls.from_dict(values, source=path)
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""
         with tf.io.gfile.GFile(path, "w") as file:
             file.write(json.dumps(self.to_dict(), indent=2) + "\n")
-
-
-def _check_groups_agree(config: AlbertConfig, source: str) -> None:
-    """Hugging Face computes a layer's group by another formula, which at times differs."""
-    layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
-    for layer in range(layers):
-        if int(layer / (layers / groups)) != int(layer / layers * groups):
-            raise UserError(
-                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
-                "group in Hugging Face's library than in google-research/albert and here."
-            )
 
 
 _MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")

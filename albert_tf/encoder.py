@@ -10,13 +10,22 @@ from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.basic import build_children, dense
+from albert_tf.layers.basic import build_children, initializer
 from albert_tf.layers.embedding import AlbertEmbedding
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import fold_in
+from albert_tf.layers.operations import ObservedOperations, Operations, Seed, fold_in
 from albert_tf.layers.packing import make_layout
 from albert_tf.layers.transformer import SharedTransformer
+
+
+class Pooler(keras.layers.Dense):
+    """The dense layer on the first position, float [B, H] -> [B, H]."""
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """(None, H), which `summary()` shows."""
+        return (None, self.units)
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -27,8 +36,8 @@ class AlbertEncoder(AlbertModel):
     `input_type_ids` (segment; missing: 0), integers [B, S]; or word ids alone.
     Outputs, a dict: `sequence_output` float [B, S, H]; `pooled_output` float [B, H], tanh of a
     dense layer on the first position; `encoder_outputs`, a list of L * inner_group_num tensors
-    float [B, S, H].
-    Sequence and encoder outputs are unspecified at padding.
+    float [B, S, H]; on request `attention_probs`, as many tensors float [B, N, S, S].
+    Sequence and encoder outputs are unspecified at padding, and so are its rows of probabilities.
     """
 
     def __init__(
@@ -50,7 +59,12 @@ class AlbertEncoder(AlbertModel):
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
-            self.pooler = dense(config.hidden_size, config, name="pooler")
+            self.pooler = Pooler(
+                config.hidden_size,
+                activation="tanh",
+                kernel_initializer=initializer(config),
+                name="pooler",
+            )
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -67,22 +81,35 @@ class AlbertEncoder(AlbertModel):
         self,
         inputs: dict[str, tf.Tensor],
         training: bool = False,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
+        output_attentions: bool = False,
     ) -> dict[str, Any]:
-        """Args: seed: int32 [2], from which all dropout masks follow; None draws fresh ones."""
-        outputs = self._layers(inputs, None, training, seed)
-        return {
+        """The outputs of the class.
+
+        Args:
+          inputs: see the class.
+          training: whether dropout is on.
+          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
+          output_attentions: give `attention_probs`, too, from before dropout. The layers then
+            compute with TensorFlow's own operations, without recomputation.
+        """
+        observed = ObservedOperations() if output_attentions else None
+        outputs = self._layers(inputs, None, training, seed, observed)
+        result = {
             "sequence_output": outputs[-1],
             "pooled_output": self.pool(outputs[-1][:, 0]),
             "encoder_outputs": outputs,
         }
+        if observed:
+            result["attention_probs"] = observed.attention_probs
+        return result
 
     def hidden_at(
         self,
         inputs: dict[str, tf.Tensor],
         positions: tf.Tensor,
         training: bool = False,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
     ) -> tf.Tensor:
         """The sequence output at some positions, and nothing of the last layer elsewhere.
 
@@ -98,7 +125,7 @@ class AlbertEncoder(AlbertModel):
 
     def pool(self, first: tf.Tensor) -> tf.Tensor:
         """The pooled output, float [B, H], from the sequence output at position 0 [B, H]."""
-        return tf.tanh(self.pooler(first))
+        return self.pooler(first)
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert, and tracing is twice as fast.
     def _layers(
@@ -106,17 +133,18 @@ class AlbertEncoder(AlbertModel):
         inputs: dict[str, tf.Tensor],
         positions: tf.Tensor | None,
         training: bool,
-        seed: tf.Tensor | None,
+        seed: Seed,
+        operations: Operations | None = None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
-        operations = operations_for(training, self.config.recompute)
+        operations = operations or operations_for(training, self.config.recompute)
 
         def run(
             word_ids: tf.Tensor,
             type_ids: tf.Tensor,
             mask: tf.Tensor,
             positions: tf.Tensor | None,
-            seed: tf.Tensor | None,
+            seed: Seed,
         ) -> list[tf.Tensor]:
             layout = make_layout(mask, operations, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)

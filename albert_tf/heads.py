@@ -6,20 +6,20 @@ are float32 whatever the precision of the computation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
 from albert_tf.layers.operations import ACTIVATIONS
 
 
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(SizedLayer):
     """Predicts the word pieces at masked positions with the encoder's own word embedding table."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, config.vocab_size, **kwargs)
         self._activation = ACTIVATIONS[config.hidden_act]
         self.transform = dense(config.embedding_size, config, name="transform")
         self.layer_norm = LayerNorm(config, name="layer_norm")
@@ -53,18 +53,18 @@ class MaskedLMHead(keras.layers.Layer):
         return tf.cast(logits, tf.float32) + self.output_bias
 
 
-class OutputHead(keras.layers.Layer):
+class OutputHead(SizedLayer):
     """Dropout and a dense layer to `units` logits: the head of most tasks."""
 
     def __init__(
         self, config: AlbertConfig, units: int, dropout_rate: float = 0.0, **kwargs
     ) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, units, **kwargs)
         self.dropout = SeededDropout(dropout_rate, name="dropout")
         self.logits = dense(units, config, name="logits")
 
-    def build(self, input_shape: tf.TensorShape | None = None) -> None:
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        self._leading_axes = tuple(input_shape[:-1])
         build_children((self.logits, self._config.hidden_size))
         super().build(input_shape)
 

@@ -17,36 +17,48 @@ from albert_tf.encoder import AlbertEncoder
 from albert_tf.heads import MaskedLMHead, OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.operations import fold_in
+from albert_tf.layers.operations import Seed, fold_in
 from albert_tf.span_head import SpanHead, position_mask
 
-Inputs = dict[str, tf.Tensor]
+Tensors = dict[str, tf.Tensor]
 
 
 class TaskModel(AlbertModel):
     """An encoder with heads."""
 
-    def __init__(self, config: AlbertConfig, packed: bool | None, name: str, **kwargs: Any) -> None:
-        """Args: see AlbertModel."""
-        super().__init__(config, packed, name, **kwargs)
-        self.encoder = AlbertEncoder(self.config, packed, dtype=self.dtype_policy)
-
-    def build_heads(self, *heads: keras.layers.Layer) -> None:
-        """Makes the variables of the heads, named after them."""
-        for head in heads:
-            with tf.name_scope(f"{head.name}/"):  # Absolute: checkpoints know no other name.
-                head.build(None)
+    def __init__(self, config: AlbertConfig, name: str, **kwargs: Any) -> None:
+        """Args: see AlbertModel, also for `packed`, `dtype` and `trainable`."""
+        super().__init__(config, name=name, **kwargs)
+        self.encoder = AlbertEncoder(self.config, self.packed, dtype=self.dtype_policy)
         self.built = True
+
+    def new_head(
+        self, head_class: type, *arguments: Any, name: str, per_token: bool = False
+    ) -> keras.layers.Layer:
+        """A head of the model's configuration and precision, its variables named after it.
+
+        Args:
+          head_class: class of the head.
+          *arguments: of its constructor, after the configuration.
+          name: of the head.
+          per_token: it takes float [B, S, H]; otherwise [B, H].
+        """
+        with policy_scope(self.dtype_policy):
+            head = head_class(self.config, *arguments, name=name)
+        leading_axes = (None, None) if per_token else (None,)
+        with tf.name_scope(f"{name}/"):  # Absolute: checkpoints know no other name.
+            head.build((*leading_axes, self.config.hidden_size))
+        return head
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
-    def pooled_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
+    def pooled_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
         """float [B, H]; nothing else is computed of the last layer."""
         first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]
         return self.encoder.pool(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])
 
-    def sequence_output(self, inputs: Inputs, training: bool, seed: tf.Tensor | None) -> tf.Tensor:
+    def sequence_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
         """float [B, S, H]."""
         return self.encoder(inputs, training=training, seed=seed)["sequence_output"]
 
@@ -61,22 +73,12 @@ class AlbertPretrainer(TaskModel):
     float [B, H].
     """
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        packed: bool | None = None,
-        name: str = "pretrainer",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, packed, name, **kwargs)
-        with policy_scope(self.dtype_policy):
-            self.masked_lm = MaskedLMHead(self.config, name="masked_lm")
-            self.sentence_order = OutputHead(self.config, 2, name="sentence_order")
-        self.build_heads(self.masked_lm, self.sentence_order)
+    def __init__(self, config: AlbertConfig, *, name: str = "pretrainer", **kwargs: Any) -> None:
+        super().__init__(config, name, **kwargs)
+        self.masked_lm = self.new_head(MaskedLMHead, name="masked_lm", per_token=True)
+        self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
         read = tf.pad(positions, [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
@@ -93,31 +95,21 @@ class AlbertPretrainer(TaskModel):
 class _ClassesModel(TaskModel):
     """A model whose one head is a dense layer to `num_classes` logits after dropout."""
 
+    per_token = False
+
     def __init__(
-        self,
-        config: AlbertConfig,
-        num_classes: int,
-        dropout_rate: float,
-        packed: bool | None,
-        name: str,
-        **kwargs: Any,
+        self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs: Any
     ) -> None:
         """Args: dropout_rate: before the output layer, in training; the reference's is 0.1."""
-        super().__init__(config, packed, name, **kwargs)
-        self.num_classes = num_classes
-        self.dropout_rate = dropout_rate
-        with policy_scope(self.dtype_policy):
-            self.classification = OutputHead(
-                self.config, num_classes, dropout_rate, name="classification"
-            )
-        self.build_heads(self.classification)
+        super().__init__(config, **kwargs)
+        self.num_classes, self.dropout_rate = num_classes, dropout_rate
+        self.classification = self.new_head(
+            OutputHead, num_classes, dropout_rate, name="classification", per_token=self.per_token
+        )
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "dropout_rate": self.dropout_rate,
-        }
+        head = {"num_classes": self.num_classes, "dropout_rate": self.dropout_rate}
+        return {**super().get_config(), **head}
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -132,15 +124,13 @@ class AlbertClassifier(_ClassesModel):
         config: AlbertConfig,
         num_classes: int,
         dropout_rate: float = 0.1,
-        packed: bool | None = None,
+        *,
         name: str = "classifier",
         **kwargs: Any,
     ) -> None:
-        super().__init__(config, num_classes, dropout_rate, packed, name, **kwargs)
+        super().__init__(config, num_classes, dropout_rate, name=name, **kwargs)
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
         inputs = complete_inputs(inputs)
         pooled = self.pooled_output(inputs, training, fold_in(seed, 0))
         return self.classification(pooled, training=training, seed=fold_in(seed, 1))
@@ -150,20 +140,20 @@ class AlbertClassifier(_ClassesModel):
 class AlbertTokenClassifier(_ClassesModel):
     """A label for each token: logits float32 [B, S, C]."""
 
+    per_token = True
+
     def __init__(
         self,
         config: AlbertConfig,
         num_classes: int,
         dropout_rate: float = 0.1,
-        packed: bool | None = None,
+        *,
         name: str = "token_classifier",
         **kwargs: Any,
     ) -> None:
-        super().__init__(config, num_classes, dropout_rate, packed, name, **kwargs)
+        super().__init__(config, num_classes, dropout_rate, name=name, **kwargs)
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
         inputs = complete_inputs(inputs)
         hidden = self.sequence_output(inputs, training, fold_in(seed, 0))
         return self.classification(hidden, training=training, seed=fold_in(seed, 1))
@@ -177,19 +167,15 @@ class AlbertMultipleChoice(TaskModel):
         self,
         config: AlbertConfig,
         dropout_rate: float = 0.1,
-        packed: bool | None = None,
+        *,
         name: str = "multiple_choice",
         **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name, **kwargs)
+        super().__init__(config, name, **kwargs)
         self.dropout_rate = dropout_rate
-        with policy_scope(self.dtype_policy):
-            self.classification = OutputHead(self.config, 1, dropout_rate, name="classification")
-        self.build_heads(self.classification)
+        self.classification = self.new_head(OutputHead, 1, dropout_rate, name="classification")
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
         inputs = complete_inputs(inputs, rank=3)
         shape = tf.shape(inputs["input_mask"])
         names = ("input_word_ids", "input_mask", "input_type_ids")
@@ -212,21 +198,11 @@ class AlbertSpanLabeler(TaskModel):
     reference lets compete with real tokens.
     """
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        packed: bool | None = None,
-        name: str = "span_labeler",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, packed, name, **kwargs)
-        with policy_scope(self.dtype_policy):
-            self.span = OutputHead(self.config, 2, name="span")
-        self.build_heads(self.span)
+    def __init__(self, config: AlbertConfig, *, name: str = "span_labeler", **kwargs: Any) -> None:
+        super().__init__(config, name, **kwargs)
+        self.span = self.new_head(OutputHead, 2, name="span", per_token=True)
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
         mask = position_mask(1 - inputs["input_mask"])
@@ -246,18 +222,14 @@ class AlbertSpanLabelerV2(TaskModel):
         config: AlbertConfig,
         start_n_top: int = 5,
         end_n_top: int = 5,
-        packed: bool | None = None,
+        *,
         name: str = "span_labeler_v2",
         **kwargs: Any,
     ) -> None:
-        super().__init__(config, packed, name, **kwargs)
-        with policy_scope(self.dtype_policy):
-            self.span = SpanHead(self.config, start_n_top, end_n_top, name="span")
-        self.build_heads(self.span)
+        super().__init__(config, name, **kwargs)
+        self.span = self.new_head(SpanHead, start_n_top, end_n_top, name="span", per_token=True)
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         return self.span(
             self.sequence_output(inputs, training, fold_in(seed, 0)),
@@ -279,18 +251,11 @@ class AlbertSentenceEncoder(TaskModel):
     """
 
     def __init__(
-        self,
-        config: AlbertConfig,
-        packed: bool | None = None,
-        name: str = "sentence_encoder",
-        **kwargs: Any,
+        self, config: AlbertConfig, *, name: str = "sentence_encoder", **kwargs: Any
     ) -> None:
-        super().__init__(config, packed, name, **kwargs)
-        self.build_heads()
+        super().__init__(config, name, **kwargs)
 
-    def call(
-        self, inputs: Inputs, training: bool = False, seed: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]

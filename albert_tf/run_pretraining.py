@@ -79,7 +79,7 @@ def train(devices: Devices) -> None:
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
-        model = AlbertPretrainer(config, devices.packed)
+        model = AlbertPretrainer(config, packed=devices.packed)
         start.load_weights(model)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, shared_flags.run_settings(optimizer, loop), eval_data)

@@ -57,6 +57,12 @@ def fast_choice(monkeypatch):
     return fast_switch.choose
 
 
+@pytest.fixture
+def plain_layers(monkeypatch) -> None:
+    """Nothing is compiled by XLA: for tests of something else, which it would take longest of all."""
+    monkeypatch.setattr(fast_switch, "_chosen", False)
+
+
 @pytest.fixture(scope="session")
 def two_devices() -> tf.distribute.Strategy:
     """One for all tests: a second strategy would reuse the first one's collective operations."""

@@ -308,3 +308,43 @@ def test_from_preset_of_a_class(model_class, tmp_path):
     of_model = getattr(model, "encoder", model)
     for left, right in zip(encoder.variables, of_model.variables, strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_rebuilt_again_and_again_as_tuners_do(plain_layers):
+    """A function of hyperparameters makes a compiled model, and each trial a new session."""
+    batch = make_batch()
+    inputs = {name: batch[name] for name in INPUTS}
+
+    def trial(hidden_size: int, learning_rate: float) -> tuple[list[str], float]:
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(1)
+        config = SHALLOW.replace(hidden_size=hidden_size)
+        model = albert_tf.AlbertClassifier(config, CLASSES, dropout_rate=0.0)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(AdamW(learning_rate), loss)
+        fitted = model.fit(inputs, batch["label_ids"], epochs=2, verbose=0)
+        return variable_names(model), fitted.history["loss"][-1]
+
+    names, first = trial(16, 0.01)
+    other_names, other = trial(32, 0.001)
+    assert names == other_names
+    assert trial(16, 0.01) == (names, first)
+    assert other != first
+
+
+def test_hub_loads_a_saved_model_as_a_layer(plain_layers, tmp_path):
+    hub = pytest.importorskip("tensorflow_hub")
+    model, batch = compiled_classifier("AdamW"), make_batch()
+    inputs = {name: batch[name] for name in INPUTS}
+    expected = model(inputs)
+    model.save(tmp_path / "saved_model")
+    layer = hub.KerasLayer(str(tmp_path / "saved_model"), trainable=True)
+    np.testing.assert_allclose(layer(inputs), expected, atol=1e-6)
+    assert len(layer.trainable_weights) == len(model.trainable_variables)
+    specs = named_inputs()
+    on_top = keras.Model(specs, keras.layers.Dense(CLASSES)(layer(specs)))
+    on_top.compile(AdamW(0.01), "mse")
+    targets = np.ones([BATCH, CLASSES], np.float32)
+    history = on_top.fit(inputs, targets, epochs=3, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    assert np.abs(layer(inputs) - expected).max() > 1e-4  # Its own weights moved.

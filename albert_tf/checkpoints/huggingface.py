@@ -19,6 +19,7 @@ from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
+from albert_tf.huggingface_config import to_huggingface
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
@@ -201,7 +202,7 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     if architecture == "AlbertModel":  # Theirs has no prefix when it stands alone.
         tensors = {name.removeprefix("albert."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
-    config = {"architectures": [architecture], **model.config.to_huggingface()}
+    config = {"architectures": [architecture], **to_huggingface(model.config)}
     config.update(_class_settings(model, labels))
     with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE), "w") as file:
         file.write(json.dumps(config, indent=2, sort_keys=True) + "\n")

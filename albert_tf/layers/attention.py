@@ -9,8 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
 from albert_tf.layers.forward_pass import ForwardPass
 from albert_tf.layers.operations import DenseWeights, fold_in
 
@@ -22,12 +21,11 @@ class AttentionWeights(NamedTuple):
     output: DenseWeights
 
 
-class AttentionBlock(keras.layers.Layer):
+class AttentionBlock(SizedLayer):
     """SeededDropout(Dense(SelfAttention(x))), and the normalization after it."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, config.hidden_size, **kwargs)
         # Three layers, because checkpoints and LAMB's trust ratios want three variables; one matmul
         # uses them.
         self.query = dense(config.hidden_size, config, name="query")

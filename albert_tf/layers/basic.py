@@ -28,6 +28,21 @@ def build_children(*layers_and_widths: tuple[keras.layers.Layer, int]) -> None:
             layer.build(tf.TensorShape([None, width]))
 
 
+class SizedLayer(keras.layers.Layer):
+    """A layer that knows how wide its output is, which `summary()` shows."""
+
+    def __init__(self, config: AlbertConfig, width: int, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self._config = config
+        self._width = width
+        self._leading_axes: tuple[None, ...] = (None, None)  # Batch and sequence.
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """E.g. (None, None, H), as layers of functional models have it."""
+        return (*self._leading_axes, self._width)
+
+
 class SeededDropout(keras.layers.Layer):
     """Dropout whose mask is a function of a seed, so that an interrupted training run can be
     repeated exactly.

@@ -5,12 +5,18 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense, initializer
+from albert_tf.layers.basic import (
+    LayerNorm,
+    SeededDropout,
+    SizedLayer,
+    build_children,
+    dense,
+    initializer,
+)
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 
-class AlbertEmbedding(keras.layers.Layer):
+class AlbertEmbedding(SizedLayer):
     """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H
     (paper, section 3.1).
 
@@ -19,8 +25,7 @@ class AlbertEmbedding(keras.layers.Layer):
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, config.hidden_size, **kwargs)
         self.layer_norm = LayerNorm(config, name="layer_norm")
         self.dropout = SeededDropout(config.hidden_dropout_prob, name="dropout")
         self.projection = None

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
 from albert_tf.layers.forward_pass import ForwardPass
 from albert_tf.layers.operations import DenseWeights
 
@@ -20,12 +19,11 @@ class FeedForwardWeights(NamedTuple):
     output: DenseWeights
 
 
-class FeedForwardBlock(keras.layers.Layer):
+class FeedForwardBlock(SizedLayer):
     """SeededDropout(Dense(act(Dense(x)))), and the normalization after it."""
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, config.hidden_size, **kwargs)
         self.intermediate = dense(config.intermediate_size, config, name="intermediate")
         self.output_dense = dense(config.hidden_size, config, name="output")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")

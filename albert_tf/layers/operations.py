@@ -16,9 +16,12 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 
+# int32 [2], from which all dropout masks of a computation follow; None draws fresh ones.
+Seed = tf.Tensor | None
 
-def fold_in(seed: tf.Tensor | None, index: int) -> tf.Tensor | None:
-    """A seed for the `index`-th consumer of `seed` (int32 [2]); None stays None."""
+
+def fold_in(seed: Seed, index: int) -> Seed:
+    """A seed for the `index`-th consumer of `seed`; None stays None."""
     return None if seed is None else tf.random.experimental.stateless_fold_in(seed, index)
 
 
@@ -77,6 +80,15 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
     return tf.cast(normal * gamma + beta, x.dtype)
 
 
+def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Softmax(query key^T + bias), float [B, N, Q, S], in float32 whatever the precision.
+
+    Arguments are those of `attend`.
+    """
+    logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
+    return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
+
+
 def attend(
     query: tf.Tensor,
     key: tf.Tensor,
@@ -84,7 +96,7 @@ def attend(
     bias: tf.Tensor,
     dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.Tensor:
-    """Softmax(query key^T + bias) value, the softmax in float32 whatever the precision.
+    """Softmax(query key^T + bias) value.
 
     Args:
       query: float [B, N, Q, D], scaled by 1 / sqrt(D).
@@ -95,8 +107,7 @@ def attend(
     Returns:
       float [B, N, Q, D], in the query's precision.
     """
-    logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
-    probs = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
+    probs = attention_probs(query, key, bias)
     return tf.matmul(dropout(probs) if dropout else probs, value)
 
 
@@ -194,3 +205,19 @@ class Operations:
     def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
         """The function that `AlbertConfig.hidden_act` names."""
         return ACTIVATIONS[name]
+
+
+class ObservedOperations(Operations):
+    """The plain formulas, of which the attention probabilities of each layer are kept.
+
+    Attributes:
+      attention_probs: float [B, N, Q, S] of each call of `attend`, before dropout.
+    """
+
+    def __init__(self) -> None:
+        self.attention_probs: list[tf.Tensor] = []
+
+    def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
+        probs = attention_probs(query, key, bias)
+        self.attention_probs.append(probs)
+        return tf.matmul(dropout(probs) if dropout else probs, value)

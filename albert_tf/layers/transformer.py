@@ -7,12 +7,13 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers.attention import AttentionBlock
+from albert_tf.layers.basic import SizedLayer
 from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.forward_pass import ForwardPass
 from albert_tf.layers.operations import fold_in
 
 
-class SharedTransformer(keras.layers.Layer):
+class SharedTransformer(SizedLayer):
     """L layers over G groups of weights (paper, section 3.1); each layer applies the
     `inner_group_num` blocks of its group in turn.
 
@@ -22,8 +23,7 @@ class SharedTransformer(keras.layers.Layer):
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self._config = config
+        super().__init__(config, config.hidden_size, **kwargs)
         self.attention_blocks = self._make_blocks(
             AttentionBlock, config.num_attention_groups, "attention"
         )
@@ -36,8 +36,13 @@ class SharedTransformer(keras.layers.Layer):
             for inner in range(self._config.inner_group_num)
         ]
 
+    @property
+    def layers(self) -> list[keras.layers.Layer]:
+        """All blocks."""
+        return self.attention_blocks + self.ffn_blocks
+
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        for block in self.attention_blocks + self.ffn_blocks:
+        for block in self.layers:
             with tf.name_scope(block.name):
                 block.build()
         super().build(input_shape)

@@ -143,7 +143,7 @@ def evaluate_run(
     """
     config, fixed = run_folder.read(run_dir)
     with devices.strategy.scope():
-        model = AlbertPretrainer(config, devices.packed)
+        model = AlbertPretrainer(config, packed=devices.packed)
     evaluator = held_out.evaluator(model, fixed["vocab_fingerprint"])
     metrics = evaluate_checkpoints(model, evaluator, run_dir, num_train_steps, timeout)
     if not metrics:

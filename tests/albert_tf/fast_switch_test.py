@@ -26,7 +26,7 @@ def make_stepper(config, strategy=ONE_DEVICE, packed=None, **settings) -> Steppe
     keras.utils.set_random_seed(1)
     with strategy.scope():
         # A large epsilon: otherwise the first update is little more than the signs of rounding.
-        model, optimizer = AlbertPretrainer(config, packed), LAMB(0.02, epsilon=1.0)
+        model, optimizer = AlbertPretrainer(config, packed=packed), LAMB(0.02, epsilon=1.0)
         optimizer.build(model.trainable_variables)
     return Stepper(PretrainingTask(model), optimizer, strategy, **settings)
 
