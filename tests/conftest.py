@@ -59,7 +59,7 @@ def fast_choice(monkeypatch):
 
 @pytest.fixture
 def plain_layers(monkeypatch) -> None:
-    """Nothing is compiled by XLA: for tests of something else, which it would take longest of all."""
+    """Nothing is compiled by XLA, for tests of something else: compiling would take them longest."""
     monkeypatch.setattr(fast_switch, "_chosen", False)
 
 
