@@ -59,7 +59,7 @@ def fast_choice(monkeypatch):
 
 @pytest.fixture
 def plain_layers(monkeypatch) -> None:
-    """Nothing is compiled by XLA, for tests of something else: compiling would take them longest."""
+    """Nothing is compiled by XLA: for tests of other things, which it would take longest."""
     monkeypatch.setattr(fast_switch, "_chosen", False)
 
 
