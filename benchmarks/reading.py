@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
 from albert_tf import AlbertPretrainer, get_preset  # noqa: E402  Chooses Keras first.
 from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
+from benchmarks.choice import chosen  # noqa: E402
 from benchmarks.tables import print_rows, write_csv  # noqa: E402
 from data_pipeline.records import example_bytes  # noqa: E402
 from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
@@ -39,7 +40,7 @@ import tensorflow as tf  # noqa: E402
 
 FLAGS = flags.FLAGS
 RESUMED_SHARDS, RESUMED_BYTES = 100, 500  # Files of 2,000 to 6,000 records; a record's size.
-CASES = ((64, 64), (32, 128), (8, 512))  # Batch, length.
+CASES = {f"{batch}x{length}": (batch, length) for batch, length in ((64, 64), (32, 128), (8, 512))}
 
 
 def reader(data: str, batch: int) -> Callable[[], float]:
@@ -148,6 +149,9 @@ def define_flags() -> None:
     flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
     flags.DEFINE_string("output", "benchmark_out", "Folder for reading.csv and resuming.csv.")
+    flags.DEFINE_string(
+        "cases", "", "Pattern of the cases to measure, batch x length; all if empty."
+    )
     flags.DEFINE_integer("rounds", 5, "How often each is run.", lower_bound=1)
     flags.DEFINE_integer(
         "batches", 500, "Batches read in a turn, many more than are read ahead.", lower_bound=1
@@ -158,7 +162,7 @@ def main() -> None:
     tokenizer = load_tokenizer(FLAGS.vocab_file)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for batch, length in CASES:
+        for batch, length in chosen("cases", FLAGS.cases, CASES).values():
             rows += measure(tokenizer, Path(folder), batch, length)
         resumed = measure_resuming(Path(folder))
     for name, table in (("reading", rows), ("resuming", resumed)):

@@ -32,6 +32,8 @@ from tests.conformance_cases import (
     make_batch,
 )
 
+pytestmark = pytest.mark.fast_layers
+
 
 def test_every_public_model_is_in_the_table():
     public = [getattr(albert_tf, name) for name in albert_tf.__all__]

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -29,6 +30,10 @@ tf.config.set_logical_device_configuration(
 )
 
 BATCH, LENGTH, PREDICTIONS = 8, 12, 3
+
+# Compiling by XLA takes longer than most tests. Those of the fast form are marked `fast_layers`;
+# programs that run in processes of their own choose by themselves.
+fast_switch.choose("off")
 
 
 @pytest.fixture(autouse=True)
@@ -57,10 +62,11 @@ def fast_choice(monkeypatch):
     return fast_switch.choose
 
 
-@pytest.fixture
-def plain_layers(monkeypatch) -> None:
-    """Nothing is compiled by XLA: for tests of other things, which it would take longest."""
-    monkeypatch.setattr(fast_switch, "_chosen", False)
+@pytest.fixture(autouse=True)
+def layers_of_the_test(request, monkeypatch) -> None:
+    """Plain operations, or the fast ones where the test is marked `fast_layers`."""
+    is_fast = request.node.get_closest_marker("fast_layers") is not None
+    monkeypatch.setattr(fast_switch, "_chosen", is_fast)
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +124,20 @@ def run_program(monkeypatch):
         monkeypatch.setattr(sys, "argv", [module, *argv])
         with flags_of_its_own():
             runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+    return run
+
+
+@pytest.fixture
+def result_of(run_program, capsys):
+    """(module, *argv) -> exit code, stdout and stderr of a binary that runs in this process."""
+
+    def run(module: str, *argv: str) -> subprocess.CompletedProcess:
+        with pytest.raises(SystemExit) as end:
+            run_program(module, *argv)
+        return subprocess.CompletedProcess(
+            [module, *argv], end.value.code or 0, *capsys.readouterr()
+        )
 
     return run
 

@@ -15,6 +15,8 @@ import pytest
 from albert_tf.checkpoints import native
 from data_pipeline.pretraining.dataset import pretraining_dataset
 
+pytestmark = pytest.mark.fast_layers
+
 EARLIER = Path(__file__).parent / "goldens" / "earlier_folders"
 RUN_FLAGS = [
     "--config_file=config.json",

@@ -148,6 +148,7 @@ def test_the_demonstration(folder, run):
         "--pretraining_flag=--num_train_steps=20",
         "--pretraining_flag=--num_warmup_steps=5",
         "--classifier_flag=--num_train_epochs=1",
+        "--classifier_flag=--fast=off",
     ]
     output = run(command, folder)
     table = output[output.index("stage ") :]

@@ -89,6 +89,7 @@ def fit(model: keras.Model) -> list[float]:
     return model.fit(inputs, batch["label_ids"], epochs=2, shuffle=False, verbose=0).history["loss"]
 
 
+@pytest.mark.fast_layers
 @pytest.mark.parametrize("file_name", ["model.keras", "saved_model"])
 @pytest.mark.parametrize("optimizer_name", optimizers())
 def test_a_compiled_model_is_saved_with_its_optimizer(optimizer_name, file_name, tmp_path):
@@ -310,7 +311,7 @@ def test_from_preset_of_a_class(model_class, tmp_path):
         np.testing.assert_array_equal(left, right)
 
 
-def test_rebuilt_again_and_again_as_tuners_do(plain_layers):
+def test_rebuilt_again_and_again_as_tuners_do():
     """A function of hyperparameters makes a compiled model, and each trial a new session."""
     batch = make_batch()
     inputs = {name: batch[name] for name in INPUTS}
@@ -332,7 +333,7 @@ def test_rebuilt_again_and_again_as_tuners_do(plain_layers):
     assert other != first
 
 
-def test_hub_loads_a_saved_model_as_a_layer(plain_layers, tmp_path):
+def test_hub_loads_a_saved_model_as_a_layer(tmp_path):
     hub = pytest.importorskip("tensorflow_hub")
     model, batch = compiled_classifier("AdamW"), make_batch()
     inputs = {name: batch[name] for name in INPUTS}

@@ -1,17 +1,13 @@
 """Counts without a model equal those of a model, and the paper's."""
 
+import functools
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from albert_tf import PRESETS, AlbertPretrainer
 from albert_tf.costs import count_parameters
 from albert_tf.paper_tables import TABLES, paper_table
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
@@ -52,11 +48,8 @@ def test_tables_agree_with_the_paper(number):
         assert difference < (13 if name == "ALBERT xxlarge" else 0.005 * int(millions) + 1), name
 
 
-def test_the_program():
-    def run(*arguments):
-        command = [sys.executable, "-m", "albert_tf.describe", *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-
+def test_the_program(result_of):
+    run = functools.partial(result_of, "albert_tf.describe")
     shown = run("--preset=albert-base-v2", "--batch_size=8", "--max_seq_length=128").stdout
     assert "11,683,584" in shown and "174.8 MFLOP" in shown and "0.67 GiB" in shown
     assert "222,595,584" in run("--paper_table=1").stdout

@@ -11,6 +11,8 @@ from albert_tf import AlbertPretrainer, get_preset
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.variable_names import variable_name
 
+pytestmark = pytest.mark.fast_layers
+
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hub_base_v2"
 
 

@@ -21,6 +21,8 @@ from albert_tf import (
 from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
 
+pytestmark = pytest.mark.fast_layers
+
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hf_tiny"
 MODELS = {
     "pretraining": AlbertPretrainer,

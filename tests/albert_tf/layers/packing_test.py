@@ -13,6 +13,8 @@ from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
 
+pytestmark = pytest.mark.fast_layers
+
 CONFIG = AlbertConfig(
     vocab_size=30,
     embedding_size=4,

@@ -10,6 +10,8 @@ from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay, addons_lamb
 
+pytestmark = pytest.mark.fast_layers
+
 HAS_ADDONS = importlib.util.find_spec("tensorflow_addons") is not None
 
 

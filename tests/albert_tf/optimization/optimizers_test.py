@@ -9,6 +9,8 @@ import tensorflow as tf
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
 
+pytestmark = pytest.mark.fast_layers
+
 
 def numpy_update(gradient, weights, decay, correct):
     """First step of Adam from zero moments."""

@@ -24,6 +24,7 @@ def run(run_program, work, tmp_path):
             "train_text": work / "corpus.txt",
             "vocab_file": work / "vocabulary" / "spiece.model",
             "max_seq_length": 32,
+            "fast": "off",
             "output_dir": tmp_path / "run",
             "train_batch_size": 8,
             "num_train_steps": 26,

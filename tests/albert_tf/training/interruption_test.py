@@ -85,10 +85,11 @@ def figures(run_dir: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("num_kills", "num_steps"), [(3, 60), pytest.param(24, 240, marks=pytest.mark.long)]
+    ("num_kills", "num_steps", "fast"),
+    [(3, 60, "off"), pytest.param(24, 240, "auto", marks=pytest.mark.long)],
 )
 def test_killed_at_many_moments(
-    num_kills, num_steps, pretraining_command, start_program, work, tmp_path
+    num_kills, num_steps, fast, pretraining_command, start_program, work, tmp_path
 ):
     whole, killed = tmp_path / "whole", tmp_path / "run"
     flags = {
@@ -97,6 +98,7 @@ def test_killed_at_many_moments(
         "eval_steps": 6,
         "eval_data": work / "sop",
         "max_failures": num_kills,
+        "fast": fast,
     }
     process = start_program(pretraining_command(**flags))
     reference = start_program(pretraining_command(**flags, output_dir=whole))

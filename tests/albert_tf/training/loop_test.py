@@ -42,6 +42,7 @@ def losses(rows):
     return [float(row["loss"]) for row in rows]
 
 
+@pytest.mark.fast_layers
 def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_data, tmp_path):
     alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
     together = run(make_stepper(tiny_config, two_devices), pretraining_data, tmp_path / "two")
@@ -50,6 +51,7 @@ def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_dat
     assert len(alone) == 10 and losses(alone)[0] != losses(alone)[-1]
 
 
+@pytest.mark.fast_layers
 def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_data, tmp_path):
     config = tiny_config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     expected = run(make_stepper(config), pretraining_data, tmp_path / "whole")

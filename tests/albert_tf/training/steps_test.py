@@ -36,10 +36,10 @@ def difference(left, right):
     return np.linalg.norm(left - right) / np.linalg.norm(left)
 
 
-@pytest.mark.parametrize("num_micro_batches", [2, 4])
-@pytest.mark.parametrize("objective", ["sop", "none"])
+@pytest.mark.fast_layers
+@pytest.mark.parametrize(("objective", "num_micro_batches"), [("sop", 4), ("none", 2)])
 def test_accumulation_is_the_large_batch(
-    tiny_config, pretraining_data, num_micro_batches, objective
+    tiny_config, pretraining_data, objective, num_micro_batches
 ):
     settings = {"data": pretraining_data(0), "objective": objective}
     whole, expected = after(tiny_config, **settings)
@@ -162,6 +162,7 @@ def test_bad_updates_are_left_out_on_request(tiny_config, pretraining_data):
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.fast_layers
 @pytest.mark.parametrize("on_two_devices", [False, True])
 def test_float16_scales_the_loss(tiny_config, pretraining_data, two_devices, on_two_devices):
     """From a scale that overflows at first: such updates are left out, and it is halved."""

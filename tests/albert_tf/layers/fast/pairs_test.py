@@ -13,6 +13,8 @@ import tensorflow as tf
 from albert_tf.layers import operations
 from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, shared_gradients
 
+pytestmark = pytest.mark.fast_layers
+
 WIDTH = 24
 TOLERANCE = {tf.float32: 2e-6, tf.bfloat16: 0.04}
 DEVICES = ["CPU:0", *(device.name for device in tf.config.list_physical_devices("GPU"))]

@@ -10,6 +10,8 @@ import tensorflow as tf
 from albert_tf import AlbertConfig, AlbertEncoder
 from albert_tf.layers.fast.recompute import _after
 
+pytestmark = pytest.mark.fast_layers
+
 CONFIG = AlbertConfig(
     vocab_size=50,
     embedding_size=8,
