@@ -59,6 +59,7 @@ def prepare(
       UserError: the folder holds a run of another model or on other data, or files that are no run,
         or another process trains there.
     """
+    flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
     if tf.io.gfile.exists(run_dir) and not tf.io.gfile.isdir(run_dir):
         raise UserError(f"--output_dir={run_dir} is a file. Name a folder.")
     if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:

@@ -6,9 +6,10 @@ import datetime
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import durable
@@ -42,7 +43,7 @@ def changes_since_last(
     last = _flags_of_checkpoints(run_dir, newest_step)
     return {
         name: (last[name], value)
-        for name, value in _as_json(flags).items()
+        for name, value in flags.items()
         if name in last and name not in _OF_ONE_START and last[name] != value
     }
 
@@ -142,6 +143,12 @@ def read_json(path: str, remedy: str) -> dict[str, Any]:
             ) from None
 
 
-def _as_json(values: dict[str, Any]) -> dict[str, Any]:
-    """Values as they are when they come back from a file."""
-    return json.loads(json.dumps(values))
+def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as they are when they come back from a file; NumPy's numbers become Python's."""
+    return json.loads(json.dumps(dict(values), default=_number))
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} of {type(value)} cannot be written to a file of the run.")

@@ -294,10 +294,10 @@ def skip_bad_updates(
 
 def check_batch_size(batch_size: int, num_replicas: int, num_micro_batches: int) -> None:
     """Raises UserError for a batch that cannot be divided into equal micro-batches."""
-    if num_micro_batches < 1:
-        raise UserError(
-            f"--gradient_accumulation_steps={num_micro_batches} is not a positive number."
-        )
+    counts = {"train_batch_size": batch_size, "gradient_accumulation_steps": num_micro_batches}
+    for name, count in counts.items():
+        if count < 1:
+            raise UserError(f"--{name}={count} is not a positive number.")
     if num_micro_batches > 1 and batch_size % (num_replicas * num_micro_batches):
         raise UserError(
             f"--train_batch_size={batch_size} is not divisible by {num_replicas} replica(s) times "

@@ -39,6 +39,15 @@ def test_only_the_same_run_goes_on(tiny_config, tmp_path):
     assert run_folder.read(str(tmp_path))[1]["train_batch_size"] == 16
 
 
+def test_numbers_of_numpy_are_numbers(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path, train_batch_size=np.int64(8))
+    prepare(tiny_config, tmp_path)
+    assert run_folder.read(str(tmp_path))[1] == FIXED
+    with pytest.raises(TypeError, match="cannot be written"):
+        prepare(tiny_config, tmp_path / "other", data=object())
+    assert not (tmp_path / "other").exists()
+
+
 def test_examples_have_a_fingerprint():
     arrays = {"ids": np.arange(6, dtype=np.int32).reshape(2, 3), "labels": np.zeros(2, np.int32)}
     first = run_folder.fingerprint(arrays)

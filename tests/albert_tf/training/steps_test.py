@@ -194,3 +194,5 @@ def test_batches_that_cannot_be_divided():
         check_batch_size(20, 2, 4)
     with pytest.raises(UserError, match="--gradient_accumulation_steps=0 is not a positive"):
         check_batch_size(20, 2, 0)
+    with pytest.raises(UserError, match="--train_batch_size=0 is not a positive"):
+        check_batch_size(0, 2, 1)
