@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -44,7 +45,7 @@ def test_a_text_is_safe_before_it_has_its_name(tmp_path, synced):
     path = str(tmp_path / "a.txt")
     durable.write_text(path, "old")
     durable.write_text(path, "new")
-    assert open(path).read() == "new" and os.listdir(tmp_path) == ["a.txt"]
+    assert Path(path).read_text() == "new" and os.listdir(tmp_path) == ["a.txt"]
     assert synced == [f"{path}.partial", f"-> {path}", str(tmp_path)] * 2
 
 
@@ -58,7 +59,7 @@ def test_a_write_that_fails_leaves_the_old_text(tmp_path, monkeypatch):
     monkeypatch.setattr(durable, "sync", fail)
     with pytest.raises(OSError, match="no disk"):
         durable.write_text(path, "new")
-    assert open(path).read() == "old"
+    assert Path(path).read_text() == "old"
 
 
 def test_json(tmp_path):
