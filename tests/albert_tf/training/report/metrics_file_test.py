@@ -53,7 +53,7 @@ def test_no_file(path):
     "torn", ["30", "30,train", "30,train\n", "x,train,1\n", ",train,1\n", "30,tr\0in,1\n", "\n"]
 )
 def test_what_a_power_cut_tore(path, torn):
-    """A line without its end, with too few figures, without a step, with zeros, and an empty one."""
+    """Without its end, with too few figures, without a step, with zeros, empty."""
     MetricsFile(path, ["loss"], 0).add(10, "train", {"loss": 1.0})
     with open(path, "a") as file:
         file.write(torn)
