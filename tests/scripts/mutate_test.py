@@ -88,15 +88,15 @@ def test_takes_public_modules_that_are_no_programs(script):
     assert layers and all(path.parent.name == "fast" for path in layers)
 
 
-def test_a_mutation_that_tests_notice_is_caught(script, tmp_path, capsys):
+def test_a_mutation_that_tests_notice_is_caught(script, tmp_path, monkeypatch, capsys):
     module, test = tmp_path / "m.py", tmp_path / "tests" / "m_test.py"
     test.parent.mkdir()
     module.write_text("def double(x):\n    return x + x\n")
     test.touch()
-    script.passes = lambda tests, root: "x + x" in module.read_text()
+    monkeypatch.setattr(script, "passes", lambda tests, root: "x + x" in module.read_text())
     assert script.try_mutation(module, tmp_path, 0) == "caught"
     assert module.read_text() == "def double(x):\n    return x + x\n"
-    script.passes = lambda tests, root: True
+    monkeypatch.setattr(script, "passes", lambda tests, root: True)
     verdict = script.try_mutation(module, tmp_path, 0)
     assert verdict.split() == ["SURVIVED", "m.py:2", "return", "x", "+", "x"]
     test.unlink()

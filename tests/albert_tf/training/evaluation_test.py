@@ -1,4 +1,4 @@
-"""Held-out figures of several tasks, best models, and predictions that can be read."""
+"""Held-out figures of several tasks, beside baselines, and of checkpoints as they appear."""
 
 import math
 import threading
@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Evaluator, evaluation
+from albert_tf.training import Evaluator, evaluation
 from albert_tf.training.report.metrics_file import read_metrics
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
@@ -32,19 +31,6 @@ def test_both_sentence_objectives(tiny_config, pretraining_data):
     assert figures["next_sentence_loss"] == pytest.approx(second["next_sentence_loss"])
     assert first["masked_lm_loss"] != pytest.approx(second["masked_lm_loss"])
     assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(figures["masked_lm_loss"]))
-
-
-@pytest.mark.parametrize(("higher_is_better", "kept"), [(True, [1, 4]), (False, [1, 3])])
-def test_the_best_model_is_kept(tiny_config, tmp_path, higher_is_better, kept):
-    folder = str(tmp_path / "best")
-    best = BestModel(AlbertPretrainer(tiny_config), folder, "x", higher_is_better, {}, None, {})
-    best.offer(0, {"x": math.nan})
-    assert not (tmp_path / "best").exists()
-    steps = []
-    for step, value in enumerate([0.5, math.nan, 0.4, 0.6, 0.45], start=1):
-        best.offer(step, {"x": value})
-        steps.append(native.read_metadata(folder)["step"])
-    assert list(dict.fromkeys(steps)) == kept
 
 
 class Follower:
