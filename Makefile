@@ -7,6 +7,7 @@ CORPUS ?=
 RESTART ?=
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+MUTATE_ARGS ?=
 TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_CPP_MIN_LOG_LEVEL
 
@@ -18,7 +19,7 @@ VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-long compatibility lint install clean interpreter
+.PHONY: help demo test test-long mutate compatibility lint install clean interpreter
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +27,7 @@ help:
 	@echo "make test    all tests (PYTEST_ARGS=)"
 	@echo "make compatibility   the core of the tests on the oldest and the newest Python that is supported"
 	@echo "make test-long   the tests that take long: many kills of real runs"
+	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
 	@echo "make lint    ruff"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
@@ -50,6 +52,10 @@ test: lint
 
 test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
+
+# Not part of `make test`: it takes about ten minutes.
+mutate: install
+	@$(BIN)/python scripts/mutate.py $(MUTATE_ARGS)
 
 # The oldest and the newest Python of README.md, with what every user runs: layers, goldens, optimizers, the loop and its
 # binary, text to records, exports. `make test` covers 3.11 or 3.12 in full.

@@ -95,3 +95,106 @@ def test_groups_follow_the_references_floating_point_formula(tiny_config):
     assert config.group_of_layer(15, 22) == 14  # int(15 / 22 * 22): not 15.
     unshared = tiny_config.replace(num_hidden_layers=22, parameter_sharing="none")
     assert [unshared.group_of_layer(layer, 22) for layer in range(22)] == list(range(22))
+
+
+def test_defaults_are_the_references():
+    config = AlbertConfig(vocab_size=5)
+    assert config.to_dict() == {
+        "vocab_size": 5,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 64,
+        "intermediate_size": 16384,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+        "parameter_sharing": "all",
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+        "layer_norm_eps": 1e-12,
+        "recompute": False,
+        "always_project_embeddings": False,
+    }
+    assert AlbertConfig.field_names() == set(config.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("sharing", "attention", "ffn"),
+    [("all", 1, 1), ("attention", 1, 12), ("ffn", 12, 1), ("none", 12, 12)],
+)
+def test_groups(sharing, attention, ffn):
+    config = AlbertConfig(vocab_size=5, parameter_sharing=sharing)
+    assert (config.num_attention_groups, config.num_ffn_groups) == (attention, ffn)
+    groups = AlbertConfig(vocab_size=5, num_hidden_groups=3)
+    assert (groups.num_attention_groups, groups.num_ffn_groups) == (3, 3)
+    layers = [groups.group_of_layer(layer, 3) for layer in range(12)]
+    assert layers == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
+
+
+def test_whether_there_is_a_projection(tiny_config):
+    equal = tiny_config.replace(embedding_size=16)
+    assert tiny_config.has_embedding_projection and not equal.has_embedding_projection
+    assert equal.replace(always_project_embeddings=True).has_embedding_projection
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": True}, "vocab_size must be a positive integer, not True"),
+        ({"recompute": 1}, "recompute must be true or false, not 1"),
+        ({"hidden_act": 3}, "hidden_act must be a string, not 3"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps must be a positive number, not 0.0"),
+        ({"initializer_range": "a"}, "initializer_range must be a positive number, not 'a'"),
+        ({"hidden_dropout_prob": -0.1}, "hidden_dropout_prob must be a probability"),
+        ({"hidden_dropout_prob": False}, "hidden_dropout_prob must be a probability"),
+    ],
+)
+def test_values_of_the_wrong_kind(tiny_config, changes, message):
+    with pytest.raises(UserError, match=message):
+        tiny_config.replace(**changes)
+    assert tiny_config.replace(hidden_dropout_prob=0, layer_norm_eps=1) != tiny_config
+
+
+def test_linear_is_null_in_the_reference():
+    assert AlbertConfig.from_dict({"vocab_size": 5, "hidden_act": None}).hidden_act == "linear"
+    assert AlbertConfig.from_dict({"vocab_size": 5}).hidden_act == "gelu"
+    with pytest.raises(UserError, match="unknown key 'xyz'. Known keys: vocab_size, embedding_s"):
+        AlbertConfig.from_dict({"vocab_size": 5, "xyz": 1})
+
+
+def read_huggingface(tmp_path, **values) -> AlbertConfig:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "albert", **values}))
+    return AlbertConfig.from_json_file(str(path))
+
+
+def test_hugging_faces_file(tmp_path):
+    config = read_huggingface(tmp_path, hidden_size=64, hidden_act="gelu", bos_token_id=2)
+    assert (config.vocab_size, config.hidden_size, config.hidden_act) == (30000, 64, "gelu_erf")
+    assert read_huggingface(tmp_path).hidden_act == "gelu"
+    assert read_huggingface(tmp_path, hidden_act="gelu_pytorch_tanh").hidden_act == "gelu"
+    for values, message in (
+        ({"model_type": "bert"}, "model_type is 'bert', not 'albert'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is"),
+        ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of gelu_pytorch_tanh"),
+        ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "layer 15 is in another group"),
+    ):
+        with pytest.raises(UserError, match=message):
+            read_huggingface(tmp_path, **values)
+
+
+def test_nothing_shared_said_with_groups(tiny_config):
+    unshared = tiny_config.replace(parameter_sharing="none")
+    assert unshared.as_groups() == tiny_config.replace(num_hidden_groups=2)
+    assert tiny_config.as_groups() is tiny_config
+    with pytest.raises(UserError, match="with 22 layers the reference's formula does not give"):
+        unshared.replace(num_hidden_layers=22).as_groups()
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(UserError, match="is a folder. Pass the albert_config.json in it"):
+        AlbertConfig.from_json_file(str(tmp_path))

@@ -6,12 +6,15 @@ import dataclasses
 
 import pytest
 import tensorflow as tf
+from absl import flags as absl_flags
 from absl.flags import FLAGS
 
 from albert_tf import flags as shared_flags
+from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
 from albert_tf.training import DeviceSettings, LoopSettings, OptimizerSettings, RunSettings, Stepper
+from albert_tf.training.devices import Devices
 from data_pipeline.command_line import flags
 
 
@@ -69,3 +72,107 @@ def test_the_largest_seed_can_be_used(parse):
     keras.utils.set_random_seed(FLAGS.seed)
     Stepper(None, None, tf.distribute.get_strategy(), FLAGS.seed)
     tf.random.stateless_uniform([2], [FLAGS.seed, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused"),
+    [
+        ("train_batch_size", [1, 2**20], [0, 2**20 + 1]),
+        ("eval_batch_size", [1, 2**20], [0, 2**20 + 1]),
+        ("gradient_accumulation_steps", [1], [0]),
+        ("steps_per_loop", [1], [0]),
+        ("checkpoint_steps", [1], [0]),
+        ("keep_checkpoints", [1], [0]),
+        ("eval_steps", [0], [-1]),
+        ("max_bad_steps", [0], [-1]),
+        ("max_failures", [0], [-1]),
+        ("learning_rate_power", [0, 100], [-1, 101]),
+        ("layerwise_learning_rate_decay", [0.1, 1], [0, 1.1]),
+        ("allow_changes", ["", "optimizer,init_checkpoint"], ["optimizer,seed"]),
+        ("fast", ["auto", "on", "off"], ["true"]),
+        ("packed", ["auto", "true", "false"], ["on"]),
+        ("optimizer", ["lamb", "adamw", "tfa_lamb"], ["adam"]),
+        ("mode", ["train_and_eval"], ["eval"]),
+    ],
+)
+def test_values_that_flags_allow(parse, name, allowed, refused):
+    for value in allowed:
+        parse(f"--{name}={value}")
+    for value in refused:
+        with pytest.raises(absl_flags.IllegalFlagValueError):
+            parse(f"--{name}={value}")
+
+
+def test_a_run_has_a_folder(parse):
+    assert [flag.name for flag in flags.defined() if flag.required] == ["output_dir"]
+
+
+def test_defaults_of_a_binary(parse):
+    parse()
+    found = (FLAGS.optimizer, FLAGS.learning_rate, FLAGS.train_batch_size, FLAGS.mode, FLAGS.seed)
+    assert found == ("lamb", 0.001, 32, "train_and_eval", 0)
+    assert (FLAGS.max_failures, FLAGS.allow_changes, FLAGS.tpu) == (0, [], None)
+
+
+def test_devices_become_what_auto_means(parse, monkeypatch):
+    parse("--distribution=one_device", "--precision=mixed_bfloat16")
+    asked = []
+
+    def prepare_devices(settings):
+        asked.append(settings)
+        return Devices(None, packed=len(asked) == 1, is_fast=len(asked) == 2)
+
+    monkeypatch.setattr(shared_flags, "prepare_devices", prepare_devices)
+    shared_flags.prepare_flagged_devices()
+    assert (FLAGS.fast, FLAGS.packed) == ("off", "true")
+    shared_flags.prepare_flagged_devices()
+    assert (FLAGS.fast, FLAGS.packed) == ("on", "false")
+    assert asked[0] == DeviceSettings(distribution="one_device", precision="mixed_bfloat16")
+
+
+@pytest.fixture
+def parse_data(new_flags):
+    """(*argv) -> sets the flags of pre-training's data."""
+    with new_flags():
+        shared_flags.define_run_flags(("train_and_eval",))
+        shared_flags.define_model_flags()
+        shared_flags.define_training_flags("lamb", 0.001, 32)
+        shared_flags.define_pretraining_data_flags()
+        flags.DEFINE_integer("num_train_steps", 100, "Updates in all.")
+        flags.DEFINE_integer("num_warmup_steps", 10, "Updates of the warm-up.")
+        flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
+        yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
+
+
+def test_a_recipe_for_another_batch(parse_data):
+    parse_data()
+    assert shared_flags.pretraining_recipe() == Recipe(0.001, 100, 10)
+    parse_data("--recipe_batch_size=128")
+    assert shared_flags.pretraining_recipe() == Recipe(0.0005, 400, 40)
+
+
+def test_records_or_text(parse_data, monkeypatch):
+    monkeypatch.setattr(shared_flags, "open_records", lambda *given: given)
+    parse_data("--train_data=records", "--train_batch_size=8", "--seed=3")
+    assert shared_flags.pretraining_data() == ("records", 8, 3)
+    for argv, message in (
+        ([], "--train_data is missing: a folder of records .* by --train_text"),
+        (["--train_data=a", "--train_text=b"], "--train_data and --train_text are both given"),
+        (["--train_data=a", "--language=en"], "--language says how --train_text is read, and a"),
+    ):
+        for name in ("train_data", "train_text", "language"):
+            FLAGS[name].unparse()
+        parse_data(*argv)
+        with pytest.raises(UserError, match=message):
+            shared_flags.pretraining_data()
+
+
+def test_the_vocabulary(parse_data):
+    parse_data("--vocab_file=mine.model")
+    assert shared_flags.vocabulary_file() == "mine.model"
+
+
+def test_held_out_records(parse_data, monkeypatch):
+    monkeypatch.setattr(shared_flags, "HeldOut", lambda *given: given)
+    parse_data("--eval_data=a,b", "--eval_batch_size=5")
+    assert shared_flags.held_out() == (["a", "b"], 5)

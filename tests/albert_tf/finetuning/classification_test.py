@@ -11,7 +11,7 @@ from albert_tf.finetuning import classification
 from albert_tf.models import AlbertClassifier
 from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
-from data_pipeline.finetuning.classification import read_tsv
+from data_pipeline.finetuning.classification import Examples, read_tsv
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 DEVICES = Devices(tf.distribute.OneDeviceStrategy("CPU:0"), packed=True, is_fast=False)
@@ -42,3 +42,21 @@ def test_a_classifier_is_trained_and_used(work, tmp_path, few_words, capsys):
     assert labels == ["a", "b"] and found.shape == (20, 2)
     predicted = [labels[index] for index in found.argmax(axis=1)]
     np.testing.assert_allclose(np.mean(np.equal(predicted, examples.labels)), best, atol=1e-6)
+
+
+def test_scores_beside_always_guessing_the_same(monkeypatch, capsys):
+    examples = Examples("dev.tsv", [2, 3, 4], ["one", "two", "three"], None, ["b", "b", "a"])
+    scores = np.float32([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
+    asked = []
+    monkeypatch.setattr(
+        classification, "probabilities", lambda *given: asked.append(given) or (["a", "b"], scores)
+    )
+    classification.print_scores("folder", examples, 8, DEVICES)
+    title, header, *lines = capsys.readouterr().out.splitlines()
+    assert asked == [("folder", examples, 8, DEVICES)]
+    assert title == "Best model on dev.tsv, 3 examples" and header.split() == ["model", "baseline"]
+    assert [line.split() for line in lines] == [
+        ["accuracy", "0.6667", "0.6667", "(majority)"],
+        ["macro", "F1", "0.6667", "0.4000", "(majority)"],
+        ["Matthews", "correlation", "0.5000", "0.0000", "(majority)"],
+    ]

@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
+from albert_tf.costs import pretraining_flops_per_token
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
-from albert_tf.pretraining import open_records, pretrain
-from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
+from albert_tf.pretraining import PretrainingData, open_records, pretrain, training
+from albert_tf.training import LoopSettings, ModelFolders, OptimizerSettings, RunSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -69,3 +70,96 @@ def test_the_program_does_the_same(work, tmp_path, run_program, pretraining_comm
     assert sorted(expected) == sorted(found)
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.fixture
+def described(monkeypatch) -> list:
+    """The experiments that would be run."""
+    experiments = []
+    monkeypatch.setattr(training.experiment, "run", lambda one: experiments.append(one) or {})
+    return experiments
+
+
+def make_data(num_examples: int | None, has_statistics: bool = True) -> PretrainingData:
+    manifest = {
+        "max_predictions": 3,
+        "max_seq_length": 12,
+        "vocab_fingerprint": "f",
+        "directory": "records",
+        "vocab_file": "spiece.model",
+        "tokenizer": {"lower_case": True},
+        "settings": {"sentence_objective": "nsp"},
+    }
+    return PretrainingData(
+        name="records",
+        batches=None,
+        batch_size=8,
+        seed=0,
+        num_examples=num_examples,
+        max_seq_length=12,
+        vocab_size=50,
+        must_not_change={},
+        manifest=manifest,
+        has_statistics=has_statistics,
+    )
+
+
+SETTINGS = RunSettings("run", OptimizerSettings("lamb", 0.1), LoopSettings(30), eval_batch_size=5)
+
+
+def test_what_the_experiment_is(described, tiny_config):
+    model, data = AlbertPretrainer(tiny_config), make_data(num_examples=100)
+    assert pretrain(model, data, SETTINGS) == {}
+    (found,) = described
+    flops = pretraining_flops_per_token(tiny_config, 12, 3)
+    assert (found.title, found.data, found.settings) == ("Pre-training", data, SETTINGS)
+    assert found.task.model is model and "next_sentence_loss" in found.task.losses
+    assert found.flops_per_token == flops
+    assert found.evaluator is found.examples is found.report is None
+    assert found.card == {
+        "training operations": f"{flops / 1e6:,.1f} MFLOP a token",
+        "passes over the data": "2.4",
+        "expected first loss": "4.61 (ln V + ln 2)",
+    }
+    assert found.models == ModelFolders(
+        best="best_model",
+        last="model",
+        metric="loss",
+        higher_is_better=False,
+        metadata={"max_seq_length": 12, "vocab_fingerprint": "f"},
+        vocab_file="records/spiece.model",
+        tokenizer={"lower_case": True},
+    )
+    classify, export = found.next_commands
+    assert classify.startswith("python -m albert_tf.run_classifier --init_checkpoint=run/model ")
+    assert "--model_dir=run/model --task=masked_lm" in export
+
+
+def test_text_is_not_counted(described, tiny_config):
+    pretrain(AlbertPretrainer(tiny_config), make_data(None), SETTINGS)
+    assert described[0].card["passes over the data"] == "not counted (--train_text)"
+
+
+@pytest.mark.parametrize("has_statistics", [True, False])
+def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics):
+    calls = []
+
+    class HeldOut:
+        def __init__(self, folders, batch_size) -> None:
+            calls.append((folders, batch_size))
+
+        def evaluator(self, model, vocab_fingerprint):
+            return ("evaluator", vocab_fingerprint)
+
+        def print_results(self, metrics, train_manifest):
+            calls.append((metrics, train_manifest))
+
+    monkeypatch.setattr(training, "HeldOut", HeldOut)
+    monkeypatch.setattr(training, "example_writer", lambda *given: given[1])
+    data = make_data(100, has_statistics)
+    pretrain(AlbertPretrainer(tiny_config), data, SETTINGS, ["heldout"])
+    (found,) = described
+    assert found.evaluator == ("evaluator", "f") and found.examples is data
+    found.report({"loss": 1.0})
+    manifest = data.manifest if has_statistics else None
+    assert calls == [(["heldout"], 5), ({"loss": 1.0}, manifest)]

@@ -10,7 +10,7 @@ from tensorflow.python.framework import config as tensorflow_config  # The only 
 
 from albert_tf import fast_switch
 from albert_tf.errors import UserError
-from albert_tf.training import experiment
+from albert_tf.training import devices, experiment
 from albert_tf.training.devices import DeviceSettings
 from albert_tf.training.report.metrics_file import read_metrics
 
@@ -111,3 +111,79 @@ def test_packed_rows_do_not_go_with_static_shapes(run, tmp_path, capsys):
 def test_settings_that_do_not_exist_are_refused(field):
     with pytest.raises(UserError, match=r"should be one of .*; received"):
         DeviceSettings(**field)
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """(**settings) -> devices, without a change of this process; `calls` says what was asked."""
+    calls = []
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    makers = {
+        "make_strategy": lambda *given: calls.append(given) or strategy,
+        "forget_devices": lambda: calls.append("forgotten"),
+        "packs_here": lambda: True,
+    }
+    for name, function in makers.items():
+        monkeypatch.setattr(devices, name, function)
+    monkeypatch.setattr(
+        devices.keras.mixed_precision, "set_global_policy", lambda name: calls.append(name)
+    )
+    monkeypatch.setattr(devices.keras.utils, "set_random_seed", lambda seed: calls.append(seed))
+    monkeypatch.setattr(
+        tf.config.experimental, "enable_op_determinism", lambda: calls.append("determinism")
+    )
+    monkeypatch.setattr(fast_switch, "choose", lambda mode: mode == "on")
+    monkeypatch.setattr(fast_switch, "xla_error", str)
+
+    def prepare(**settings) -> devices.Devices:
+        calls.clear()
+        return devices.prepare_devices(DeviceSettings(**settings))
+
+    prepare.calls, prepare.strategy = calls, strategy
+    return prepare
+
+
+def test_devices_are_prepared_in_order(prepared):
+    assert prepared() == (prepared.strategy, True, False)
+    assert prepared.calls == [("mirrored", None), "forgotten", "float32"]
+    found = prepared(
+        distribution="tpu", tpu="local", precision="mixed_bfloat16", deterministic=True, seed=9
+    )
+    assert found.strategy is prepared.strategy
+    expected = ["determinism", ("tpu", "local"), "forgotten", "mixed_bfloat16", 9]
+    assert prepared.calls == expected
+
+
+@pytest.mark.parametrize(("fast", "is_fast"), [("on", True), ("off", False)])
+def test_the_form(prepared, fast, is_fast):
+    assert prepared(fast=fast).is_fast is is_fast
+
+
+@pytest.mark.parametrize(
+    ("packed", "packs", "is_static", "jit_compile", "expected"),
+    [
+        ("auto", True, False, False, True),
+        ("auto", False, False, False, False),
+        ("auto", True, True, False, False),
+        ("auto", True, False, True, False),
+        ("true", False, False, False, True),
+        ("false", True, False, False, False),
+        ("true", True, True, False, None),
+        ("true", True, False, True, None),
+    ],
+)
+def test_packed_rows(prepared, monkeypatch, packed, packs, is_static, jit_compile, expected):
+    monkeypatch.setattr(devices, "packs_here", lambda: packs)
+    monkeypatch.setattr(devices, "shapes_must_be_static", lambda: is_static)
+    if expected is None:
+        with pytest.raises(UserError, match="--packed=true does not go with --jit_compile and --d"):
+            prepared(packed=packed, jit_compile=jit_compile)
+    else:
+        assert prepared(packed=packed, jit_compile=jit_compile).packed is expected
+
+
+def test_xla_that_cannot_compile_a_step(prepared, monkeypatch):
+    monkeypatch.setattr(fast_switch, "xla_error", lambda: "no libdevice")
+    assert prepared().packed
+    with pytest.raises(UserError, match="--jit_compile needs XLA, .*: no libdevice. Leave it out"):
+        prepared(jit_compile=True)

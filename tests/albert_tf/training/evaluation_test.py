@@ -1,17 +1,17 @@
-"""Held-out figures of several tasks, best models, and predictions that can be read."""
+"""Held-out figures of several tasks, beside baselines, and of checkpoints as they appear."""
 
 import math
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import BestModel, Evaluator, evaluation
+from albert_tf.training import Evaluator, evaluation
 from albert_tf.training.report.metrics_file import read_metrics
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
@@ -31,19 +31,6 @@ def test_both_sentence_objectives(tiny_config, pretraining_data):
     assert figures["next_sentence_loss"] == pytest.approx(second["next_sentence_loss"])
     assert first["masked_lm_loss"] != pytest.approx(second["masked_lm_loss"])
     assert figures["masked_lm_perplexity"] == pytest.approx(math.exp(figures["masked_lm_loss"]))
-
-
-@pytest.mark.parametrize(("higher_is_better", "kept"), [(True, [1, 4]), (False, [1, 3])])
-def test_the_best_model_is_kept(tiny_config, tmp_path, higher_is_better, kept):
-    folder = str(tmp_path / "best")
-    best = BestModel(AlbertPretrainer(tiny_config), folder, "x", higher_is_better, {}, None, {})
-    best.offer(0, {"x": math.nan})
-    assert not (tmp_path / "best").exists()
-    steps = []
-    for step, value in enumerate([0.5, math.nan, 0.4, 0.6, 0.45], start=1):
-        best.offer(step, {"x": value})
-        steps.append(native.read_metadata(folder)["step"])
-    assert list(dict.fromkeys(steps)) == kept
 
 
 class Follower:
@@ -88,3 +75,39 @@ def test_no_checkpoint_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "_POLL_SECONDS", 0.01)
     model = keras.Sequential([keras.layers.Dense(1, input_shape=(1,))])
     assert evaluation.evaluate_checkpoints(model, Follower(model), str(tmp_path), 9, 0.05) == {}
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "num_examples", "replicas", "expected"),
+    [(8, 100, 1, 8), (8, 5, 1, 5), (8, 5, 2, 6), (8, 6, 2, 6), (8, 100, 3, 8), (8, 7, 3, 8)],
+)
+def test_a_batch_is_no_larger_than_the_data(
+    tiny_config, monkeypatch, batch_size, num_examples, replicas, expected
+):
+    """Each replica has the same share, and the memory for it is there."""
+    checked = []
+    monkeypatch.setattr(evaluation, "check_evaluation_memory", lambda *given: checked.append(given))
+    strategy = SimpleNamespace(num_replicas_in_sync=replicas)
+    found = evaluation.evaluation_batch_size(tiny_config, batch_size, 12, num_examples, strategy)
+    assert found == expected and checked == [(tiny_config, expected, 12)]
+
+
+def test_figures_beside_baselines(capsys):
+    evaluation.print_comparison("Title", {"accuracy": (0.5, 0.25, "majority")})
+    assert capsys.readouterr().out.splitlines() == [
+        "Title",
+        "                                model  baseline",
+        "  accuracy                     0.5000    0.2500  (majority)",
+    ]
+
+
+def test_names_of_figures():
+    """Perplexity follows from the loss of the words, where there is one."""
+
+    def metrics(*parts: tuple[str, ...]) -> tuple[str, ...]:
+        tasks = [SimpleNamespace(model=None, metrics=names, losses={}) for names in parts]
+        data = tf.data.Dataset.range(1)
+        return Evaluator([(task, data) for task in tasks], ONE_DEVICE).metrics
+
+    assert metrics(("a", "b"), ("b", "c")) == ("loss", "a", "b", "c")
+    assert metrics(("masked_lm_loss",)) == ("loss", "masked_lm_loss", "masked_lm_perplexity")

@@ -66,3 +66,31 @@ def test_one_architecture_is_named():
     both = InitialModel(preset="albert-tiny", config_file="config.json")
     with pytest.raises(UserError, match="--preset and --config_file are both given"):
         both.config(50, 16, "records")
+
+
+def test_architecture_from_a_file(tiny_config, tmp_path):
+    path = str(tmp_path / "config.json")
+    tiny_config.to_json_file(path)
+    assert InitialModel(config_file=path).config(50, 16, "records") == tiny_config
+    recomputing = InitialModel(config_file=path, recompute=True).config(50, 16, "records")
+    assert recomputing == tiny_config.replace(recompute=True)
+    tiny_config.replace(recompute=True).to_json_file(path)
+    assert InitialModel(config_file=path).config(50, 16, "records").recompute
+
+
+def test_a_preset_with_weights_keeps_its_vocabulary_size(folder, capsys):
+    """Their table of words has that size."""
+    start = InitialModel(preset="albert-tiny", init_checkpoint=folder)
+    with pytest.raises(UserError, match="has 77 pieces, the model's vocab_size is 8000"):
+        start.config(77, 16, "records")
+    assert start.config(8000, 16, "records") == get_preset("albert-tiny")
+    assert not capsys.readouterr().out
+
+
+def test_weights_without_a_vocabulary(tiny_config, tmp_path):
+    native.save(AlbertPretrainer(tiny_config), str(tmp_path / "bare"), {})
+    start = InitialModel(init_checkpoint=str(tmp_path / "bare"))
+    with pytest.raises(
+        UserError, match="--vocab_file is missing: no vocabulary lies beside .*bare"
+    ):
+        start.vocabulary_file(None)

@@ -211,3 +211,34 @@ def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_pa
     rows = read_metrics(str(tmp_path / "metrics.csv"))
     assert metrics["masked_lm_loss"] == pytest.approx(float(rows[-1]["masked_lm_loss"]), rel=1e-5)
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_when_the_loop_stops():
+    """At multiples of each period, and at the end."""
+    settings = LoopSettings(25, steps_per_loop=10, checkpoint_steps=7, eval_steps=4)
+    stops, step = [], 0
+    while step < 25:
+        step = settings.next_stop(step)
+        stops.append(step)
+    assert stops == [4, 7, 8, 10, 12, 14, 16, 20, 21, 24, 25]
+    without = LoopSettings(25, steps_per_loop=10, checkpoint_steps=7)
+    assert [without.next_stop(step) for step in (0, 7, 10, 21, 24)] == [7, 10, 14, 25, 25]
+
+
+def test_what_is_due():
+    settings = LoopSettings(25)
+    assert [settings.is_due(step, 10) for step in (9, 10, 11, 20, 25)] == [
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert [settings.is_due(step, 0) for step in (10, 25)] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["eval_steps", "max_bad_steps"])
+def test_what_may_be_zero_but_not_less(name):
+    assert getattr(LoopSettings(5, **{name: 0}), name) == 0
+    with pytest.raises(UserError, match=f"--{name}=-1 is negative"):
+        LoopSettings(5, **{name: -1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from albert_tf.costs import count_parameters, training_bytes
 from albert_tf.errors import UserError
 from albert_tf.presets import get_preset
 from albert_tf.training import memory
@@ -38,3 +39,58 @@ def test_evaluation_takes_no_more_than_there_is(one_gigabyte):
 
 def test_this_machine_has_memory():
     assert 2**28 < memory.machine_bytes() < 2**50
+
+
+@pytest.fixture
+def needed(monkeypatch) -> list:
+    """What is asked for: (flag, batch size, bytes)."""
+    asked = []
+    monkeypatch.setattr(memory, "_check", lambda *given: asked.append(given[:3]))
+    return asked
+
+
+def test_an_update_holds_the_share_of_each_replica_here(tiny_config, needed, two_devices):
+    one = tf.distribute.OneDeviceStrategy("/cpu:0")
+    size = sum(count_parameters(tiny_config).values())
+    memory.check_training_memory(tiny_config, 12, 1, 10, one)
+    memory.check_training_memory(tiny_config, 12, 3, 10, one)
+    memory.check_training_memory(tiny_config, 12, 3, 10, two_devices)
+    assert needed == [
+        ("train_batch_size", 12, training_bytes(tiny_config, size, 12, 10)),
+        ("train_batch_size", 12, training_bytes(tiny_config, size, 4, 10)),
+        # Each device has its weights; the batch is one batch.
+        ("train_batch_size", 12, training_bytes(tiny_config, 2 * size, 4, 10)),
+    ]
+
+
+def test_evaluation_keeps_the_activations_of_one_layer(tiny_config, needed):
+    memory.check_evaluation_memory(tiny_config, 12, 10)
+    again = tiny_config.replace(recompute=True)
+    assert needed == [("eval_batch_size", 12, training_bytes(again, 0, 12, 10))]
+
+
+def test_twice_the_memory_is_too_much(monkeypatch):
+    """The estimate is not below what is needed, and may be far above."""
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 3 * 2**30)
+    memory._check("flag", 5, 6 * 2**30, "Help.")
+    with pytest.raises(UserError, match=r"--flag=5 needs about 6 GiB .* machine has 3\. Help\."):
+        memory._check("flag", 5, 6 * 2**30 + 1, "Help.")
+    for kind in ("GPU", "TPU"):
+        with monkeypatch.context() as accelerated:
+            accelerated.setattr(
+                tf.config, "list_logical_devices", lambda asked, kind=kind: [1] * (asked == kind)
+            )
+            memory._check("flag", 5, 2**60, "Help.")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [("1000\n", 1000), ("max\n", 4096 * 7), (f"{2**60}\n", 4096 * 7)]
+)
+def test_a_container_may_have_less(monkeypatch, tmp_path, content, expected):
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 7}
+    monkeypatch.setattr(memory.os, "sysconf", sizes.__getitem__)
+    (tmp_path / "memory.max").write_text(content)
+    monkeypatch.setattr(memory, "_CGROUP_LIMIT", str(tmp_path / "memory.max"))
+    assert memory.machine_bytes() == expected
+    monkeypatch.setattr(memory, "_CGROUP_LIMIT", str(tmp_path / "none"))
+    assert memory.machine_bytes() == 4096 * 7

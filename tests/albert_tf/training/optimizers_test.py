@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, Recipe
+from albert_tf.optimization import LAMB, AdamW, Recipe
+from albert_tf.training import optimizers
 from albert_tf.training.optimizers import (
     OptimizerSettings,
     guard_updates,
@@ -54,3 +55,72 @@ def test_a_recipe_for_another_batch(capsys):
     assert not capsys.readouterr().out
     assert recipe_for_batch(recipe, 64, 16) == Recipe(0.001, 400, 40)
     assert "recipe for batches of 64, scaled to 16: Recipe(" in capsys.readouterr().out
+
+
+def test_every_setting_reaches_the_optimizer(tiny_config):
+    settings = OptimizerSettings(
+        "adamw",
+        0.25,
+        num_warmup_steps=2,
+        learning_rate_power=2.0,
+        decay_after_warmup=True,
+        bias_correction=True,
+        layerwise_learning_rate_decay=0.5,
+        weight_decay_rate=0.125,
+        global_clipnorm=3.0,
+    )
+    made = make_optimizer(settings, tiny_config.replace(num_hidden_groups=2), 10)
+    assert type(made) is AdamW
+    assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (True, 0.125, 3)
+    assert made.rate_factor("encoder/embeddings/x") == 0.25
+    assert made.rate_factor("encoder/pooler/kernel") == 1.0
+    rates = [float(made._learning_rate(step)) for step in (1, 2, 6, 10)]
+    assert rates == pytest.approx([0.125, 0.25, 0.0625, 0.0])
+
+
+def test_settings_that_are_left_out(tiny_config):
+    made = make_optimizer(OptimizerSettings("lamb", 0.25), tiny_config, 10)
+    assert type(made) is LAMB and made.learning_rate_factors == ()
+    assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (False, 0.01, 1)
+    rates = [float(made._learning_rate(step)) for step in (0, 5, 10)]
+    assert rates == pytest.approx([0.25, 0.125, 0.0])
+
+
+def test_tensorflow_addons_optimizer(tiny_config, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        optimizers, "addons_lamb", lambda *given, **named: calls.append((given, named)) or "made"
+    )
+    settings = OptimizerSettings("tfa_lamb", 0.25, weight_decay_rate=0.5, global_clipnorm=0)
+    assert make_optimizer(settings, tiny_config, 10) == "made"
+    ((schedule,), named), *_ = calls
+    assert schedule.get_config()["peak"] == 0.25
+    assert named == {"weight_decay_rate": 0.5, "global_clipnorm": None}
+
+
+@pytest.mark.parametrize(
+    ("precision", "max_bad_steps", "scale"),
+    [
+        ("float32", 0, None),
+        ("mixed_bfloat16", 0, None),
+        ("mixed_bfloat16", 2, 1),
+        ("mixed_float16", 0, 2**15),
+        ("mixed_float16", 2, 2**15),
+    ],
+)
+def test_how_the_loss_is_scaled(precision, max_bad_steps, scale):
+    optimizer, strategy = LAMB(0.1), tf.distribute.get_strategy()
+    guarded = guard_updates(optimizer, strategy, precision, max_bad_steps)
+    if scale is None:
+        assert guarded is optimizer
+    else:
+        assert guarded.inner_optimizer is optimizer and guarded.initial_scale == scale
+
+
+def test_a_tpu_scales_nothing():
+    optimizer, tpu = LAMB(0.1), tf.distribute.TPUStrategy.__new__(tf.distribute.TPUStrategy)
+    assert guard_updates(optimizer, tpu, "mixed_bfloat16", 0) is optimizer
+    with pytest.raises(
+        UserError, match="--precision=mixed_float16 with --max_bad_steps=0 does not"
+    ):
+        guard_updates(optimizer, tpu, "mixed_float16", 0)

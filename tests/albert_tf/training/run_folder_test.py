@@ -1,9 +1,11 @@
 """Which runs may go on in a folder."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.training import run_folder
@@ -66,3 +68,79 @@ def test_what_an_older_run_did_not_record_is_not_compared(tiny_config, tmp_path)
 def test_a_folder_without_a_run(tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         run_folder.read(str(tmp_path))
+
+
+def test_folders_that_cannot_be_used(tiny_config, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file is a file. Name a folder"):
+        prepare(tiny_config, tmp_path / "file")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "photo.png").touch()
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match="other is not empty and holds no run"):
+            prepare(tiny_config, tmp_path / "other", overwrite)
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["photo.png"]
+
+
+def test_a_run_is_deleted_when_asked(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-3.index").touch()
+    (tmp_path / "notes.txt").touch()
+    prepare(tiny_config.replace(vocab_size=60), tmp_path, overwrite=True)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        "albert_config.json",
+        "environment.json",
+        "flags.json",
+        "run.json",
+        "run.lock",
+        "starts",
+    ]
+    assert run_folder.read(str(tmp_path))[0].vocab_size == 60
+    assert len(list((tmp_path / "starts").iterdir())) == 1
+
+
+def test_a_deleted_run_is_one_to_the_last(tmp_path, tiny_config, monkeypatch):
+    """Or what is left after an interruption would be files that are no run."""
+    prepare(tiny_config, tmp_path)
+    removed, remove = [], tf.io.gfile.remove
+
+    def note(path):
+        removed.append(path.rsplit("/", 1)[1])
+        remove(path)
+
+    monkeypatch.setattr(tf.io.gfile, "remove", note)
+    prepare(tiny_config, tmp_path, overwrite=True)
+    assert removed[-1] == "run.json" and "run.lock" not in removed and len(removed) == 4
+
+
+def test_the_newest_checkpoint_is_recorded(tiny_config, tmp_path):
+    prepare(tiny_config, tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    for step in (3, 20):
+        (tmp_path / "checkpoints" / f"step-{step}.index").touch()
+    prepare(tiny_config, tmp_path)
+    start = json.loads((tmp_path / "starts" / "0002.json").read_text())
+    assert start["newest_checkpoint"] == 20
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ((0, "abc-dirty\n"), "abc-dirty"),
+        ((128, ""), None),
+        (FileNotFoundError("git"), None),
+        (subprocess.TimeoutExpired("git", 10), None),
+    ],
+    ids=str,
+)
+def test_the_revision_of_the_source(monkeypatch, result, expected):
+    def run(command, cwd, **settings):
+        assert command[0] == "git" and run_folder.__file__.startswith(cwd)
+        if isinstance(result, Exception):
+            raise result
+        return subprocess.CompletedProcess(command, *result)
+
+    monkeypatch.setattr(run_folder.subprocess, "run", run)
+    assert run_folder.environment().get("git_revision") == expected

@@ -40,3 +40,21 @@ def test_a_first_product_may_be_slow():
 )
 def test_no_figure_on_a_tpu_whose_host_would_be_measured(kind):
     assert machine.matmul_flops_per_second("float32", kind.__new__(kind)) == 0.0
+
+
+def test_the_cost_of_a_step(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        machine, "matmul_flops_per_second", lambda *given: asked.append(given) or 5e9
+    )
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    cost = machine.step_cost(100, 2e6, strategy)
+    assert cost == machine.StepCost(100, 2e8, 5e9)
+    assert asked == [("float32", strategy)]
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [([], 7.0), (["GPU:0"], 14.0)])
+def test_accelerators_count_all(monkeypatch, gpus, expected, two_devices):
+    monkeypatch.setattr(machine, "best_rate", lambda seconds: seconds(8) * 0 + 7.0)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: gpus)
+    assert machine.matmul_flops_per_second("bfloat16", two_devices) == expected

@@ -3,8 +3,9 @@
 import pytest
 import tensorflow as tf
 
+from albert_tf.training.report import progress
 from albert_tf.training.report.metrics_file import read_metrics
-from albert_tf.training.report.progress import Reporter, StepCost
+from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
 
 
 def reporter(folder, start_step=0, eval_metrics=("loss", "accuracy")):
@@ -75,3 +76,61 @@ def test_a_row_that_a_power_cut_tore(tmp_path, torn):
         file.write(torn)
     reporter(tmp_path, start_step=30).close()
     assert [row["step"] for row in read_metrics(str(tmp_path / "metrics.csv"))] == ["10"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0:00:00"), (59.6, "0:01:00"), (3661, "1:01:01"), (86400, "24:00:00")],
+)
+def test_durations(seconds, text):
+    assert progress._duration(seconds) == text
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that is set by hand."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+METRICS = {"loss": 3.0, "learning_rate": 0.1, "gradient_norm": 1.5}
+
+
+def test_rates_and_the_time_that_is_left(tmp_path, capsys, clock):
+    found = reporter(tmp_path)
+    clock[0] = 10.0
+    found.train(20, METRICS)  # Two steps of 100 tokens a second; too early for a line.
+    assert not capsys.readouterr().out
+    clock[0] = 30.0
+    found.go_on()  # Somebody evaluated.
+    clock[0] = 35.0
+    found.train(40, METRICS)
+    line = "step 40/1000  loss 3.0000  lr 1.00e-01  400 tokens/s (0% of matmul)  ETA 0:04:00\n"
+    assert capsys.readouterr().out == line
+    found.close()
+    rows = read_metrics(str(tmp_path / "metrics.csv"))
+    assert [float(row["tokens_per_second"]) for row in rows] == [200.0, 400.0]
+
+
+def test_a_machine_that_nobody_measured(tmp_path, capsys, clock):
+    found = Reporter(str(tmp_path), ("loss",), (), 10, 0, StepCost(tokens=50))
+    clock[0] = 1.0
+    found.train(10, METRICS)
+    found.close()
+    assert "  500 tokens/s  ETA 0:00:00" in capsys.readouterr().out
+    assert "share_of_matmul" not in tags(tmp_path / "tensorboard" / "train")
+
+
+def test_other_workers_say_nothing(capsys):
+    silent = SilentReporter()
+    assert silent.train(1, METRICS) is None and silent.close() is None
+    assert not capsys.readouterr().out
+
+
+def test_figures_are_made_safe(tmp_path, monkeypatch):
+    found, synced = reporter(tmp_path), []
+    monkeypatch.setattr(found._metrics_file, "sync", lambda: synced.append(True))
+    found.sync()
+    found.close()
+    assert synced == [True]

@@ -12,7 +12,7 @@ from albert_tf import AlbertClassifier, AlbertSpanLabelerV2, AlbertTokenClassifi
 from albert_tf.checkpoints import google, huggingface, native, target_tensors
 from albert_tf.errors import UserError
 
-GOLDENS = Path(__file__).parents[1] / "goldens"
+GOLDENS = Path(__file__).parents[2] / "goldens"
 EQUAL_SIZES = GOLDENS / "hf_tiny_equal"
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 

@@ -1,0 +1,147 @@
+"""Do the tests notice a changed line? One mutation in each of some modules, drawn by a seed.
+
+    python scripts/mutate.py                                  40 modules
+    python scripts/mutate.py --seed=3 --count=10 --under=albert_tf/layers
+
+A mutation flips a comparison, swaps + and -, or `and` and `or`, removes a `not`, adds one to a
+number, or returns None. It is made in a copy of the working tree, and only the test files named
+after XX"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("albert_tf", "data_pipeline", "export")
+MIN_STATEMENTS = 15
+SECONDS = 180  # For a file of tests.
+PAIRS = [
+    *[(ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)],
+    *[(ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.And, ast.Or)],
+]
+SWAPPED = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
+
+
+class Mutation(NamedTuple):
+    """A change of a line, what stands there before and after, and the file with that change."""
+
+    line: int
+    before: str
+    after: str
+    source: str
+
+
+def mutate(source: str, choice: random.Random) -> Mutation:
+    """One of the mutations of one of the lines of a module."""
+    tree = ast.parse(source)
+    changes = list(_changes(tree))
+    line = choice.choice(sorted({node.lineno for node, _ in changes}))
+    node, change = choice.choice([each for each in changes if each[0].lineno == line])
+    before = ast.unparse(node)
+    change()
+    return Mutation(line, before, ast.unparse(node), ast.unparse(tree) + "\n")
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[], None]]]:
+    """What can be changed below a node, and how; nothing in annotations, errors and texts."""
+    if isinstance(node, (ast.Raise, ast.JoinedStr)):
+        return
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED:
+        yield node, lambda: node.ops.__setitem__(0, SWAPPED[type(node.ops[0])]())
+    elif isinstance(node, (ast.BinOp, ast.AugAssign, ast.BoolOp)) and type(node.op) in SWAPPED:
+        yield node, lambda: setattr(node, "op", SWAPPED[type(node.op)]())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node, lambda: setattr(node, "operand", ast.UnaryOp(ast.Not(), node.operand))
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield node, lambda: setattr(node, "value", node.value + 1)
+    elif isinstance(node, ast.Return) and ast.unparse(node.value or ast.Constant(None)) != "None":
+        yield node, lambda: setattr(node, "value", ast.Constant(None))
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _changes(child)
+
+
+def public_modules(root: Path, under: str) -> list[Path]:
+    """Modules below a folder that are neither private nor programs nor very short."""
+    paths = sorted(path for package in PACKAGES for path in (root / package).rglob("[!_]*.py"))
+    return [path for path in paths if path.is_relative_to(root / under) and _is_subject(path)]
+
+
+def _is_subject(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    size = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+    is_program = 'if __name__ == "__main__":' in text
+    return size >= MIN_STATEMENTS and not is_program and any(_changes(tree))
+
+
+def tests_of(path: Path, root: Path) -> list[Path]:
+    """The test files named after a module."""
+    place = (root / "tests" / path.relative_to(root)).with_suffix("")
+    return [*place.parent.glob(f"{place.name}_test.py"), *sorted(place.glob("*_test.py"))]
+
+
+def passes(tests: list[Path], root: Path) -> bool:
+    """Whether tests pass; not to end in time counts as failing."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    # A cached compilation of a file of the same size and second would be taken for the file.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    options = {"cwd": root, "env": environment, "timeout": SECONDS * len(tests)}
+    try:
+        run = subprocess.run(command, capture_output=True, **options)
+    except subprocess.TimeoutExpired:
+        return False
+    return run.returncode == 0
+
+
+def try_mutation(path: Path, root: Path, seed: int) -> str:
+    """Mutates a module, runs its tests, and puts it back; prints and returns the verdict."""
+    source, name = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
+    mutation = mutate(source, random.Random(f"{seed} {name}"))
+    tests, verdict = tests_of(path, root), "no test"
+    if tests:
+        path.write_text(mutation.source, encoding="utf-8")
+        verdict = "SURVIVED" if passes(tests, root) else "caught"
+        path.write_text(source, encoding="utf-8")
+    change = f"{mutation.before}  ->  {mutation.after}"
+    print(f"{verdict:<9} {f'{name}:{mutation.line}':<58} {change}", flush=True)
+    line = source.splitlines()[mutation.line - 1].strip()
+    return verdict if verdict == "caught" else f"{verdict:<9} {name}:{mutation.line}  {line}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=40, help="how many modules")
+    parser.add_argument("--under", default=".", help="only modules in this folder")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        root = Path(folder).resolve()
+        unneeded = shutil.ignore_patterns(".*", "__pycache__", "demo_out*")
+        shutil.copytree(ROOT, root, ignore=unneeded, dirs_exist_ok=True)
+        modules = public_modules(root, arguments.under)
+        random.Random(arguments.seed).shuffle(modules)
+        modules = sorted(modules[: arguments.count])
+        tests = sorted({test for path in modules for test in tests_of(path, root)})
+        if tests and not passes(tests, root):
+            sys.exit("The tests fail without a mutation: no verdict. Repair that first.")
+        verdicts = [try_mutation(path, root, arguments.seed) for path in modules]
+    missed = [verdict for verdict in verdicts if verdict != "caught"]
+    print(f"{len(verdicts) - len(missed)} of {len(verdicts)} mutations caught", *missed, sep="\n")
+    return int(len(missed) > 0.1 * len(verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

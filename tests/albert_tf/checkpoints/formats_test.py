@@ -1,0 +1,114 @@
+"""What lies at a path is found out by its files, and loaded whatever it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import bundle, formats, google, huggingface, native
+from albert_tf.encoder import AlbertEncoder
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.pretrained import locate
+
+
+@pytest.fixture
+def folders(tiny_config, tmp_path):
+    """One folder of each format, with the weights of one model."""
+    model = AlbertPretrainer(tiny_config)
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    native.save(model, str(tmp_path / "native"), {}, str(tmp_path / "vocab.txt"), {})
+    huggingface.save(model, str(tmp_path / "huggingface"))
+    (tmp_path / "huggingface" / "spiece.model").touch()
+    (tmp_path / "google").mkdir()
+    google.save(model, str(tmp_path / "google" / "model.ckpt-best"))
+    tiny_config.to_json_file(str(tmp_path / "google" / "albert_config.json"))
+    (tmp_path / "google" / "30k-clean.model").touch()
+    return tmp_path
+
+
+FOUND = {
+    "native": ("native", "albert_config.json", "vocab.txt"),
+    "huggingface": ("huggingface", "config.json", "spiece.model"),
+    "google": ("google/model.ckpt-best", "albert_config.json", "30k-clean.model"),
+}
+
+
+@pytest.mark.parametrize("kind", formats.FORMATS)
+def test_each_format(folders, tiny_config, kind):
+    path, config, vocabulary = FOUND[kind]
+    source = locate(f"{folders / kind}/")
+    files = [str(folders / kind / name) for name in (config, vocabulary)]
+    assert source == (kind, str(folders / path), *files)
+    assert source.config() == tiny_config
+    model = formats.make_model(source, tiny_config)
+    assert type(model) is AlbertPretrainer
+    assert formats.load_weights(model, source.path) == []
+    other = AlbertPretrainer(tiny_config)
+    formats.load_weights(other, str(folders / "native"))
+    for left, right in zip(model.variables, other.variables):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("kind", formats.FORMATS)
+def test_an_encoder_is_loaded_and_heads_are_new(folders, tiny_config, kind):
+    model, whole = AlbertClassifier(tiny_config, 3), AlbertPretrainer(tiny_config)
+    formats.load_weights(whole, str(folders / "native"))
+    kept = formats.load_encoder(model, str(folders / kind))
+    assert kept == ["classification/logits/kernel", "classification/logits/bias"]
+    for left, right in zip(model.encoder.variables, whole.encoder.variables):
+        np.testing.assert_array_equal(left, right)
+    assert formats.load_encoder(AlbertEncoder(tiny_config), str(folders / kind)) == []
+
+
+def test_a_checkpoint_by_its_prefix(folders):
+    source = locate(str(folders / "google" / "model.ckpt-best"))
+    assert source == locate(str(folders / "google"))
+    (folders / "google" / "albert_config.json").unlink()
+    (folders / "google" / "30k-clean.model").unlink()
+    (folders / "google" / "vocab_chinese.txt").touch()
+    source = locate(str(folders / "google" / "model.ckpt-best"))
+    assert source.vocab_file == str(folders / "google" / "vocab_chinese.txt")
+    assert source.config_file is None
+    with pytest.raises(UserError, match="has no albert_config.json beside it. Pass --config_file"):
+        source.config()
+
+
+def test_weights_or_configuration_make_a_hugging_face_folder(folders):
+    (folders / "huggingface" / "config.json").unlink()
+    source = locate(str(folders / "huggingface"))
+    assert (source.format, source.config_file) == ("huggingface", None)
+    (folders / "huggingface" / "config.json").touch()
+    (folders / "huggingface" / "model.safetensors").unlink()
+    assert locate(str(folders / "huggingface")).format == "huggingface"
+
+
+def test_a_folder_with_none_or_several(folders):
+    (folders / "empty").mkdir()
+    with pytest.raises(UserError, match=r"empty holds no model: .*files ending in .index: none\)"):
+        locate(str(folders / "empty"))
+    for name in ("b", "a"):
+        (folders / "empty" / f"{name}.index").touch()
+    with pytest.raises(UserError, match=r"files ending in .index: a, b\)"):
+        locate(str(folders / "empty"))
+
+
+def test_a_replacement_that_was_interrupted(folders, tiny_config):
+    """Between two renames the folder has another name."""
+    (folders / "native").rename(folders / "native.old")
+    assert formats.load_weights(AlbertPretrainer(tiny_config), str(folders / "native")) == []
+
+
+def test_a_checkpoint_that_is_not_the_references(tiny_config, tmp_path):
+    bundle.write(str(tmp_path / "model"), {"encoder/kernel": np.zeros([2], np.float32)})
+    with pytest.raises(UserError, match=r"has none of google-research's names \(bert/...\)"):
+        formats.load_weights(AlbertEncoder(tiny_config), str(tmp_path / "model"))
+
+
+def test_what_may_be_lacking():
+    """Hugging Face's classes differ in whether they have a pooler and a sentence order head."""
+    assert formats.TOLERATED == {
+        "native": ([], []),
+        "google": ([], []),
+        "huggingface": (["^sentence_order/", "^encoder/pooler/"], []),
+    }

@@ -1,0 +1,70 @@
+"""Layer normalization and its gradient in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import fast_switch
+from albert_tf.layers.fast.layer_norm import layer_norm
+
+RNG = np.random.default_rng(0)
+GAMMA, BETA, UPSTREAM = (RNG.normal(size=size).astype(np.float32) for size in (8, 8, (2, 3, 8)))
+X = RNG.normal(size=[2, 3, 8]).astype(np.float32)
+EPSILON = 0.05
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["folded", "not folded"])
+def plain(request, fast_choice, monkeypatch):
+    """As ordinary operations, in both orders of summation; pairs_test.py compiles it."""
+    fast_choice("off")
+    monkeypatch.setattr(fast_switch, "suits_cpu", lambda: request.param)
+
+
+def by_numpy() -> dict[str, np.ndarray]:
+    """Value and gradients (Ba et al. 2016)."""
+    deviation = np.sqrt(X.var(-1, keepdims=True) + EPSILON)
+    normal = (X - X.mean(-1, keepdims=True)) / deviation
+    d_normal = UPSTREAM * GAMMA
+    means = d_normal.mean(-1, keepdims=True), (d_normal * normal).mean(-1, keepdims=True)
+    return {
+        "y": normal * GAMMA + BETA,
+        "x": (d_normal - means[0] - normal * means[1]) / deviation,
+        "gamma": (UPSTREAM * normal).sum((0, 1)),
+        "beta": UPSTREAM.sum((0, 1)),
+    }
+
+
+def compute(x, gamma, beta):
+    with tf.GradientTape() as tape:
+        tape.watch([x, gamma, beta])
+        y = layer_norm(x, gamma, beta, EPSILON)
+    return y, tape.gradient(y, [x, gamma, beta], tf.cast(UPSTREAM, x.dtype))
+
+
+def test_value_and_gradients():
+    y, (d_x, d_gamma, d_beta) = compute(*map(tf.constant, (X, GAMMA, BETA)))
+    expected = by_numpy()
+    np.testing.assert_allclose(y, expected["y"], atol=1e-5)
+    np.testing.assert_allclose(d_x, expected["x"], atol=1e-5)
+    np.testing.assert_allclose(d_gamma, expected["gamma"], atol=1e-5)
+    np.testing.assert_allclose(d_beta, expected["beta"], atol=1e-5)
+
+
+def test_of_variables():
+    """As a LayerNorm has them, which are read once."""
+    gamma, beta = tf.Variable(GAMMA), tf.Variable(BETA)
+    with tf.GradientTape() as tape:
+        y = layer_norm(tf.constant(X), gamma, beta, EPSILON)
+    gradients = tape.gradient(y, [gamma, beta], tf.constant(UPSTREAM))
+    np.testing.assert_allclose(gradients[0], by_numpy()["gamma"], atol=1e-5)
+    np.testing.assert_allclose(gradients[1], by_numpy()["beta"], atol=1e-5)
+
+
+def test_precision_of_half_precision():
+    """The result is the input's, gradients of gamma and beta are float32 like them."""
+    y, (d_x, d_gamma, d_beta) = compute(tf.cast(X, tf.bfloat16), *map(tf.constant, (GAMMA, BETA)))
+    assert y.dtype == d_x.dtype == tf.bfloat16 and d_gamma.dtype == d_beta.dtype == tf.float32
+    np.testing.assert_allclose(tf.cast(y, tf.float32), by_numpy()["y"], atol=0.05)
+    np.testing.assert_allclose(d_gamma, by_numpy()["gamma"], atol=0.05)

@@ -1,0 +1,110 @@
+"""Which operations a forward pass gets, and what the fast ones do differently."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import fast_switch
+from albert_tf.layers import operations as plain
+from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams
+from albert_tf.layers.fast.operations import (
+    InferenceOperations,
+    RecomputingOperations,
+    TrainingOperations,
+    operations_for,
+)
+from albert_tf.layers.operations import DenseWeights, Operations
+
+
+@pytest.mark.parametrize(
+    ("is_on", "training", "recompute", "expected"),
+    [
+        (False, False, False, Operations),
+        (False, True, False, Operations),
+        (False, False, True, Operations),
+        (False, True, True, RecomputingOperations),
+        (True, False, False, InferenceOperations),
+        (True, False, True, InferenceOperations),
+        (True, True, False, TrainingOperations),
+        (True, True, True, RecomputingOperations),
+    ],
+)
+def test_the_choice(monkeypatch, is_on, training, recompute, expected):
+    monkeypatch.setattr(fast_switch, "is_on", lambda: is_on)
+    assert type(operations_for(training, recompute)) is expected
+    if not recompute:
+        assert type(operations_for(training)) is expected
+
+
+def test_rows_and_streams():
+    assert InferenceOperations.take_rows is rows.take_rows
+    assert InferenceOperations.put_rows is rows.put_rows
+    assert InferenceOperations.in_parts is streams.in_streams
+    assert (InferenceOperations.row_multiple, TrainingOperations.row_multiple) == (1, 64)
+    assert (TrainingOperations.uses_at_once, RecomputingOperations.uses_at_once) == (3, 1)
+
+
+class Block:
+    """Stands for a block of layers."""
+
+    def __init__(self, name: str, value: float) -> None:
+        self.name, self.reads, self._value = name, 0, tf.Variable([value])
+
+    def read_weights(self) -> tf.Tensor:
+        self.reads += 1
+        return tf.convert_to_tensor(self._value)
+
+
+@pytest.mark.parametrize("kind", [InferenceOperations, TrainingOperations])
+def test_weights_are_read_once_for_all_uses_and_streams(kind, fast_choice):
+    fast_choice("off")
+    one, other, operations = Block("one", 1.0), Block("other", 2.0), kind()
+    for _ in range(2):  # Two streams.
+        weights = operations.weights_of_each([one, other, one, one])
+        assert [float(each[0]) for each in weights] == [1.0, 2.0, 1.0, 1.0]
+    assert (one.reads, other.reads) == (1, 1)
+
+
+def test_gradients_of_shared_weights_are_those_of_all_uses(fast_choice):
+    fast_choice("off")
+    one, other = Block("one", 1.0), Block("other", 2.0)
+    with tf.GradientTape() as tape:
+        weights = TrainingOperations().weights_of_each([one, other, one, one, one, one])
+        loss = tf.add_n([10.0**i * each for i, each in enumerate(weights)])
+    gradients = tape.gradient(loss, [one._value, other._value])
+    np.testing.assert_array_equal(gradients, [[111101.0], [10.0]])
+
+
+def noted(monkeypatch, module, name: str) -> list[tuple]:
+    """The arguments of each call of a function, which returns its first."""
+    calls = []
+    monkeypatch.setattr(module, name, lambda *given: calls.append(given) or given[0])
+    return calls
+
+
+def test_training_takes_the_fast_functions(monkeypatch):
+    operations, x = TrainingOperations(), tf.ones([2, 3])
+    calls = noted(monkeypatch, dense, "dense")
+    assert operations.dense(x, DenseWeights(1, 2)) is x and calls == [(x, 1, 2)]
+    calls = noted(monkeypatch, layer_norm, "layer_norm")
+    norm = SimpleNamespace(gamma=1, beta=2, epsilon=3)
+    assert operations.layer_norm(x, norm) is x and calls == [(x, 1, 2, 3)]
+    assert operations.activation("gelu") is gelu.gelu
+    for name in ("gelu_erf", "relu", "tanh", "linear"):
+        assert operations.activation(name) is plain.ACTIVATIONS[name]
+
+
+def test_attention_with_dropout_is_the_plain_one(monkeypatch):
+    operations, tensors = TrainingOperations(), [tf.ones([1, 1, 2, 2])] * 3
+    bias = tf.zeros([1, 1, 1, 2])
+    calls = noted(monkeypatch, attention, "attend")
+    operations.attend(*tensors, bias)
+    assert len(calls) == 1 and calls[0][3] is bias
+    found = operations.attend(*tensors, bias, lambda probs: 3 * probs)
+    np.testing.assert_allclose(found, np.full([1, 1, 2, 2], 3.0))
+    assert len(calls) == 1
+    assert InferenceOperations().attend is plain.attend

@@ -1,0 +1,70 @@
+"""The feed-forward block against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.layers.feed_forward import FeedForwardBlock
+from albert_tf.layers.forward_pass import ForwardPass
+from albert_tf.layers.operations import Operations
+
+X = np.random.default_rng(0).normal(size=[5, 16]).astype(np.float32)
+
+
+def make(config) -> FeedForwardBlock:
+    block = FeedForwardBlock(config, name="ffn")
+    with tf.name_scope("ffn"):
+        block.build()
+    rng = np.random.default_rng(1)
+    block.set_weights([rng.normal(size=w.shape) for w in block.get_weights()])
+    return block
+
+
+def call(block, training=False, seed=None):
+    forward = ForwardPass(Operations(), None, None, training)
+    return block(tf.constant(X), block.read_weights(), forward, seed).numpy()
+
+
+def expected(block, activation) -> np.ndarray:
+    first, second = block.intermediate.get_weights(), block.output_dense.get_weights()
+    return activation(X @ first[0] + first[1]) @ second[0] + second[1]
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "linear"])
+def test_two_products_and_an_activation(tiny_config, name):
+    block = make(tiny_config.replace(hidden_act=name))
+    activation = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "linear": lambda x: x}[name]
+    np.testing.assert_allclose(call(block), expected(block, activation), atol=1e-4)
+
+
+def test_the_norm_is_not_applied_inside(tiny_config):
+    """It follows the residual connection, which stands in the stack."""
+    block = make(tiny_config.replace(hidden_act="linear"))
+    before = call(block)
+    block.layer_norm.set_weights([np.full(16, 9.0), np.full(16, 9.0)])
+    np.testing.assert_array_equal(call(block), before)
+
+
+def test_variables(tiny_config):
+    shapes = {weight.name: weight.shape.as_list() for weight in make(tiny_config).weights}
+    assert shapes == {
+        "ffn/intermediate/kernel:0": [16, 32],
+        "ffn/intermediate/bias:0": [32],
+        "ffn/output/kernel:0": [32, 16],
+        "ffn/output/bias:0": [16],
+        "ffn/layer_norm/gamma:0": [16],
+        "ffn/layer_norm/beta:0": [16],
+    }
+
+
+def test_dropout_of_the_output(tiny_config):
+    block, seed = make(tiny_config.replace(hidden_dropout_prob=0.5)), tf.constant([1, 2])
+    whole, dropped = call(block), call(block, True, seed)
+    assert block.drops and not make(tiny_config).drops
+    np.testing.assert_array_equal(dropped, call(block, True, seed))
+    assert (dropped != call(block, True, seed + 1)).any()
+    assert 0.2 < (dropped == 0).mean() < 0.8
+    np.testing.assert_allclose(dropped[dropped != 0], 2 * whole[dropped != 0], rtol=1e-5)
+    np.testing.assert_array_equal(call(block, False, seed), whole)

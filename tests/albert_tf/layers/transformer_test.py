@@ -1,0 +1,118 @@
+"""The stack: which layer uses which weights, in which order, and what comes out of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.layers.forward_pass import ForwardPass, attention_bias
+from albert_tf.layers.operations import Operations
+from albert_tf.layers.packing import PaddedLayout
+from albert_tf.layers.transformer import SharedTransformer
+
+MASK = tf.constant([[1, 1, 1], [1, 1, 0]])
+X = np.random.default_rng(0).normal(size=[6, 16]).astype(np.float32)
+
+
+def make(config) -> SharedTransformer:
+    stack = SharedTransformer(config, name="transformer")
+    with tf.name_scope("transformer"):
+        stack.build()
+    rng = np.random.default_rng(1)
+    stack.set_weights([0.3 * rng.normal(size=w.shape) for w in stack.get_weights()])
+    return stack
+
+
+def forward_pass(training=False) -> ForwardPass:
+    return ForwardPass(Operations(), PaddedLayout(MASK), attention_bias(MASK), training)
+
+
+def call(stack, positions=None, training=False, seed=None) -> list[np.ndarray]:
+    outputs = stack(tf.constant(X), forward_pass(training), positions, seed)
+    return [output.numpy() for output in outputs]
+
+
+def by_hand(stack, blocks) -> list[np.ndarray]:
+    """`x = norm(x + attention(x)); x = norm(x + feed_forward(x))` for pairs of block numbers."""
+    x, outputs = tf.constant(X), []
+    for attention, ffn in blocks:
+        block = stack.attention_blocks[attention]
+        x = block.layer_norm(x + block(x, block.read_weights(), forward_pass()))
+        block = stack.ffn_blocks[ffn]
+        x = block.layer_norm(x + block(x, block.read_weights(), forward_pass()))
+        outputs.append(x.numpy())
+    return outputs
+
+
+# What is shared -> the blocks of attention and of the feed-forward network of each layer.
+SHARING = {
+    "all": ({}, [(0, 0), (0, 0), (0, 0), (0, 0)]),
+    "groups": ({"num_hidden_groups": 2}, [(0, 0), (0, 0), (1, 1), (1, 1)]),
+    "nothing": ({"parameter_sharing": "none"}, [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    "attention": ({"parameter_sharing": "attention"}, [(0, 0), (0, 1), (0, 2), (0, 3)]),
+    "ffn": ({"parameter_sharing": "ffn"}, [(0, 0), (1, 0), (2, 0), (3, 0)]),
+    "inner groups": (
+        {"num_hidden_groups": 2, "inner_group_num": 2},
+        [(0, 0), (1, 1), (0, 0), (1, 1), (2, 2), (3, 3), (2, 2), (3, 3)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "blocks"), SHARING.values(), ids=SHARING)
+def test_layers_and_their_weights(tiny_config, changes, blocks):
+    stack = make(tiny_config.replace(num_hidden_layers=4, **changes))
+    assert len(stack.attention_blocks) == 1 + max(attention for attention, _ in blocks)
+    assert len(stack.ffn_blocks) == 1 + max(ffn for _, ffn in blocks)
+    found, expected = call(stack), by_hand(stack, blocks)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_names(tiny_config):
+    stack = make(tiny_config.replace(num_hidden_groups=2, inner_group_num=2))
+    assert [block.name for block in stack.attention_blocks] == [
+        "group_0_inner_0_attention",
+        "group_0_inner_1_attention",
+        "group_1_inner_0_attention",
+        "group_1_inner_1_attention",
+    ]
+    assert [block.name for block in stack.ffn_blocks][2] == "group_1_inner_0_ffn"
+    names = {weight.name for weight in stack.weights}
+    assert "transformer/group_1_inner_0_attention/query/kernel:0" in names
+    assert "transformer/group_0_inner_1_ffn/layer_norm/gamma:0" in names
+
+
+def test_the_last_layer_at_some_positions(tiny_config):
+    stack = make(tiny_config)
+    positions = tf.constant([[2, 0], [1, 1]])
+    whole, some = call(stack), call(stack, positions)
+    np.testing.assert_allclose(some[0], whole[0], atol=1e-6)
+    assert some[1].shape == (4, 16)
+    np.testing.assert_allclose(some[1], whole[1][[2, 0, 4, 4]], atol=1e-5)
+
+
+def test_dropout_follows_from_the_seed(tiny_config):
+    stack = make(tiny_config.replace(hidden_dropout_prob=0.3))
+    seed = tf.constant([1, 2])
+    first = call(stack, training=True, seed=seed)
+    for one, other in zip(first, call(stack, training=True, seed=seed)):
+        np.testing.assert_array_equal(one, other)
+    assert (first[0] != call(stack, training=True, seed=seed + 1)[0]).any()
+    assert (first[0] != call(stack)[0]).any()
+    assert (call(stack, training=True)[0] != call(stack, training=True)[0]).any()
+
+
+def test_every_block_of_every_layer_has_a_seed_of_its_own(tiny_config, monkeypatch):
+    stack, seeds = make(tiny_config), []
+    for block in (*stack.attention_blocks, *stack.ffn_blocks):
+        dropout = block.output_dropout
+
+        def call_and_note(x, training, seed, dropout=dropout):
+            seeds.append(tuple(seed.numpy()))
+            return x
+
+        monkeypatch.setattr(dropout, "call", call_and_note)
+    call(stack, training=True, seed=tf.constant([1, 2]))
+    assert len(seeds) == len(set(seeds)) == 4

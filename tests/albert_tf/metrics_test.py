@@ -1,0 +1,32 @@
+"""Scores by their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from albert_tf.metrics import classification_scores
+
+LABELS = ["a", "a", "a", "b", "b", "c"]
+PREDICTED = ["a", "a", "b", "b", "b", "a"]
+
+
+def test_scores():
+    # a: precision 2/3, recall 2/3; b: 2/3, 1; c: 0.
+    f1 = (2 / 3 + 4 / 5 + 0) / 3
+    # Covariances of the confusion matrix (Gorodkin 2004): 4 of 6 are right.
+    numerator = 4 * 6 - (3 * 3 + 2 * 3 + 1 * 0)
+    denominator = math.sqrt((36 - (9 + 9 + 0)) * (36 - (9 + 4 + 1)))
+    assert classification_scores(LABELS, PREDICTED) == pytest.approx(
+        {"accuracy": 4 / 6, "macro F1": f1, "Matthews correlation": numerator / denominator}
+    )
+
+
+def test_all_right_and_always_the_same():
+    assert set(classification_scores(LABELS, LABELS).values()) == {1.0}
+    same = classification_scores(LABELS, ["a"] * 6)
+    assert same == pytest.approx(
+        {"accuracy": 0.5, "macro F1": (2 / 3) / 3, "Matthews correlation": 0.0}
+    )
+    assert all(type(value) is float for value in same.values())

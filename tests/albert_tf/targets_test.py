@@ -1,0 +1,70 @@
+"""What a graph will run on, found out while it is made."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from albert_tf import targets
+
+
+@pytest.fixture
+def devices(monkeypatch):
+    """Kinds of devices that TensorFlow has, to be changed."""
+    kinds: set[str] = set()
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda kind: ["one"] if kind in kinds else []
+    )
+    targets.forget_devices()
+    yield kinds
+    targets.forget_devices()
+
+
+@pytest.mark.parametrize("kinds", [set(), {"GPU"}, {"TPU"}, {"GPU", "TPU"}], ids=str)
+def test_devices(devices, kinds):
+    devices |= kinds
+    assert (targets.has_gpu(), targets.has_tpu()) == ("GPU" in kinds, "TPU" in kinds)
+
+
+def test_devices_are_asked_for_once(devices):
+    assert not targets.has_gpu() and not targets.has_tpu()
+    devices |= {"GPU", "TPU"}
+    assert not targets.has_gpu() and not targets.has_tpu()
+    targets.forget_devices()
+    assert targets.has_gpu() and targets.has_tpu()
+
+
+@pytest.mark.parametrize(
+    "kind", [tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy]
+)
+def test_strategies_for_tpus(monkeypatch, kind):
+    strategy = kind.__new__(kind)  # Nothing here can make a whole one.
+    assert targets.is_for_tpu(strategy)
+    assert not targets.is_for_tpu(tf.distribute.OneDeviceStrategy("CPU:0"))
+    assert not targets.shapes_must_be_static()
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: strategy)
+    assert targets.shapes_must_be_static()
+
+
+def seen(**options) -> list[bool]:
+    """What is said inside a function, in a function that it calls, and in a branch of it."""
+    found = []
+
+    def note(x):
+        found.append(targets.shapes_must_be_static())
+        return x
+
+    @tf.function(autograph=False, **options)
+    def run(x):
+        note(x)
+        tf.function(note, autograph=False)(x)
+        return tf.cond(x > 0, lambda: note(x), lambda: -x)
+
+    run.get_concrete_function(tf.TensorSpec([]))
+    return found
+
+
+def test_shapes_under_xla():
+    assert not targets.shapes_must_be_static()
+    assert seen() == [False] * 3
+    assert seen(jit_compile=True) == [True] * 3

@@ -1,0 +1,70 @@
+"""The best model of a run: what beats it, and that a resumed run goes on from its score."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.encoder import AlbertEncoder
+from albert_tf.training.best_model import BestModel
+
+
+@pytest.fixture
+def make(tiny_config, tmp_path):
+    """higher_is_better -> a BestModel of the metric "x" in the folder `best`."""
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    model = AlbertEncoder(tiny_config.replace(num_hidden_layers=1))
+
+    def make(higher_is_better: bool) -> BestModel:
+        vocabulary = str(tmp_path / "vocab.txt")
+        metadata = {"labels": ["a"]}
+        folder = str(tmp_path / "best")
+        return BestModel(
+            model, folder, "x", higher_is_better, metadata, vocabulary, {"lower": True}
+        )
+
+    return make
+
+
+def test_what_is_kept_of_it(make, tmp_path):
+    make(True).offer(3, {"x": 0.5, "y": 2.0})
+    folder = str(tmp_path / "best")
+    assert native.read_metadata(folder) == {
+        "task": "encoder",
+        "labels": ["a"],
+        "step": 3,
+        "metrics": {"x": 0.5, "y": 2.0},
+    }
+    assert native.vocabulary_file(folder) == str(tmp_path / "best" / "vocab.txt")
+    assert native.load_model(folder).config.num_hidden_layers == 1
+
+
+@pytest.mark.parametrize(
+    ("higher_is_better", "kept"), [(True, [1, 1, 1, 4, 4]), (False, [1, 2, 2, 2, 5])]
+)
+def test_only_a_better_figure_replaces_it(make, tmp_path, higher_is_better, kept):
+    steps = []
+    for step, value in enumerate([0.5, 0.4, 0.4, 0.6, 0.3], start=1):
+        make(higher_is_better).offer(step, {"x": value})  # A new one each time, as after a resume.
+        steps.append(native.read_metadata(str(tmp_path / "best"))["step"])
+    assert steps == kept
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_never_better(make, tmp_path, value):
+    for higher_is_better in (True, False):
+        make(higher_is_better).offer(1, {"x": value})
+    assert not (tmp_path / "best").exists()
+    make(True).offer(2, {"x": 0.0})
+    make(True).offer(3, {"x": value})
+    assert native.read_metadata(str(tmp_path / "best"))["step"] == 2
+
+
+def test_an_interrupted_replacement_is_settled_first(make, tmp_path):
+    make(True).offer(1, {"x": 0.5})
+    (tmp_path / "best").rename(tmp_path / "best.old")
+    make(True).offer(2, {"x": 0.4})
+    assert native.read_metadata(str(tmp_path / "best"))["step"] == 1
+    assert not (tmp_path / "best.old").exists()

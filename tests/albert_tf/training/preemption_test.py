@@ -1,0 +1,82 @@
+"""SIGTERM is remembered, and what it ends says what is saved."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.training import preemption
+from albert_tf.training.preemption import Preempted, TerminationNotice
+
+ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
+
+
+def test_the_exit_code_asks_for_another_try():
+    assert preemption.EXIT_CODE == os.EX_TEMPFAIL
+
+
+@pytest.mark.parametrize(
+    ("last_saved", "message"),
+    [
+        (7, "stopped by SIGTERM at step 7; run the same command to go on"),
+        (4, "step 7, which was left out .* the newest checkpoint is of step 4; run the same"),
+        (0, "step 7, which was left out .* there is no checkpoint yet; run the same"),
+    ],
+)
+def test_what_is_said(last_saved, message):
+    error = Preempted(7, last_saved)
+    assert (error.step, error.last_saved) == (7, last_saved)
+    with pytest.raises(Preempted, match=message):
+        raise error
+
+
+def test_a_signal_is_remembered_and_the_handler_put_back():
+    def handler(*unused):
+        pytest.fail("not handed over")
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with TerminationNotice() as notice:
+            assert not notice.arrived(ONE_DEVICE)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert notice.arrived(ONE_DEVICE)
+        assert signal.getsignal(signal.SIGTERM) is handler
+        assert not TerminationNotice().arrived(ONE_DEVICE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_in_another_thread_nothing_is_changed():
+    """Python lets only the main thread handle signals."""
+    before, found = signal.getsignal(signal.SIGTERM), []
+
+    def work():
+        with TerminationNotice() as notice:
+            found.append((notice.arrived(ONE_DEVICE), signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(False, before)] and signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(("total", "expected"), [(0.0, False), (1.0, True), (2.0, True)])
+def test_workers_stop_together(monkeypatch, total, expected):
+    """Each says whether it was told, and hears whether any was."""
+    kind = tf.distribute.MultiWorkerMirroredStrategy
+    strategy, told = kind.__new__(kind), []
+
+    def sum_over_workers(strategy, value):
+        told.append(value)
+        return total
+
+    monkeypatch.setattr(preemption, "sum_over_workers", sum_over_workers)
+    notice = TerminationNotice()
+    assert notice.arrived(strategy) is expected and told == [0.0]
+    notice._remember(signal.SIGTERM, None)
+    notice.arrived(strategy)
+    assert told == [0.0, 1.0]

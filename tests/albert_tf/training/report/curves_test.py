@@ -1,0 +1,60 @@
+"""The picture of a run's figures: which lines are drawn, in which style."""
+
+from __future__ import annotations
+
+import pytest
+
+from albert_tf.training.report.curves import plot_curves
+
+matplotlib_figure = pytest.importorskip("matplotlib.figure")
+
+CSV = """step,split,loss,mlm_accuracy,learning_rate,other_loss
+10,train,3.5,0.1,0.01,
+20,train,3.0,0.2,0.02,
+20,eval,2.5,,,1.0
+"""
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> list:
+    """The figures that are saved."""
+    figures, save = [], matplotlib_figure.Figure.savefig
+
+    def note(figure, file, **settings):
+        figures.append(figure)
+        save(figure, file, **settings)
+
+    monkeypatch.setattr(matplotlib_figure.Figure, "savefig", note)
+    return figures
+
+
+def lines(axes) -> dict[str, tuple]:
+    return {
+        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()), line.get_linestyle())
+        for line in axes.lines
+    }
+
+
+def test_losses_and_accuracies(tmp_path, drawn):
+    (tmp_path / "metrics.csv").write_text(CSV)
+    plot_curves(str(tmp_path / "metrics.csv"), str(tmp_path / "curves.png"))
+    left, right = drawn[0].axes
+    assert lines(left) == {
+        "loss (train)": ([10, 20], [3.5, 3.0], "-"),
+        "loss (eval)": ([20], [2.5], ":"),
+        "other_loss (eval)": ([20], [1.0], ":"),
+    }
+    assert lines(right) == {"mlm_accuracy (train)": ([10, 20], [0.1, 0.2], "-")}
+    assert [axes.get_ylabel() for axes in (left, right)] == ["loss (nats)", "accuracy"]
+    assert [axes.get_xlabel() for axes in (left, right)] == ["step", "step"]
+    assert left.get_legend() and left.lines[1].get_marker() == "o"
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    width, height = drawn[0].get_size_inches()
+    assert (width, height) == (11, 4)
+
+
+def test_a_run_without_figures(tmp_path, drawn):
+    plot_curves(str(tmp_path / "none.csv"), str(tmp_path / "curves.png"))
+    assert [list(axes.lines) for axes in drawn[0].axes] == [[], []]
+    assert all(axes.get_legend() is None for axes in drawn[0].axes)
+    assert (tmp_path / "curves.png").exists()

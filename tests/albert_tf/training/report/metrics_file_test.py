@@ -1,0 +1,67 @@
+"""metrics.csv as it stands in the file, and what is read of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from albert_tf import durable
+from albert_tf.training.report.metrics_file import MetricsFile, read_metrics
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    return str(tmp_path / "metrics.csv")
+
+
+def text_of(path: str) -> str:
+    with open(path, newline="") as file:
+        return file.read()
+
+
+def test_rows(path):
+    file = MetricsFile(path, ["loss", "accuracy", "loss"], start_step=0)
+    assert text_of(path) == "step,split,loss,accuracy\n"
+    file.add(10, "train", {"loss": 1 / 3})
+    file.add(10, "eval", {"accuracy": 1e-12, "loss": 123456789.0})
+    assert text_of(path).splitlines()[1:] == ["10,train,0.3333333,", "10,eval,1.234568e+08,1e-12"]
+    assert read_metrics(path) == [
+        {"step": "10", "split": "train", "loss": "0.3333333", "accuracy": ""},
+        {"step": "10", "split": "eval", "loss": "1.234568e+08", "accuracy": "1e-12"},
+    ]
+
+
+def test_a_resumed_run_keeps_what_was_before_its_checkpoint(path):
+    file = MetricsFile(path, ["loss"], start_step=0)
+    for step in (10, 20, 30):
+        file.add(step, "train", {"loss": float(step)})
+    MetricsFile(path, ["accuracy", "loss"], start_step=20)
+    assert text_of(path) == "step,split,accuracy,loss\n10,train,,10\n20,train,,20\n"
+    MetricsFile(path, ["accuracy"], start_step=0)
+    assert text_of(path) == "step,split,accuracy\n"
+
+
+def test_a_metric_that_has_no_column_is_an_error(path):
+    with pytest.raises(ValueError, match="other"):
+        MetricsFile(path, ["loss"], 0).add(1, "train", {"other": 1.0})
+
+
+def test_no_file(path):
+    assert read_metrics(path) == []
+
+
+@pytest.mark.parametrize(
+    "torn", ["30", "30,train", "30,train\n", "x,train,1\n", ",train,1\n", "30,tr\0in,1\n", "\n"]
+)
+def test_what_a_power_cut_tore(path, torn):
+    """Without its end, with too few figures, without a step, with zeros, empty."""
+    MetricsFile(path, ["loss"], 0).add(10, "train", {"loss": 1.0})
+    with open(path, "a") as file:
+        file.write(torn)
+    assert read_metrics(path) == [{"step": "10", "split": "train", "loss": "1"}]
+
+
+def test_it_is_made_safe_when_asked(path, monkeypatch):
+    file, synced = MetricsFile(path, ["loss"], 0), []
+    monkeypatch.setattr(durable, "sync", synced.append)
+    file.sync()
+    assert synced == [path]
