@@ -87,10 +87,11 @@ class UnigramWords:
         pieces = _scored_pieces(model)
         characters = [text for text in pieces.texts if len(text) == 1]
         characters = sorted(characters, key=lambda character: (not character.isascii(), character))
-        # By code point; characters that are no piece are unknown, whatever pieces they are in.
+        # By code point. Characters that are in no piece are unknown; one that is in longer pieces
+        # only has no code, because it is unknown in some words and a part of a piece in others.
         self._code = np.full(sys.maxunicode + 1, _UNKNOWN_CODE, np.uint8)
+        self._code[[ord(character) for character in set("".join(pieces.texts))]] = _NO_CODE
         points = np.array([ord(character) for character in characters], np.int64)
-        self._code[points] = _NO_CODE
         points = points[: _MAX_CODES - _FIRST_CODE]
         self._code[points] = _FIRST_CODE + np.arange(len(points))
         self._ascii_code = self._code[:256].copy()

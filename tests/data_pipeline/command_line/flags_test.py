@@ -1,0 +1,116 @@
+"""Numbers within their limits, groups, and the values that a program resolved."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.flags import NumberParser
+
+LARGEST_FLOAT = 3.4028234663852886e38
+
+
+@pytest.fixture
+def defining(new_flags, monkeypatch):
+    """Flags that a test defines, in a group without a name at first."""
+    monkeypatch.setattr(flags, "_current_group", "")
+    with new_flags():
+        yield flags.FLAGS
+
+
+@pytest.mark.parametrize(
+    "parser, allowed",
+    [
+        (NumberParser(int, 1), "an integer from 1 to 2,147,483,647"),
+        (NumberParser(int, 0, 100), "an integer from 0 to 100"),
+        (NumberParser(float, 0), "a finite number from 0 up"),
+        (NumberParser(float, 0.98, 1), "a finite number from 0.98 to 1"),
+        (NumberParser(float, 0, below=1), "a finite number from 0, below 1"),
+        (NumberParser(float, 0, above=0), "a finite number above 0"),
+        (NumberParser(float, 0, above=0, below=1), "a finite number above 0, below 1"),
+        (NumberParser(float, 0, 5, above=0), "a finite number above 0, up to 5"),
+    ],
+)
+def test_what_is_allowed_is_said(parser, allowed):
+    assert parser.allowed() == allowed
+    with pytest.raises(ValueError, match=f"^expected {allowed}$"):
+        parser.parse("-7")
+
+
+@pytest.mark.parametrize(
+    "parser, text, value",
+    [
+        (NumberParser(int, 1), "1", 1),
+        (NumberParser(int, 1), "2147483647", 2**31 - 1),
+        (NumberParser(int, 0, 100), "100", 100),
+        (NumberParser(float, 0), "0", 0.0),
+        (NumberParser(float, 0), "1e-9", 1e-9),
+        (NumberParser(float, 0), repr(LARGEST_FLOAT), LARGEST_FLOAT),
+        (NumberParser(float, 0.98, 1), "0.98", 0.98),
+        (NumberParser(float, 0.98, 1), "1", 1.0),
+        (NumberParser(float, 0, above=0, below=1), "0.5", 0.5),
+    ],
+)
+def test_limits_belong_to_what_is_allowed(parser, text, value):
+    found = parser.parse(text)
+    assert found == value and type(found) is parser.kind
+
+
+@pytest.mark.parametrize(
+    "parser, refused",
+    [
+        (NumberParser(int, 1), ["0", "2147483648", "1.5", "x", "", math.inf, math.nan]),
+        (NumberParser(int, 0, 100), ["-1", "101"]),
+        (NumberParser(float, 0), ["-1e-9", "nan", "inf", "3.41e38", "1e400", "x", ""]),
+        (NumberParser(float, 0.98, 1), ["0.979", "1.001"]),
+        (NumberParser(float, 0, above=0, below=1), ["0", "1"]),
+    ],
+)
+def test_what_lies_beyond_is_refused(parser, refused):
+    for text in refused:
+        with pytest.raises(ValueError, match="^expected "):
+            parser.parse(text)
+
+
+def test_flags_know_their_group_and_whether_they_must_be_given(defining):
+    flags.DEFINE_bool("test_bool", False, "Of no group.")
+    flags.group("Numbers")
+    flags.DEFINE_integer("test_integer", 3, "Of a group.")
+    flags.DEFINE_float("test_float", None, "Of a group.", required=True)
+    flags.group("Texts")
+    flags.DEFINE_string("test_string", "x", "Of another.")
+    found = {flag.name: (flag.group, flag.required) for flag in flags.defined()}
+    assert list(found.items()) == [
+        ("test_bool", ("", False)),
+        ("test_integer", ("Numbers", False)),
+        ("test_float", ("Numbers", True)),
+        ("test_string", ("Texts", False)),
+    ]
+
+
+def test_numbers_are_not_negative_unless_it_is_said(defining):
+    flags.DEFINE_integer("test_integer", 3, "Counted.")
+    flags.DEFINE_float("test_float", 0.5, "Measured.")
+    flags.DEFINE_integer("test_signed", -1, "Signed.", lower_bound=-2, upper_bound=5)
+    flags.DEFINE_float("test_open", 1, "Open.", 0, 9, above=0, below=8)
+    allowed = {flag.name: flag.parser.allowed() for flag in flags.defined()}
+    assert allowed == {
+        "test_integer": "an integer from 0 to 2,147,483,647",
+        "test_float": "a finite number from 0 up",
+        "test_signed": "an integer from -2 to 5",
+        "test_open": "a finite number above 0, below 8",
+    }
+
+
+def test_resolved_values_are_those_to_be_recorded(defining):
+    flags.DEFINE_integer("test_integer", 3, "Counted.")
+    flags.DEFINE_list("test_list", ["a", "b"], "Listed.")
+    flags.DEFINE_enum("test_enum", "b", ["a", "b"], "Chosen.")
+    flags.DEFINE_multi_string("test_several", [], "Repeated.")
+    flags.DEFINE_bool("print_flags", False, "Not to be recorded.")
+    defining.test_integer = 7
+    assert flags.resolved() == {
+        "test_integer": 7, "test_list": ["a", "b"], "test_enum": "b", "test_several": [],
+    }  # fmt: skip

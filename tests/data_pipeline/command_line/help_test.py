@@ -1,0 +1,102 @@
+"""The text of --help: groups, kinds of flags, defaults, lines of 100 characters."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.help import describe, help_text
+
+
+@pytest.fixture(autouse=True)
+def defining(new_flags, monkeypatch):
+    """Flags that a test defines."""
+    monkeypatch.setattr(flags, "_current_group", "")
+    with new_flags():
+        yield
+
+
+def shown(purpose="What it is for."):
+    """Description of the flag that was defined last."""
+    head, *lines = describe(flags.defined()[-1]).split("\n")
+    assert lines == [f"      {purpose}"]
+    return head
+
+
+@pytest.mark.parametrize(
+    "define, name, default, more, expected",
+    [
+        (flags.DEFINE_integer, "steps", 3, [1], "an integer from 1 to 2,147,483,647; default: 3"),
+        (flags.DEFINE_float, "rate", None, [], "a finite number from 0 up; default: none"),
+        (flags.DEFINE_float, "rate", 0.0, [], "a finite number from 0 up; default: 0.0"),
+        (flags.DEFINE_string, "path", None, [], "text; default: none"),
+        (flags.DEFINE_string, "path", "", [], "text; default: none"),
+        (flags.DEFINE_string, "path", "a/b", [], "text; default: a/b"),
+        (flags.DEFINE_bool, "fast", True, [], "true | false; default: true"),
+        (flags.DEFINE_bool, "fast", False, [], "true | false; default: false"),
+        (flags.DEFINE_bool, "fast", None, [], "true | false; default: none"),
+        (flags.DEFINE_list, "names", ["a", "b"], [], "texts separated by commas; default: a,b"),
+    ],
+)
+def test_kind_and_default(define, name, default, more, expected):
+    define(name, default, "What it is for.", *more)
+    assert shown() == f"  --{name}  ({expected})"
+
+
+@pytest.mark.parametrize("default, shown_as", [([], "none"), (["x"], "x"), (["x", "y"], "x,y")])
+def test_what_may_be_repeated(default, shown_as):
+    flags.DEFINE_multi_string("more", default, "What it is for.")
+    head = describe(flags.defined()[-1]).split("\n")[0]
+    assert head == f"  --more  (text, may be repeated; default: {shown_as})"
+
+
+def test_choices_stand_once():
+    flags.DEFINE_enum("kind", "b", ["a", "b"], "What it is for.")
+    assert shown() == "  --kind  (a | b; default: b)"
+
+
+def test_what_must_be_given_has_no_default():
+    flags.DEFINE_string("path", None, "What it is for.", required=True)
+    assert shown() == "  --path  (text; required)"
+
+
+@pytest.mark.parametrize("word, width", [("word", 100), ("a", 99)])
+def test_lines_have_up_to_100_characters(word, width):
+    flags.DEFINE_string("path", None, " ".join([word] * 60))
+    _, first, *others = describe(flags.defined()[-1]).split("\n")
+    assert len(first) == width and others
+    assert all(line.startswith("      ") and line[6] == word[0] for line in [first, *others])
+    assert " ".join([first, *others]).split() == [word] * 60
+
+
+def test_words_with_hyphens_stay_whole():
+    flags.DEFINE_string("path", None, " ".join(["one-two"] * 30))
+    assert not any(line.endswith("-") for line in describe(flags.defined()[-1]).split("\n"))
+
+
+def test_groups_come_in_the_order_of_their_first_flags():
+    flags.group("Numbers")
+    flags.DEFINE_integer("test_b", 1, "Second.", 0, 9)
+    flags.group("Files")
+    flags.DEFINE_string("test_a", None, "First.")
+    flags.group("Numbers")
+    flags.DEFINE_integer("test_c", 2, "Third.", 0, 9)
+    program = ModuleType("program", "What it does.\n\n    python -m program\n    ")
+    assert help_text(program).split("\n") == [
+        "What it does.",
+        "",
+        "python -m program",
+        "",
+        "Numbers:",
+        "  --test_b  (an integer from 0 to 9; default: 1)",
+        "      Second.",
+        "  --test_c  (an integer from 0 to 9; default: 2)",
+        "      Third.",
+        "",
+        "Files:",
+        "  --test_a  (text; default: none)",
+        "      First.",
+    ]
+    assert help_text(ModuleType("program")).startswith("\n\nNumbers:\n")

@@ -1,0 +1,69 @@
+"""Flags become settings and a corpus; their limits are those of the settings."""
+
+import pytest
+
+from data_pipeline.command_line import flags
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.pretraining.settings import PretrainingSettings
+
+NO_FLAGS_HERE = {"dupe_factor": 0, "pack_documents": False, "masking": "dynamic", "seed": 12345}
+
+
+@pytest.fixture
+def parse(new_flags):
+    """(*argv) -> sets the flags."""
+    with new_flags():
+        settings_flags.define_flags()
+        yield lambda *argv: flags.FLAGS(["program", *argv])
+
+
+def test_without_flags_settings_are_the_defaults(parse):
+    parse()
+    assert settings_flags.settings_from_flags(**NO_FLAGS_HERE) == PretrainingSettings()
+    assert settings_flags.corpus_from_flags("a.txt") == Corpus("a.txt")
+    assert settings_flags.reading_arguments() == ""
+    assert flags.FLAGS.lower_case is None
+
+
+def test_every_flag_is_a_field(parse):
+    given = {
+        "max_seq_length": 64, "max_predictions_per_seq": 9, "masked_lm_prob": 0.2, "ngram": 2,
+        "favor_shorter_ngram": False, "whole_word_mask": False, "mask_unknown": False,
+        "short_seq_prob": 0.3, "sentence_objective": "nsp", "mask_by_span": True,
+    }  # fmt: skip
+    parse(*(f"--{name}={value}" for name, value in given.items()))
+    expected = PretrainingSettings(**given, **NO_FLAGS_HERE)
+    assert settings_flags.settings_from_flags(**NO_FLAGS_HERE) == expected
+
+
+def test_how_text_is_read(parse):
+    parse("--input_format=jsonl", "--text_field=body", "--language=de")
+    corpus = settings_flags.corpus_from_flags("a.txt", deduplicate=True)
+    assert corpus == Corpus("a.txt", "jsonl", "body", "de", True)
+    expected = " --input_format=jsonl --text_field=body --language=de"
+    assert settings_flags.reading_arguments() == expected
+    parse("--text_field=text", "--input_format=auto")
+    assert settings_flags.reading_arguments() == " --language=de"
+
+
+def test_limits_of_numbers(parse):
+    allowed = {
+        flag.name: flag.parser.allowed()
+        for flag in flags.defined()
+        if isinstance(flag.parser, flags.NumberParser)
+    }
+    assert allowed == {
+        "max_seq_length": "an integer from 8 to 65,536",
+        "max_predictions_per_seq": "an integer from 0 to 65,536",
+        "masked_lm_prob": "a finite number above 0, below 1",
+        "ngram": "an integer from 0 to 100",
+        "short_seq_prob": "a finite number from 0 to 1",
+    }
+
+
+def test_only_reading_is_shared_with_the_vocabulary(new_flags):
+    with new_flags():
+        settings_flags.define_reading_flags()
+        names = [flag.name for flag in flags.defined()]
+    assert names == ["input_format", "text_field", "language"]

@@ -1,0 +1,113 @@
+"""Key figures are read from small files of known content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data_pipeline.records import record_folder
+from demo import figures
+
+
+@pytest.fixture
+def write(tmp_path):
+    """(path below the output folder, text or value) -> writes it, as JSON unless it is text."""
+
+    def write(path: str, content: object) -> None:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+
+    return write
+
+
+def test_corpus_and_vocabulary(tmp_path, write):
+    write("corpus/train.txt", f"{'a' * 149_990}\n\nb\n\n \n\nc\n")
+    write("corpus/heldout.txt", "a\nb\n")
+    assert figures.corpus(tmp_path) == "0.1 MB, 3 documents, 1 held out"
+    write("corpus/train.txt", f"{'a' * 2_600_000}\n")
+    assert figures.corpus(tmp_path) == "2.6 MB, 1 documents, 1 held out"
+    write("vocabulary/spiece.vocab", "<pad>\t0\n<unk>\t0\n▁the\t-3\n")
+    assert figures.vocabulary(tmp_path) == "3 pieces"
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Manifests and counts of masked labels of both splits."""
+    for split, number, counts in (("train", 300, [0, 6, 2]), ("heldout", 20, [0, 3, 1])):
+        folder = tmp_path / "records" / split
+        folder.mkdir(parents=True)
+        fields = {"num_records": number, "max_seq_length": 64, "vocab_fingerprint": "same"}
+        record_folder.write_manifest(str(folder), fields)
+        (folder / "label_counts.json").write_text(json.dumps({"counts": counts}))
+
+
+def test_records(tmp_path, records):
+    assert figures.records(tmp_path) == "300 records of 64 tokens, 20 held out"
+
+
+def test_pretraining(tmp_path, records, write):
+    metrics = {"masked_lm_accuracy": 0.4567, "sentence_order_accuracy": 0.81249}
+    write("pretraining/model/model.json", {"metrics": metrics})
+    assert figures.pretraining(tmp_path) == (
+        "held-out MLM accuracy 0.457 (unigram 0.750), SOP accuracy 0.812 (chance 0.5)"
+    )
+
+
+def test_fine_tuning(tmp_path, write):
+    write("classifier/model/model.json", {"metrics": {"accuracy": 0.9}})
+    write("classifier_from_scratch/model/model.json", {"metrics": {"accuracy": 0.7}})
+    write("task/dev.tsv", "label\ttext\na\tx\nb\ty\na\tz\nc\tw\na\tv\n")
+    expected = "dev accuracy 0.900 (from scratch 0.700, majority 0.600)"
+    assert figures.fine_tuning(tmp_path) == expected
+
+
+def test_export_and_serving(tmp_path, write):
+    write("saved_models/b/1/saved_model.pb", "x" * 1_400_000)
+    write("saved_models/a/1/saved_model.pb", "x" * 1_200_000)
+    write("saved_models/note.txt", "")
+    assert figures.export(tmp_path) == "a, b: 3 MB"
+    write("serving.json", {"largest_difference": 0.00000123})
+    assert figures.serving(tmp_path) == "REST, gRPC and TF Hub agree with Keras to 1.2e-06"
+
+
+METRICS = """step,split,masked_lm_loss,masked_lm_accuracy,sentence_order_accuracy,accuracy
+10,train,9.5,0.1,0.5,0.3
+20,train,nan,0.2,0.6,0.4
+20,eval,9.25,,0.7,0.5
+30,train,9.0,0.3,0.8,0.6
+"""
+
+
+def test_curves(tmp_path, write, monkeypatch):
+    """Points without a number are left out; fine-tuning shows both runs in one panel."""
+    from matplotlib.figure import Figure
+
+    for run in ("pretraining", "classifier", "classifier_from_scratch"):
+        write(f"{run}/metrics.csv", METRICS)
+    write("pretraining/flags.json", {"num_train_steps": 30})
+    saved = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, dpi: saved.append((figure, path)))
+    figures.plot(tmp_path)
+    [(figure, path)] = saved
+    assert path == Path(tmp_path / "curves.png")
+    assert "30 steps" in figure.get_suptitle()
+    found = {
+        axes.get_title(): {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+        for axes in figure.axes
+    }
+    assert list(found) == [
+        "pretraining: masked_lm_loss",
+        "pretraining: masked_lm_accuracy",
+        "pretraining: sentence_order_accuracy",
+        "classifier: accuracy",
+    ]
+    assert found["pretraining: masked_lm_loss"] == {
+        "train": [[10, 9.5], [30, 9.0]], "eval": [[20, 9.25]],
+    }  # fmt: skip
+    assert found["pretraining: masked_lm_accuracy"] == {"train": [[10, 0.1], [20, 0.2], [30, 0.3]]}
+    assert set(found["classifier: accuracy"]) == {
+        "pre-trained train", "pre-trained eval", "from scratch train", "from scratch eval",
+    }  # fmt: skip

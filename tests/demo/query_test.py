@@ -1,0 +1,135 @@
+"""What the demonstration asks, and what it makes of the answers; the server is a stand-in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.classification import Examples
+from demo import query
+
+
+def test_the_first_examples():
+    examples = Examples("a.tsv", [2, 3, 4], ["x", "y", "z"], ["p", "q", "r"], ["l", "m", "n"])
+    found = query.first(examples, 2)
+    assert found == Examples("a.tsv", [2, 3], ["x", "y"], None, ["l", "m"])
+    assert len(query.first(examples, 9)) == 3
+
+
+def test_the_largest_difference():
+    assert query.largest(np.array([1.0, -2.0]), [1.5, -3.0]) == 1.0
+    assert query.largest([[3.0]], [[2.75]]) == 0.25
+    assert isinstance(query.largest([1.0], [1.0]), float)
+
+
+@pytest.fixture
+def process(monkeypatch, tmp_path):
+    """A stand-in for the server's process, and the clock: how often it slept."""
+    state = SimpleNamespace(code=None, ready_after=2, slept=0, ended=[], command=None)
+
+    class Process:
+        def __init__(self, command):
+            state.command = command
+
+        def poll(self):
+            return state.code
+
+        def terminate(self):
+            state.ended.append("terminate")
+
+        def wait(self):
+            state.ended.append("wait")
+
+    def sleep(seconds):
+        state.slept += 1
+        if state.slept == state.ready_after:
+            [ready] = [flag for flag in state.command if flag.startswith("--ready_file=")]
+            with open(ready.partition("=")[2], "w") as file:
+                file.write('{"rest": "http://h:1", "grpc": "h:2"}')
+
+    monkeypatch.setattr(query.subprocess, "Popen", Process)
+    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 50.0 * state.slept)
+    monkeypatch.setattr(query, "time", clock)
+    return state
+
+
+def test_the_server_is_ended_with_the_block(process, tmp_path):
+    with query.local_server(tmp_path, ["a", "b"]) as address:
+        assert address == {"rest": "http://h:1", "grpc": "h:2"} and not process.ended
+        assert process.slept == 2
+    assert process.ended == ["terminate", "wait"]
+    assert process.command[1:5] == ["-m", "export.server", "--rest_port=0", "--grpc_port=0"]
+    assert process.command[-2:] == [f"--model=a={tmp_path}/a", f"--model=b={tmp_path}/b"]
+
+
+@pytest.mark.parametrize("code, ready_after, slept", [(1, 9, 0), (None, 9, 3)])
+def test_a_server_that_does_not_start(process, tmp_path, code, ready_after, slept):
+    """It ended, or 120 seconds went by."""
+    process.code, process.ready_after = code, ready_after
+    with (
+        pytest.raises(UserError, match="^the local server did not start"),
+        query.local_server(tmp_path, ["a"]),
+    ):
+        pass
+    assert process.slept == slept and process.ended == ["terminate", "wait"]
+
+
+@pytest.fixture
+def demonstration(tmp_path, monkeypatch):
+    """(difference by REST) -> runs the program on two examples; other doors differ by 1e-6."""
+    (tmp_path / "task").mkdir()
+    rows = [f"{'ab'[i % 2]}\ttext {i}" for i in range(20)]
+    (tmp_path / "task" / "dev.tsv").write_text("\n".join(["label\ttext", *rows]))
+
+    def rest(url, model, texts):
+        assert url == "http://h:1"
+        if model == "masked_lm":
+            return [{"top_pieces": [["one", "two"]]} for _ in texts]
+        assert texts == [f"text {i}" for i in range(16)]
+        return [{"label": "a", "probabilities": [0.5 + state.difference, 0.5]} for _ in texts]
+
+    def grpc(address, model, inputs):
+        assert (address, model) == ("h:2", "classifier")
+        return {"probabilities": np.full([len(inputs["text"]), 2], 0.5 - 1e-6)}
+
+    state = SimpleNamespace(difference=0.0)
+    address = {"rest": "http://h:1", "grpc": "h:2"}
+    monkeypatch.setattr(query, "local_server", lambda *_: contextlib.nullcontext(address))
+    monkeypatch.setattr(query, "keras_probabilities", lambda _, rows: np.full([len(rows), 2], 0.5))
+    monkeypatch.setattr(query, "predict_rest", rest)
+    monkeypatch.setattr(query, "predict_grpc", grpc)
+    monkeypatch.setattr(query, "hub_differences", lambda out, examples: {"hub.load": 1e-6})
+    monkeypatch.setattr(query, "FLAGS", SimpleNamespace(demo_dir=str(tmp_path)))
+
+    def run(difference):
+        state.difference = difference
+        query.main()
+        return json.loads((tmp_path / "serving.json").read_text())
+
+    return run
+
+
+def test_answers_are_compared_and_shown(demonstration, capsys):
+    found = demonstration(5e-6)
+    assert found["largest_difference"] == found["differences"]["REST"] == pytest.approx(5e-6)
+    assert found["differences"]["gRPC"] == pytest.approx(1e-6)
+    assert list(found["differences"]) == ["REST", "gRPC", "hub.load"]
+    shown = capsys.readouterr().out.splitlines()
+    assert [" ".join(line.split()) for line in shown[:2]] == [
+        "text 0 is from a, predicted a",
+        "text 1 is from b, predicted a",
+    ]
+    assert len([line for line in shown if "is from" in line]) == 4
+    assert shown[4].startswith("Returns the [MASK] of the file.") and shown[4].endswith("one two")
+    assert shown[6] == "REST: largest difference from Keras 5.0e-06"
+
+
+def test_answers_that_differ_end_the_program(demonstration, tmp_path):
+    with pytest.raises(UserError, match="^served answers differ from Keras by more than 1e-05: "):
+        demonstration(2e-5)
+    assert json.loads((tmp_path / "serving.json").read_text())["largest_difference"] > 1e-5

@@ -1,0 +1,201 @@
+"""What the client sends to each kind of model, and what it makes of answers and failures."""
+
+import contextlib
+import io
+import json
+import urllib.error
+import urllib.request
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from data_pipeline.errors import UserError
+from export import client
+
+
+@pytest.fixture
+def http(monkeypatch):
+    """A list of what is asked over HTTP; its answer, or the error raised, is set beforehand."""
+
+    class Asked(list):
+        answer = b'{"predictions": [1, 2]}'
+
+    asked = Asked()
+
+    def urlopen(request, timeout):
+        body = json.loads(request.data)
+        asked.append((request.full_url, request.get_header("Content-type"), body, timeout))
+        if isinstance(asked.answer, Exception):
+            raise asked.answer
+        return contextlib.closing(io.BytesIO(asked.answer))
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    return asked
+
+
+def test_rows_are_posted(http):
+    assert client.predict_rest("http://host:1/", "topics", ("a", "b")) == [1, 2]
+    assert client.predict_rest("http://host:1", "m", [{"x": 1}], "tokens", 2.5) == [1, 2]
+    first = {"signature_name": "serving_default", "instances": ["a", "b"]}
+    second = {"signature_name": "tokens", "instances": [{"x": 1}]}
+    assert http == [
+        ("http://host:1/v1/models/topics:predict", "application/json", first, 60.0),
+        ("http://host:1/v1/models/m:predict", "application/json", second, 2.5),
+    ]
+
+
+def test_failures_of_http_are_one_sentence(http):
+    address = "http://h/v1/models/m:predict"
+    http.answer = urllib.error.HTTPError(address, 404, "", {}, io.BytesIO(b"no \xff model"))
+    with pytest.raises(UserError, match=f"^{address} answered 404: no \ufffd model$"):
+        client.predict_rest("http://h", "m", ["a"])
+    http.answer = urllib.error.URLError("refused")
+    with pytest.raises(UserError, match=f"^{address} does not answer: refused. Is the server run"):
+        client.predict_rest("http://h", "m", ["a"])
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """A list of the requests over gRPC; each is answered with twice the numbers of its inputs."""
+    asked = []
+
+    class Stub:
+        def __init__(self, channel):
+            pass
+
+        def Predict(self, request, timeout):
+            asked.append((request, timeout))
+            response = predict_pb2.PredictResponse()
+            for name, value in request.inputs.items():
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(2 * tf.make_ndarray(value)))
+            return response
+
+    monkeypatch.setattr(prediction_service_pb2_grpc, "PredictionServiceStub", Stub)
+    return asked, Stub
+
+
+def test_arrays_go_over_grpc(stub):
+    asked, _ = stub
+    answer = client.predict_grpc("host:1", "topics", {"x": [[1, 2]], "y": np.array([0.5])})
+    assert answer["x"].tolist() == [[2, 4]] and answer["y"].tolist() == [1.0]
+    client.predict_grpc("host:1", "topics", {}, "tokens", 2.5)
+    (first, seconds), (second, others) = asked
+    assert (first.model_spec.name, first.model_spec.signature_name) == ("topics", "serving_default")
+    assert (second.model_spec.signature_name, seconds, others) == ("tokens", 60.0, 2.5)
+
+
+def test_failures_of_grpc_are_one_sentence(stub, monkeypatch):
+    class Failure(grpc.RpcError):
+        def code(self):
+            return grpc.StatusCode.NOT_FOUND
+
+        def details(self):
+            return "no model"
+
+    def fail(stub, request, timeout):
+        raise Failure
+
+    monkeypatch.setattr(stub[1], "Predict", fail)
+    with pytest.raises(UserError, match="^grpc://host:1 answered NOT_FOUND: no model$"):
+        client.predict_grpc("host:1", "m", {})
+
+
+class Adding(tf.Module):
+    """Adds a number, under two signatures."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = tf.constant(number)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, "x")])
+    def add(self, x):
+        return {"sum": x + self.number}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, "x")])
+    def subtract(self, x):
+        return {"difference": x - self.number}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Versions 9 and 10, which add 9 and 10."""
+    folder = tmp_path_factory.mktemp("saved")
+    for number in (9, 10):
+        module = Adding(number)
+        signatures = {"serving_default": module.add, "less": module.subtract}
+        tf.saved_model.save(module, str(folder / str(number)), signatures=signatures)
+    return folder
+
+
+def test_the_highest_version_is_asked_unless_one_is_named(saved):
+    [(name, value)] = client.predict_saved_model(str(saved), {"x": [1, 2]}).items()
+    assert name == "sum" and value.tolist() == [11, 12] and isinstance(value, np.ndarray)
+    found = client.predict_saved_model(str(saved / "9"), {"x": np.array([1], np.int32)}, "less")
+    assert {name: value.tolist() for name, value in found.items()} == {"difference": [-8]}
+
+
+def test_what_is_no_saved_model_is_named(saved, tmp_path):
+    with pytest.raises(UserError, match=f"^{tmp_path} is no SavedModel: it holds no saved_model.p"):
+        client.predict_saved_model(str(tmp_path), {})
+    message = f"^{saved}/10 has no signature 'x'. It has: less, serving_default.$"
+    with pytest.raises(UserError, match=message):
+        client.predict_saved_model(str(saved), {}, "x")
+
+
+@pytest.fixture
+def doors(monkeypatch):
+    """A list of the calls of the three ways to ask."""
+    calls = []
+    outputs = {"label": np.array([b"a", b"\xff"], object), "top": np.array([[[b"b"]], [[b"c"]]])}
+    answers = {"predict_rest": ["row"], "predict_grpc": outputs, "predict_saved_model": outputs}
+    for name, answer in answers.items():
+
+        def ask(*arguments, name=name, answer=answer):
+            calls.append((name, *arguments))
+            return answer
+
+        monkeypatch.setattr(client, name, ask)
+    return calls
+
+
+ROWS = [{"label": "a", "top": [["b"]]}, {"label": "\ufffd", "top": [["c"]]}]
+
+
+def test_texts_by_each_door(doors):
+    assert client.predict_texts("http://h:1/v1/models/m", ["a", "b"]) == ["row"]
+    assert client.predict_texts("https://h/v1/models/m/", ["a"], ["c"]) == ["row"]
+    assert client.predict_texts("grpc://h:1/m", ["a", "b"]) == ROWS
+    assert client.predict_texts("/exports/m", ["a", "b"], ["c", "d"]) == ROWS
+    assert doors == [
+        ("predict_rest", "http://h:1", "m", [{"text": "a"}, {"text": "b"}], "serving_default"),
+        ("predict_rest", "https://h", "m", [{"text_a": "a", "text_b": "c"}], "text_pair"),
+        ("predict_grpc", "h:1", "m", {"text": ["a", "b"]}, "serving_default"),
+        ("predict_saved_model", "/exports/m", {"text_a": ["a", "b"], "text_b": ["c", "d"]},
+         "text_pair"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        ("http://h:1", "--model=http://h:1 should look like http://HOST:PORT/v1/models/NAME."),
+        ("http://h:1/v1/models/", "--model=http://h:1/v1/models/ should look like http://HOST"),
+        ("grpc://h:1", "--model=grpc://h:1 should look like grpc://HOST:PORT/NAME."),
+        ("grpc://h:1/", "--model=grpc://h:1/ should look like grpc://HOST:PORT/NAME."),
+    ],
+)
+def test_addresses_without_a_name_are_refused(doors, model, message):
+    with pytest.raises(UserError) as error:
+        client.predict_texts(model, ["a"])
+    assert str(error.value).startswith(message) and not doors
+
+
+def test_pairs_are_as_many_as_texts(doors):
+    message = "^2 --text_pair for 1 --text: give one for each, or none"
+    with pytest.raises(UserError, match=message):
+        client.predict_texts("/exports/m", ["a"], ["b", "c"])
+    client.predict_texts("/exports/m", ["a"], [])
+    assert doors == [("predict_saved_model", "/exports/m", {"text": ["a"]}, "serving_default")]
