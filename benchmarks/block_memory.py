@@ -1,6 +1,6 @@
 """Memory of the program that makes pre-training records, over thousands of blocks of text.
 
-    python benchmarks/block_memory.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.block_memory --text=corpus.txt --vocab_file=spiece.model
 
 The program starts others that make the records; measured is its own resident memory, against the
 blocks that are noted as finished. The slope is that of a line through the second half of them, when
@@ -10,23 +10,22 @@ everything is loaded. Another version of this project is measured as well, after
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+import numpy as np
 
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from benchmarks.programs import memory_mb, text_of  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.errors import UserError  # noqa: E402
-
-import numpy as np  # noqa: E402
+from benchmarks.programs import memory_mb, text_of
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.errors import UserError
 
 FLAGS = flags.FLAGS
+ROOT = Path(__file__).parents[1]
 _SAMPLE_SECONDS = 0.5
 _ROWS = 10
 
@@ -89,7 +88,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    programs = {"this": HERE.parent} | ({"before": Path(FLAGS.before)} if FLAGS.before else {})
+    programs = {"this": ROOT} | ({"before": Path(FLAGS.before)} if FLAGS.before else {})
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
         text = text_of(Path(FLAGS.text), FLAGS.megabytes, Path(folder) / "text.txt")

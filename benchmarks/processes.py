@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-WORKERS = Path(__file__).parent / "workers"
+ROOT = Path(__file__).parents[1]
+WORKERS = ROOT / "benchmarks" / "workers"
+PEERS = ROOT / "benchmarks" / ".peers"  # Where make_peer_environments.sh puts environments.
 # The slowest library of a case gets so many seconds, within these numbers of turns.
 _SECONDS, _FEWEST, _MOST = 8.0, 5, 25
 
@@ -39,6 +41,14 @@ class Worker:
         return Path(peers) / self.environment / "bin" / "python"
 
 
+def environment_variables() -> dict[str, str]:
+    """Environment variables in which a worker, a script that is run by its path, finds albert_tf
+    and data_pipeline.
+    """
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 class WorkerDied(RuntimeError):
     """A worker ended before it answered, for want of memory for example."""
 
@@ -55,7 +65,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             )
 
     def send(self, **request: Any) -> None:
@@ -140,7 +150,7 @@ def _turns_of_one_start(
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)[::-1]  # Nobody comes after the same neighbour every time.
+            ready = list(answers)[::-1]  # Nobody comes after the same neighbor every time.
             for process, turn in answers.items():
                 turns.setdefault(process, []).append(turn)
     return {process.worker: turns[process] for process in processes if process in ready}

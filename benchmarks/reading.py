@@ -1,8 +1,8 @@
 """How fast records are read for training, beside what the fastest training step here consumes.
 
-    python benchmarks/reading.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.reading --text=corpus.txt --vocab_file=spiece.model
 
-Reading and steps (forward, backward; albert-small, the smallest preset) take turns in one process;
+Reading and steps (forward, backward; albert-small) take turns in one process;
 medians are compared. Both count real tokens, without padding.
 
 A second table is about a run that is resumed: seconds to its first batch, when it goes to its place
@@ -11,31 +11,28 @@ in the epoch, and when it reads and drops what lies before.
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import itertools
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+import numpy as np
+import tensorflow as tf
 
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from albert_tf import AlbertPretrainer, get_preset  # noqa: E402  Chooses Keras first.
-from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.records import example_bytes  # noqa: E402
-from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
-from data_pipeline.corpus.documents import Corpus  # noqa: E402
-from data_pipeline.pretraining.creation import create_pretraining_data  # noqa: E402
-from data_pipeline.pretraining.settings import PretrainingSettings  # noqa: E402
-from data_pipeline.records.order import RecordOrder, batch_epochs  # noqa: E402
-from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
-
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+from albert_tf import AlbertPretrainer, get_preset
+from albert_tf.tasks import PretrainingTask, total_loss
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records import example_bytes
+from data_pipeline.records.order import RecordOrder, batch_epochs
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 RESUMED_SHARDS, RESUMED_BYTES = 100, 500  # Files of 2,000 to 6,000 records; a record's size.

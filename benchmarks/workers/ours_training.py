@@ -12,9 +12,6 @@ import os
 import sys
 import tempfile
 import threading
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import protocol
@@ -36,6 +33,7 @@ WARM_UP = 4  # Turns.
 
 
 def build(case):
+    """STEPS steps of this program's kind, after WARM_UP turns."""
     run = _make_run(case)
     run.steps = STEPS
     for _ in range(WARM_UP):
