@@ -4,10 +4,10 @@ interleaved run.
     python -m benchmarks.encoder --peers=benchmarks/.peers --output=docs/benchmarks
 
 Each library runs in its own environment (make_peer_environments.sh); a peer that is not installed
-is left out. For each case every library starts a process, and then they take turns, so that what
-else the machine does falls on all of them alike; medians are compared. Two processes of one program
-can differ by several percent: --starts=5 begins a case five times. Weights are random. All are in
-memory at once: where that is too much for the machine, choose some by --libraries.
+is left out. For each case every library starts a process, and then they take turns, so that other
+load on the machine falls on all of them alike; medians are compared. Two processes of one program
+can differ by several percent: --starts=5 begins a case five times. Weights are random. All
+libraries are in memory at once: where that is too much for the machine, choose some by --libraries.
 """
 
 from __future__ import annotations
@@ -64,7 +64,12 @@ class Case:
     padded_to: int | None = None
 
     def request(self, worker: Worker, which: str, precision: str) -> dict:
-        """What a worker is asked, see workers/protocol.py."""
+        """The request for a worker, see workers/protocol.py.
+
+        Args:
+          which: "forward" or "training".
+          precision: "float32" or "bfloat16".
+        """
         longest = max(self.lengths)
         padded_to = longest if worker.kind == "ours" else self.padded_to or longest
         return {
@@ -123,9 +128,9 @@ def define_flags() -> None:
     flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1, 100)
+    flags.DEFINE_list("passes", ["forward", "training"], "Passes to measure.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
+    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.pretraining_data --text=corpus.txt --vocab_file=spiece.model
 
-Every case is a process of its own and they take turns, so that what else the machine does falls on
+Every case is a process of its own and they take turns, so that other load on the machine falls on
 all of them alike; medians are compared. The text has one sentence per line and blank lines between
 documents; it is cut, or repeated, to the sizes below.
 """

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 WORKERS = ROOT / "benchmarks" / "workers"
 PEERS = ROOT / "benchmarks" / ".peers"  # Where make_peer_environments.sh puts environments.
-# The slowest library of a case gets so many seconds, within these numbers of turns.
+# The slowest library of a case runs for about this many seconds, within these numbers of turns.
 _SECONDS, _FEWEST, _MOST = 8.0, 5, 25
 
 
@@ -82,7 +82,7 @@ class Process:
         return json.loads(answer)
 
     def run(self) -> dict[str, Any]:
-        """Runs the case once."""
+        """Runs the case once and returns the answer."""
         self.send(run=True)
         return self.receive()
 
@@ -97,7 +97,12 @@ class Process:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """Of one library and one case: median seconds, peak bytes beyond those after its imports."""
+    """A measurement of one library and one case.
+
+    Attributes:
+      seconds: median of its turns.
+      peak_bytes: peak memory beyond that after its imports.
+    """
 
     seconds: float
     peak_bytes: int
@@ -117,11 +122,12 @@ def take_turns(
       case_for: what each worker is asked to run.
       peers: folder of the environments.
       log: file for what the workers write to standard error.
-      starts: how often to begin again with new processes: two of the same program differ, by where
-        their memory lies.
+      starts: how many times the case is begun with new processes: two processes of one program
+        differ, by where their memory lies.
 
     Returns:
-      By worker; without those that lack the case, and those that died, which is printed.
+      Measurements by the names of the workers, without those that lack the case or died; a line is
+      printed for each that died.
     """
     turns: dict[Worker, list[dict[str, Any]]] = {worker: [] for worker in workers}
     for _ in range(starts):
@@ -138,7 +144,7 @@ def take_turns(
 def _turns_of_one_start(
     workers: list[Worker], case_for: Callable[[Worker], dict[str, Any]], peers: str, log: Path
 ) -> dict[Worker, list[dict[str, Any]]]:
-    """The answers of the workers that stayed to the end, one for each turn."""
+    """The answers of the workers that lived to the end, one for each turn."""
     turns: dict[Process, list[dict[str, Any]]] = {}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
@@ -157,7 +163,7 @@ def _turns_of_one_start(
 
 
 def _answering(processes: Iterable[Process], ask: Callable[[Process], Any]) -> dict[Process, Any]:
-    """Those with an answer other than False, and it, asked one after the other."""
+    """The processes that answer something other than False, and their answers; asked in turn."""
     answers = {}
     for process in processes:
         try:

@@ -1,12 +1,12 @@
-"""How fast records are read for training, beside what the fastest training step here consumes.
+"""How fast records are read for training, beside what the training step of a small model consumes.
 
     python -m benchmarks.reading --text=corpus.txt --vocab_file=spiece.model
 
 Reading and steps (forward, backward; albert-small) take turns in one process;
 medians are compared. Both count real tokens, without padding.
 
-A second table is about a run that is resumed: seconds to its first batch, when it goes to its place
-in the epoch, and when it reads and drops what lies before.
+A second table is about a resumed run: seconds to its first batch, when it seeks its place in the
+epoch, and when it reads and drops the records before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CASES = ((64, 64), (32, 128), (8, 512))  # Batch, length.
 
 
 def reader(data: str, batch: int) -> Callable[[], float]:
-    """Reads some batches; tokens per second."""
+    """A function that reads FLAGS.batches batches of size `batch` and returns tokens a second."""
     batches = iter(pretraining_dataset(data, batch))
 
     def read() -> float:
@@ -54,7 +54,7 @@ def reader(data: str, batch: int) -> Callable[[], float]:
 
 
 def stepper(data: str, batch: int, vocab_size: int) -> Callable[[], float]:
-    """Takes a training step on one batch; tokens per second."""
+    """A function that takes a training step on one batch and returns tokens a second."""
     element = next(iter(pretraining_dataset(data, batch)))
     length = element["input_word_ids"].shape[1]
     config = get_preset("albert-small").replace(
@@ -81,7 +81,7 @@ def stepper(data: str, batch: int, vocab_size: int) -> Callable[[], float]:
 
 
 def measure(tokenizer, folder: Path, batch: int, length: int) -> list[dict[str, object]]:
-    """Static and dynamic records of one length."""
+    """Rows of one length: static records, dynamic records, the training step."""
     data = {}
     for masking in ("static", "dynamic"):
         data[masking] = str(folder / f"{masking}-{length}")
@@ -106,7 +106,7 @@ def measure(tokenizer, folder: Path, batch: int, length: int) -> list[dict[str, 
 
 
 def made_up_order(folder: Path) -> RecordOrder:
-    """Some hundred thousand records of random bytes, in the order of training."""
+    """Several hundred thousand records of random bytes, in the order of training."""
     rng = np.random.default_rng(0)
     counts = rng.integers(2_000, 6_000, RESUMED_SHARDS).tolist()
     paths = [str(folder / f"{shard}.tfrecord") for shard in range(RESUMED_SHARDS)]
@@ -117,7 +117,7 @@ def made_up_order(folder: Path) -> RecordOrder:
 
 
 def measure_resuming(folder: Path) -> list[dict[str, object]]:
-    """Seconds to the first batch, by the share of an epoch that lies before."""
+    """Rows of seconds to the first batch, by the share of an epoch that lies before it."""
     order, batch = made_up_order(folder), 64
     ways = {"seek": order.rest_of_epoch, "read and drop": None}
     turns: dict[tuple[float, str], list[float]] = {}

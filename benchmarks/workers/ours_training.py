@@ -2,10 +2,10 @@
 
 Argument: gradient, recompute (gradient with recomputed activations), lamb (LAMB alone, clipping
 included, of one gradient again and again), update (gradient and LAMB) or loop (input pipeline,
-updates, reports). A turn is several steps, in every kind on the same batches, since packed ones
-differ in work; all but the loop read them from a file that training.py makes, and so without the
-memory of an input pipeline. XLA compiles for each new number of tokens: turns before the first that
-counts let it meet most of them.
+updates, reports). A turn is several steps. All kinds take the same batches, since packed ones
+differ in work; all except the loop read them from a file that training.py makes, without the memory
+of an input pipeline. XLA compiles for each new number of tokens: turns before the first that counts
+let it meet most of them.
 """
 
 import os
@@ -142,7 +142,7 @@ def _loop(stepper, case):
         try:
             train(gated, data, None, settings, tempfile.mkdtemp(), cost)
         finally:
-            os._exit(1)  # It has no end: something went wrong, and a turn would wait forever.
+            os._exit(1)  # Only an error ends the loop; a turn would wait forever.
 
     threading.Thread(target=train_or_end, daemon=True).start()
     gated.stopped.acquire()
