@@ -110,14 +110,3 @@ def test_flags_exist(path):
         flag for flag in used if flag not in defined and flag.removeprefix("no") not in defined
     }
     assert not unknown
-
-
-def test_the_chart_shows_the_committed_figures():
-    """A new encoder.csv or pretraining_data.csv needs `python -m benchmarks.chart`."""
-    from benchmarks.chart import panels_of
-
-    chart = text_of(ROOT / "docs" / "benchmarks" / "chart.svg")
-    for panel in panels_of(ROOT / "docs" / "benchmarks"):
-        assert f">{panel.title}<" in chart
-        for figure in (figure for bar in panel.bars.values() for figure in bar if figure):
-            assert f">{figure:,.{panel.digits}f}<" in chart, panel.title
