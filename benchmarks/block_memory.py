@@ -1,14 +1,16 @@
 """Memory of the program that makes pre-training records, over thousands of blocks of text.
 
-    python benchmarks/block_memory.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.block_memory --text=corpus.txt --vocab_file=spiece.model
 
-The program starts others that make the records; measured is its own resident memory, against the
-blocks that are noted as finished. The slope is that of a line through the second half of them, when
-everything is loaded. Another version of this project is measured as well, after this one, with
---before=FOLDER.
+The resident memory of the program itself, not of the processes that it starts, is measured beside
+the number of blocks that are finished. Its growth per block is the slope of a line through the
+second half of the run, when everything is loaded. --before=FOLDER measures another version of this
+project after this one.
 """
 
 from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import subprocess
 import sys
@@ -16,23 +18,29 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+import numpy as np
 
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from benchmarks.programs import memory_mb, text_of  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.errors import UserError  # noqa: E402
-
-import numpy as np  # noqa: E402
+from benchmarks.programs import memory_mb, text_of
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.errors import UserError
 
 FLAGS = flags.FLAGS
+ROOT = Path(__file__).parents[1]
 _SAMPLE_SECONDS = 0.5
 _ROWS = 10
 
 
 def curve(program: Path, text: Path, output: Path) -> list[tuple[int, float]]:
-    """(blocks that are finished, resident MB) over time of one run."""
+    """Pairs of finished blocks and resident MB over the time of one run.
+
+    Args:
+      program: folder of a version of this project.
+      text: corpus of the run.
+      output: folder for the records.
+
+    Raises:
+      UserError: the program failed.
+    """
     command = [
         sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={text}",
         f"--vocab_file={Path(FLAGS.vocab_file).resolve()}", f"--output_dir={output}",
@@ -55,7 +63,7 @@ def curve(program: Path, text: Path, output: Path) -> list[tuple[int, float]]:
     return samples
 
 
-def described(name: str, samples: list[tuple[int, float]]) -> list[dict[str, object]]:
+def summary_rows(name: str, samples: list[tuple[int, float]]) -> list[dict[str, object]]:
     """Rows at equal distances, each with the slope of the second half of the run."""
     blocks, memory = np.array(samples).T
     late = blocks >= blocks[-1] / 2
@@ -83,19 +91,19 @@ def define_flags() -> None:
     flags.DEFINE_string("scratch", "", "Folder for text and records; default: the system's.")
     flags.DEFINE_float("megabytes", 75, "Size of the text, which is repeated if need be.", above=0)
     flags.DEFINE_float(
-        "block_kb", 4, "A block ends with the document in which it has so many KB.", above=0
+        "block_kb", 4, "A block ends with the document that fills this many KB.", above=0
     )
     flags.DEFINE_integer("processes", 2, "Processes that make records.", lower_bound=2)
 
 
 def main() -> None:
-    programs = {"this": HERE.parent} | ({"before": Path(FLAGS.before)} if FLAGS.before else {})
+    programs = {"this": ROOT} | ({"before": Path(FLAGS.before)} if FLAGS.before else {})
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(dir=FLAGS.scratch or None) as folder:
         text = text_of(Path(FLAGS.text), FLAGS.megabytes, Path(folder) / "text.txt")
         for name, program in programs.items():
             samples = curve(program.resolve(), text, Path(folder) / name)
-            rows += described(name, samples)
+            rows += summary_rows(name, samples)
     print_rows(rows)
     write_csv(Path(FLAGS.output) / "pretraining_data_blocks.csv", rows)
 

@@ -1,34 +1,31 @@
 """Speed and memory of ALBERT base: this project, its peers and the machine's matmul rate, in one
 interleaved run.
 
-    python benchmarks/encoder.py --peers=benchmarks/.peers --output=docs/benchmarks
+    python -m benchmarks.encoder --peers=benchmarks/.peers --output=docs/benchmarks
 
 Each library runs in its own environment (make_peer_environments.sh); a peer that is not installed
-is left out. For each case every library starts a process, and then they take turns, so that what
-else the machine does falls on all of them alike; medians are compared. Two processes of one program
-can differ by several percent: --starts=5 begins a case five times. Weights are random. All are in
-memory at once: where that is too much for the machine, choose some by --libraries.
+is left out. For each case every library starts a process, and then they take turns, so that other
+load on the machine falls on all of them alike; medians are compared. Two processes of one program
+can differ by several percent: --starts=5 begins a case five times. Weights are random. All
+libraries are in memory at once: where that is too much for the machine, choose some by --libraries.
 """
 
 from __future__ import annotations
 
-import csv
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import dataclasses
 import functools
 import itertools
-import sys
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from albert_tf import get_preset  # noqa: E402
-from albert_tf.costs import encoder_flops_per_token  # noqa: E402
-from benchmarks.choice import chosen  # noqa: E402
-from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
+from albert_tf import get_preset
+from albert_tf.costs import encoder_flops_per_token
+from benchmarks.choice import chosen
+from benchmarks.processes import PEERS, Measurement, Worker, take_turns
+from benchmarks.tables import print_rows, write_csv
 
 FLAGS = flags.FLAGS
 _MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.
@@ -43,10 +40,6 @@ LIBRARIES = (
     Worker("ONNX Runtime", ("onnx_runtime.py",), "torch", "other"),
 )
 LIMIT = Worker("matmul limit", ("matmul.py",), "", "limit")
-COLUMNS = (
-    "pass", "precision", "case", "library", "ms", "real_tokens_per_s", "share_of_matmul",
-    "over_best_tf_peer", "peak_mb",
-)  # fmt: skip
 
 
 def real_lengths(count: int, mean: float, longest: int) -> tuple[int, ...]:
@@ -71,7 +64,12 @@ class Case:
     padded_to: int | None = None
 
     def request(self, worker: Worker, which: str, precision: str) -> dict:
-        """What a worker is asked, see workers/protocol.py."""
+        """The request for a worker, see workers/protocol.py.
+
+        Args:
+          which: "forward" or "training".
+          precision: "float32" or "bfloat16".
+        """
         longest = max(self.lengths)
         padded_to = longest if worker.kind == "ours" else self.padded_to or longest
         return {
@@ -124,22 +122,15 @@ def rows_of(
     ]
 
 
-def print_rows(rows: list[dict[str, object]]) -> None:
-    """Prints rows as Markdown."""
-    for row in rows:
-        cells = [str(row.get(column, "")) for column in COLUMNS]
-        print("| " + " | ".join(cells) + " |", flush=True)
-
-
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Benchmark")
-    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("passes", ["forward", "training"], "What to run.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1, 100)
+    flags.DEFINE_list("passes", ["forward", "training"], "Passes to measure.")
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
+    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
 
 
@@ -156,17 +147,15 @@ def main() -> None:
     missing = [worker.name for worker in wanted if worker not in workers]
     if missing:
         print(f"Not installed under {FLAGS.peers}, left out: {', '.join(missing)}")
-    print_rows([{column: column for column in COLUMNS}, dict.fromkeys(COLUMNS, "---")])
-    with open(output / "encoder.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
-            ask = functools.partial(case.request, which=which, precision=precision)
-            measured = take_turns(workers, ask, peers=FLAGS.peers, log=log, starts=FLAGS.starts)
-            rows = rows_of(case, which, precision, measured)
-            print_rows(rows)
-            writer.writerows(rows)
-            file.flush()
+    rows: list[dict[str, object]] = []
+    for which, case, precision in itertools.product(FLAGS.passes, cases, FLAGS.precisions):
+        ask = functools.partial(case.request, which=which, precision=precision)
+        measured = take_turns(workers, ask, peers=FLAGS.peers, log=log, starts=FLAGS.starts)
+        of_case = rows_of(case, which, precision, measured)
+        if of_case:
+            rows += of_case
+            print_rows(of_case)
+            write_csv(output / "encoder.csv", rows)  # Each time: a run may be ended early.
     print(f"Wrote {output}/encoder.csv")
 
 

@@ -1,13 +1,15 @@
 """Speed and memory of making pre-training records, beside SentencePiece alone and a peer.
 
-    python benchmarks/pretraining_data.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.pretraining_data --text=corpus.txt --vocab_file=spiece.model
 
-Every case is a process of its own and they take turns, so that what else the machine does falls on
+Every case is a process of its own and they take turns, so that other load on the machine falls on
 all of them alike; medians are compared. The text has one sentence per line and blank lines between
 documents; it is cut, or repeated, to the sizes below.
 """
 
 from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import json
 import shutil
@@ -18,16 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from benchmarks.programs import memory_mb, text_of  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
+from benchmarks.processes import PEERS, WORKERS, environment_variables
+from benchmarks.programs import memory_mb, text_of
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-WORKER = HERE / "workers" / "records.py"
+WORKER = WORKERS / "records.py"
 _SAMPLE_SECONDS = 0.25
 
 # Name -> kind and options of workers/records.py.
@@ -64,6 +63,7 @@ def run(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
+                env=environment_variables(),
             )
             for i in range(at_once)
         ]
@@ -144,7 +144,7 @@ def memory_curve(text: Path) -> list[dict[str, object]]:
         command = [sys.executable, WORKER, "ours", text, FLAGS.vocab_file, Path(folder) / "out"]
         command.append("masking=static")
         start = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment_variables())
         rows = []
         while process.poll() is None:
             rows.append(
@@ -162,7 +162,7 @@ def define_flags() -> None:
     flags.group("Benchmark")
     flags.DEFINE_string("text", None, "Text, one sentence per line.", required=True)
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
-    flags.DEFINE_string("peers", str(HERE / ".peers"), "Folder of the peers' environments.")
+    flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for the tables as CSV.")
     flags.DEFINE_string("scratch", "", "Folder for texts and records; default: the system's.")
     flags.DEFINE_float("megabytes", 6, "Size of the text that is compared.")

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-WORKERS = Path(__file__).parent / "workers"
-# The slowest library of a case gets so many seconds, within these numbers of turns.
+ROOT = Path(__file__).parents[1]
+WORKERS = ROOT / "benchmarks" / "workers"
+PEERS = ROOT / "benchmarks" / ".peers"  # Where make_peer_environments.sh puts environments.
+# The slowest library of a case runs for about this many seconds, within these numbers of turns.
 _SECONDS, _FEWEST, _MOST = 8.0, 5, 25
 
 
@@ -39,6 +41,14 @@ class Worker:
         return Path(peers) / self.environment / "bin" / "python"
 
 
+def environment_variables() -> dict[str, str]:
+    """Environment variables in which a worker, a script that is run by its path, finds albert_tf
+    and data_pipeline.
+    """
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 class WorkerDied(RuntimeError):
     """A worker ended before it answered, for want of memory for example."""
 
@@ -55,7 +65,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             )
 
     def send(self, **request: Any) -> None:
@@ -72,7 +82,7 @@ class Process:
         return json.loads(answer)
 
     def run(self) -> dict[str, Any]:
-        """Runs the case once."""
+        """Runs the case once and returns the answer."""
         self.send(run=True)
         return self.receive()
 
@@ -87,7 +97,12 @@ class Process:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """Of one library and one case: median seconds, peak bytes beyond those after its imports."""
+    """A measurement of one library and one case.
+
+    Attributes:
+      seconds: median of its turns.
+      peak_bytes: peak memory beyond that after its imports.
+    """
 
     seconds: float
     peak_bytes: int
@@ -107,11 +122,12 @@ def take_turns(
       case_for: what each worker is asked to run.
       peers: folder of the environments.
       log: file for what the workers write to standard error.
-      starts: how often to begin again with new processes: two of the same program differ, by where
-        their memory lies.
+      starts: how many times the case is begun with new processes: two processes of one program
+        differ, by where their memory lies.
 
     Returns:
-      By worker; without those that lack the case, and those that died, which is printed.
+      Measurements by the names of the workers, without those that lack the case or died; a line is
+      printed for each that died.
     """
     turns: dict[Worker, list[dict[str, Any]]] = {worker: [] for worker in workers}
     for _ in range(starts):
@@ -128,7 +144,7 @@ def take_turns(
 def _turns_of_one_start(
     workers: list[Worker], case_for: Callable[[Worker], dict[str, Any]], peers: str, log: Path
 ) -> dict[Worker, list[dict[str, Any]]]:
-    """The answers of the workers that stayed to the end, one for each turn."""
+    """The answers of the workers that lived to the end, one for each turn."""
     turns: dict[Process, list[dict[str, Any]]] = {}
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
@@ -140,14 +156,14 @@ def _turns_of_one_start(
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)[::-1]  # Nobody comes after the same neighbour every time.
+            ready = list(answers)[::-1]  # Nobody comes after the same neighbor every time.
             for process, turn in answers.items():
                 turns.setdefault(process, []).append(turn)
     return {process.worker: turns[process] for process in processes if process in ready}
 
 
 def _answering(processes: Iterable[Process], ask: Callable[[Process], Any]) -> dict[Process, Any]:
-    """Those with an answer other than False, and it, asked one after the other."""
+    """The processes that answer something other than False, and their answers; asked in turn."""
     answers = {}
     for process in processes:
         try:

@@ -1,4 +1,4 @@
-"""What benchmarks of whole programs need: a text of a given size, the memory of a process."""
+"""A text of a given size and the memory of a process, for benchmarks of whole programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def text_of(source: Path, megabytes: float, path: Path) -> Path:
-    """Writes the beginning of a text, repeated as needed, to `path`."""
+    """Writes the first megabytes of a text, repeated as needed, to `path`, and returns it."""
     content, size = source.read_bytes(), int(megabytes * 1e6)
     with open(path, "wb") as file:
         for start in range(0, size, len(content) + 2):
@@ -18,7 +18,7 @@ def text_of(source: Path, megabytes: float, path: Path) -> Path:
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
+    """The resident memory of a process; 0 when it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
     except (FileNotFoundError, ProcessLookupError):

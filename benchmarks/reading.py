@@ -1,42 +1,39 @@
-"""How fast records are read for training, beside what the fastest training step here consumes.
+"""How fast records are read for training, beside what the training step of a small model consumes.
 
-    python benchmarks/reading.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.reading --text=corpus.txt --vocab_file=spiece.model
 
-Reading and steps (forward, backward; albert-small, the smallest preset) take turns in one process;
+Reading and steps (forward, backward; albert-small) take turns in one process;
 medians are compared. Both count real tokens, without padding.
 
-A second table is about a run that is resumed: seconds to its first batch, when it goes to its place
-in the epoch, and when it reads and drops what lies before.
+A second table is about a resumed run: seconds to its first batch, when it seeks its place in the
+epoch, and when it reads and drops the records before.
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import itertools
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+import numpy as np
+import tensorflow as tf
 
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from albert_tf import AlbertPretrainer, get_preset  # noqa: E402  Chooses Keras first.
-from albert_tf.tasks import PretrainingTask, total_loss  # noqa: E402
-from benchmarks.choice import chosen  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.records import example_bytes  # noqa: E402
-from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset  # noqa: E402
-from data_pipeline.corpus.documents import Corpus  # noqa: E402
-from data_pipeline.pretraining.creation import create_pretraining_data  # noqa: E402
-from data_pipeline.pretraining.settings import PretrainingSettings  # noqa: E402
-from data_pipeline.records.order import RecordOrder, batch_epochs  # noqa: E402
-from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
-
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+from albert_tf import AlbertPretrainer, get_preset
+from albert_tf.tasks import PretrainingTask, total_loss
+from benchmarks.choice import chosen
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, pretraining_dataset
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.records import example_bytes
+from data_pipeline.records.order import RecordOrder, batch_epochs
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 RESUMED_SHARDS, RESUMED_BYTES = 100, 500  # Files of 2,000 to 6,000 records; a record's size.
@@ -44,7 +41,7 @@ CASES = {f"{batch}x{length}": (batch, length) for batch, length in ((64, 64), (3
 
 
 def reader(data: str, batch: int) -> Callable[[], float]:
-    """Reads some batches; tokens per second."""
+    """A function that reads FLAGS.batches batches of size `batch` and returns tokens a second."""
     batches = iter(pretraining_dataset(data, batch))
 
     def read() -> float:
@@ -58,7 +55,7 @@ def reader(data: str, batch: int) -> Callable[[], float]:
 
 
 def stepper(data: str, batch: int, vocab_size: int) -> Callable[[], float]:
-    """Takes a training step on one batch; tokens per second."""
+    """A function that takes a training step on one batch and returns tokens a second."""
     element = next(iter(pretraining_dataset(data, batch)))
     length = element["input_word_ids"].shape[1]
     config = get_preset("albert-small").replace(
@@ -85,7 +82,7 @@ def stepper(data: str, batch: int, vocab_size: int) -> Callable[[], float]:
 
 
 def measure(tokenizer, folder: Path, batch: int, length: int) -> list[dict[str, object]]:
-    """Static and dynamic records of one length."""
+    """Rows of one length: static records, dynamic records, the training step."""
     data = {}
     for masking in ("static", "dynamic"):
         data[masking] = str(folder / f"{masking}-{length}")
@@ -110,7 +107,7 @@ def measure(tokenizer, folder: Path, batch: int, length: int) -> list[dict[str, 
 
 
 def made_up_order(folder: Path) -> RecordOrder:
-    """Some hundred thousand records of random bytes, in the order of training."""
+    """Several hundred thousand records of random bytes, in the order of training."""
     rng = np.random.default_rng(0)
     counts = rng.integers(2_000, 6_000, RESUMED_SHARDS).tolist()
     paths = [str(folder / f"{shard}.tfrecord") for shard in range(RESUMED_SHARDS)]
@@ -121,7 +118,7 @@ def made_up_order(folder: Path) -> RecordOrder:
 
 
 def measure_resuming(folder: Path) -> list[dict[str, object]]:
-    """Seconds to the first batch, by the share of an epoch that lies before."""
+    """Rows of seconds to the first batch, by the share of an epoch that lies before it."""
     order, batch = made_up_order(folder), 64
     ways = {"seek": order.rest_of_epoch, "read and drop": None}
     turns: dict[tuple[float, str], list[float]] = {}

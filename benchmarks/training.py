@@ -1,40 +1,36 @@
 """Training of ALBERT base: the bare gradient, LAMB, both, the whole loop; recomputed activations.
 
-    python benchmarks/training.py --text=corpus.txt --vocab_file=spiece.model
+    python -m benchmarks.training --text=corpus.txt --vocab_file=spiece.model
 
-Every kind is a process of its own, and they take turns, so that what else the machine does falls on
+Every kind is a process of its own, and they take turns, so that other load on the machine falls on
 all alike; medians are compared. Two processes of one program can differ by more than what the loop
 takes: --starts=3 begins every case three times. The records are made of the text. For other
-libraries beside the bare gradient, see encoder.py --passes=training.
+libraries beside the bare gradient, see benchmarks.encoder --passes=training.
 """
 
 from __future__ import annotations
 
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
 import functools
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from data_pipeline.command_line import flags, run_binary  # noqa: E402, I001  Quiet TensorFlow.
-from benchmarks.choice import chosen  # noqa: E402
-from benchmarks.processes import Measurement, Worker, take_turns  # noqa: E402
-from benchmarks.tables import print_rows, write_csv  # noqa: E402
-from data_pipeline.pretraining.dataset import pretraining_dataset  # noqa: E402
-from data_pipeline.corpus.documents import Corpus  # noqa: E402
-from data_pipeline.pretraining.creation import create_pretraining_data  # noqa: E402
-from data_pipeline.pretraining.settings import PretrainingSettings  # noqa: E402
-from data_pipeline.tokenizers.loading import load_tokenizer  # noqa: E402
-
-import tensorflow as tf  # noqa: E402
+from benchmarks.choice import chosen
+from benchmarks.processes import Measurement, Worker, take_turns
+from benchmarks.tables import print_rows, write_csv
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining.creation import create_pretraining_data
+from data_pipeline.pretraining.dataset import pretraining_dataset
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 CASES = {"8x128": (8, 128), "4x512": (4, 512)}  # Batch, length.
-BATCHES = 105  # All kinds but the loop go through these again and again.
+BATCHES = 105  # All kinds except the loop repeat these.
 KINDS = {
     "gradient": "gradient alone",
     "recompute": "gradient, recompute=True",
@@ -80,8 +76,8 @@ def define_flags() -> None:
     flags.DEFINE_string("vocab_file", None, "SentencePiece model.", required=True)
     flags.DEFINE_string("output", "benchmark_out", "Folder for training.csv and workers.log.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "What to run it in.")
-    flags.DEFINE_integer("starts", 1, "Begin each case so often with new processes.", 1, 100)
+    flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
+    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
 
 
 def main() -> None:

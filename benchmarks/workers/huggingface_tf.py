@@ -13,6 +13,7 @@ _IGNORED = -100
 
 
 def build(case):
+    """A forward pass or a training step of the TensorFlow class of the case's task."""
     tf.keras.backend.clear_session()
     mixed = case["precision"] == "bfloat16"
     tf.keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")

@@ -38,6 +38,7 @@ def make_inputs(batch):
 
 
 def build(case):
+    """A forward pass or a training step of the PyTorch class of the case's task."""
     mixed = case["precision"] == "bfloat16"
     batch = protocol.make_batch(case)
     inputs = make_inputs(batch)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 
 def build(case):
+    """A forward pass or a training step of KerasHub's backbone with the task's heads."""
     keras.utils.clear_session()
     dtype = "mixed_bfloat16" if case["precision"] == "bfloat16" else "float32"
     keras.config.set_dtype_policy(dtype)

@@ -7,6 +7,7 @@ TOKENS, REPEATS = 1024, 24  # encoder.py counts their operations.
 
 
 def build(case):
+    """REPEATS times the products of a feed-forward network for TOKENS positions."""
     dtype = tf.as_dtype(case["precision"])
     hidden, inner = protocol.HIDDEN_SIZE, protocol.INTERMEDIATE_SIZE
     rows, up, down = (

@@ -10,6 +10,7 @@ from transformers import AlbertForSequenceClassification, AlbertModel
 
 
 def build(case):
+    """A forward pass in ONNX Runtime; it has no other passes, and float32 only."""
     if case["pass"] == "training" or case["precision"] != "float32":
         raise NotImplementedError("ONNX Runtime: forward pass in float32 only")
     classification = case["task"] == "classification"

@@ -1,9 +1,6 @@
 """This project's models. Argument: packed or padded."""
 
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import protocol
 import tensorflow as tf
@@ -16,6 +13,7 @@ PACKED = sys.argv[1] == "packed"
 
 
 def build(case):
+    """A forward pass or a training step of this project's model of the case's task."""
     keras.backend.clear_session()
     mixed = case["precision"] == "bfloat16"
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")

@@ -2,19 +2,16 @@
 
 Argument: gradient, recompute (gradient with recomputed activations), lamb (LAMB alone, clipping
 included, of one gradient again and again), update (gradient and LAMB) or loop (input pipeline,
-updates, reports). A turn is several steps, in every kind on the same batches, since packed ones
-differ in work; all but the loop read them from a file that training.py makes, and so without the
-memory of an input pipeline. XLA compiles for each new number of tokens: turns before the first that
-counts let it meet most of them.
+updates, reports). A turn is several steps. All kinds take the same batches, since packed ones
+differ in work; all except the loop read them from a file that training.py makes, without the memory
+of an input pipeline. XLA compiles for each new number of tokens: turns before the first that counts
+let it meet most of them.
 """
 
 import os
 import sys
 import tempfile
 import threading
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import protocol
@@ -36,6 +33,7 @@ WARM_UP = 4  # Turns.
 
 
 def build(case):
+    """STEPS steps of this program's kind, after WARM_UP turns."""
     run = _make_run(case)
     run.steps = STEPS
     for _ in range(WARM_UP):
@@ -144,7 +142,7 @@ def _loop(stepper, case):
         try:
             train(gated, data, None, settings, tempfile.mkdtemp(), cost)
         finally:
-            os._exit(1)  # It has no end: something went wrong, and a turn would wait forever.
+            os._exit(1)  # Only an error ends the loop; a turn would wait forever.
 
     threading.Thread(target=train_or_end, daemon=True).start()
     gated.stopped.acquire()

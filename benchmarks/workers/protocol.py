@@ -1,4 +1,4 @@
-"""What every worker of benchmarks/encoder.py does: build a case on request, run it on request.
+"""The protocol of all workers: they build a case on request and run it on request.
 
 Runs in the environments of other libraries, so it needs nothing but NumPy. Requests and answers are
 JSON, one a line, on standard input and output.

@@ -2,7 +2,7 @@
 
 Seconds begin when the program and the vocabulary are loaded, and end when the files are written.
 
-    python benchmarks/workers/records.py KIND TEXT VOCABULARY OUTPUT [name=value ...]
+    PYTHONPATH=. python benchmarks/workers/records.py KIND TEXT VOCABULARY OUTPUT [name=value ...]
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 LENGTH, PREDICTIONS = 512, 77
 
 
 def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], object]:
-    """SentencePiece on the sentences, in one thread, normalised and in memory before."""
+    """SentencePiece on the sentences, in one thread, normalized and in memory before."""
     import sentencepiece
 
     from data_pipeline.tokenizers.normalization import normalize_many

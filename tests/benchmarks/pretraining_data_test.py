@@ -16,7 +16,7 @@ def run(script, tmp_path, *arguments):
     (tmp_path / "text.txt").write_text(TEXT + "\n")
     vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 40)
     command = [
-        sys.executable, f"benchmarks/{script}.py", f"--text={tmp_path}/text.txt",
+        sys.executable, "-m", f"benchmarks.{script}", f"--text={tmp_path}/text.txt",
         f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", *arguments,
     ]  # fmt: skip
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -16,7 +16,7 @@ from albert_tf import fast_switch
 from albert_tf.layers.operations import fold_in
 from albert_tf.targets import shapes_must_be_static
 
-# Products of fewer rows are slower; figures for more streams: docs/benchmarks.md.
+# Products of fewer rows are slower; figures for more streams: docs/benchmarks/notes.md.
 _TOKENS_PER_STREAM = 512
 _MAX_STREAMS = 2
 

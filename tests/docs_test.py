@@ -1,0 +1,112 @@
+"""Documents name what exists: links, files, programs and flags."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
+FOLDERS = (*PACKAGES, "tests", "configs", "docs", "scripts")
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "export").rglob("*.md")]
+)
+# CHANGELOG.md tells of names that are gone.
+TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
+# Of docker, curl, pip, and of tensorflow/serving.
+FLAGS_OF_OTHERS = {"rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision"}
+
+
+def name_of(path: Path) -> str:
+    """docs/data.md."""
+    return path.relative_to(ROOT).as_posix()
+
+
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+every_document_of_today = pytest.mark.parametrize("path", TODAY, ids=name_of)
+
+
+@functools.cache
+def files() -> list[str]:
+    """Every file and folder of the project, as "/docs/data.md" and "/docs"."""
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    return [f"/{name_of(path)}" for path in (*found, *ROOT.iterdir())]
+
+
+@functools.cache
+def text_of(path: Path) -> str:
+    """The text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a document: "## A run" -> "a-run"."""
+    prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", prose, re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@every_document
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", text_of(path)):
+        if re.match(r"https?:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = path.parent / file if file else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@every_document_of_today
+def test_files_of_the_project_exist(path):
+    """`streams.py` stands for any file of that name, `corpus/streams.py` for one in that folder."""
+    for span in re.findall(r"`([^`\n]+)`", text_of(path)):
+        is_source = re.fullmatch(r"[\w/]+\.(py|sh|flags|md)", span)
+        is_in_folder = re.fullmatch(rf"({'|'.join(FOLDERS)})/[\w./]*", span)
+        if is_source or is_in_folder:
+            wanted = f"/{span.rstrip('/')}"
+            assert any(file.endswith(wanted) for file in files()), span
+
+
+@functools.cache
+def flags_in(path: Path) -> set[str]:
+    """The flags that a module and the modules of flags that it imports define."""
+    found = set(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", text_of(path)))
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.ImportFrom):
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                module = ROOT / f"{name.replace('.', '/')}.py"
+                if re.search(r"(^|_)flags$", module.stem) and module.exists():
+                    found |= flags_in(module)
+    return found
+
+
+@every_document_of_today
+def test_commands_are_of_programs_with_these_flags(path):
+    text = re.sub(r"\\\n\s*", "", text_of(path))
+    for module, arguments in re.findall(r"python -m ([\w.]+)([^`\n]*)", text):
+        if module.split(".")[0] not in PACKAGES:
+            continue
+        program = ROOT / f"{module.replace('.', '/')}.py"
+        assert program.exists(), module
+        used = set(re.findall(r"(?:^|[\s\"])--(\w+)", arguments))
+        assert used <= flags_in(program) | {"print_flags", "flagfile", "help"}, module
+
+
+@every_document_of_today
+def test_flags_exist(path):
+    defined = {"print_flags", "flagfile", "help"} | FLAGS_OF_OTHERS
+    for package in PACKAGES:
+        for module in (ROOT / package).rglob("*.py"):
+            defined |= flags_in(module)
+    used = re.findall(r"(?<![\w=-])--([a-z][\w-]*)", text_of(path))
+    unknown = {
+        flag for flag in used if flag not in defined and flag.removeprefix("no") not in defined
+    }
+    assert not unknown
