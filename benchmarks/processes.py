@@ -140,7 +140,7 @@ def _turns_of_one_start(
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)[::-1]  # Nobody comes after the same neighbour every time.
+            ready = list(answers)[::-1]  # Nobody comes after the same neighbor every time.
             for process, turn in answers.items():
                 turns.setdefault(process, []).append(turn)
     return {process.worker: turns[process] for process in processes if process in ready}

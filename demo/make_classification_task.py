@@ -1,6 +1,6 @@
-"""Writes train.tsv, dev.tsv and test.tsv of a labelled task made from the demonstration's corpus.
+"""Writes train.tsv, dev.tsv and test.tsv of a labeled task made from the demonstration's corpus.
 
-What the labels are: see demo/labelled_task.py.
+What the labels are: see demo/labeled_task.py.
 
     python -m demo.make_classification_task --corpus_dir=CORPUS --output_dir=TASK
 """
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from data_pipeline.files import atomic_files
 from demo import corpus
-from demo.labelled_task import Sizes, first_task
+from demo.labeled_task import Sizes, first_task
 
 FLAGS = flags.FLAGS
 

@@ -35,13 +35,13 @@ class Stage:
     Attributes:
       name: for the summary.
       commands: module and flags of each command, run one after the other.
-      artefact: what the stage makes, relative to the output folder.
+      artifact: what the stage makes, relative to the output folder.
       figure: reads the stage's key figure from the output folder.
     """
 
     name: str
     commands: tuple[tuple[str, ...], ...]
-    artefact: str
+    artifact: str
     figure: Callable[[Path], str]
 
 
@@ -193,7 +193,7 @@ def main() -> None:
                 "Start over with --restart (make demo RESTART=1), or name another --output_dir."
             )
         summary.append(
-            (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artefact))
+            (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artifact))
         )
     figures.plot(out)
     print_summary(summary)
@@ -214,11 +214,11 @@ def run(command: tuple[str, ...]) -> None:
 
 
 def print_summary(rows: list[tuple[str, float, str, str]]) -> None:
-    """The final table: stage, wall time, key figure, artefact."""
+    """The final table: stage, wall time, key figure, artifact."""
     width = max(len(row[2]) for row in rows)
     print(f"\n{'stage':<13} {'seconds':>7}  {'result':<{width}}  where")
-    for name, seconds, figure, artefact in rows:
-        print(f"{name:<13} {seconds:7.0f}  {figure:<{width}}  {artefact}")
+    for name, seconds, figure, artifact in rows:
+        print(f"{name:<13} {seconds:7.0f}  {figure:<{width}}  {artifact}")
     print(f"{'total':<13} {sum(row[1] for row in rows):7.0f}")
 
 

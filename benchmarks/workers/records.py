@@ -21,7 +21,7 @@ LENGTH, PREDICTIONS = 512, 77
 
 
 def sentencepiece_ids(text: str, vocabulary: str, output: str) -> Callable[[], object]:
-    """SentencePiece on the sentences, in one thread, normalised and in memory before."""
+    """SentencePiece on the sentences, in one thread, normalized and in memory before."""
     import sentencepiece
 
     from data_pipeline.tokenizers.normalization import normalize_many

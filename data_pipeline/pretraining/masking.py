@@ -120,7 +120,7 @@ def choose_ngrams(
       words: of R sequences.
       budgets: int64 [R], tokens to predict at most.
       thresholds: float64 [N], see `ngram_thresholds`; over the words that are left in the segment
-        the distribution is renormalised.
+        the distribution is renormalized.
       draw: round -> float [2, R] in [0, 1): which word, which n.
       excluded: int64, words that no n-gram may hold.
     """

@@ -147,5 +147,5 @@ def normalize_many(
     text = "\n".join(found)
     for space in _ASCII_CONTROL_SPACES:
         text = text.replace(space, " ")
-    # Lower-casing depends on the neighbours of a letter, never on those beyond a line break.
+    # Lower-casing depends on the neighbors of a letter, never on those beyond a line break.
     return (text.lower() if lower else text).split("\n")

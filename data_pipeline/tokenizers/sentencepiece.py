@@ -1,6 +1,6 @@
 """SentencePiece, as the English ALBERTs use it, in Python; in graphs: graph.py.
 
-Follows google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
+Follows google-research/albert's `encode_pieces`: SentencePiece on normalized text, after which
 a piece such as "2010," (a digit before a final comma) is split again.
 """
 

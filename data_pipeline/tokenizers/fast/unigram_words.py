@@ -1,4 +1,4 @@
-"""Ids of single words under a SentencePiece unigram model, when they do not depend on neighbours.
+"""Ids of single words under a SentencePiece unigram model, when they do not depend on neighbors.
 
 The model chooses the segmentation of a sentence with the highest sum of scores. Where no piece
 holds a space, that is the best segmentation of each word; only rounding could tell otherwise, as
@@ -261,7 +261,7 @@ class UnigramWords:
             ends -= self._length[nodes]
         nodes = np.stack(found[::-1], axis=1) if found else np.zeros((len(sizes), 0), np.int32)
         ids, is_piece = self._id[nodes], nodes > 0
-        # SentencePiece joins unknown pieces that are neighbours.
+        # SentencePiece joins unknown pieces that are neighbors.
         unknown = is_piece & (ids == self._unknown_id)
         is_piece[:, 1:] &= ~(unknown[:, 1:] & unknown[:, :-1])
         return FlatIds(ids[is_piece], np.count_nonzero(is_piece, axis=1))

@@ -174,7 +174,7 @@ class WordCache:
         self._ids, self._ends = _Growing(np.int32), _Growing(np.int64, [0])
 
     def encode(self, sentences: Sequence[str]) -> FlatIds:
-        """Ids of normalised sentences; they hold no line break."""
+        """Ids of normalized sentences; they hold no line break."""
         sizes = np.fromiter(map(len, sentences), np.int64, len(sentences))
         is_long = sizes > self._max_characters
         # A long sentence counts as an empty one until the end.

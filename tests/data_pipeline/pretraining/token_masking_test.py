@@ -99,7 +99,7 @@ def text(seed=0):
 
 
 def run_lengths(is_masked):
-    """How many runs of neighbours there are, by length."""
+    """How many runs of neighbors there are, by length."""
     counts = collections.Counter()
     for row in is_masked:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))

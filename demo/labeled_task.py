@@ -1,7 +1,7 @@
-"""Labelled tasks from a corpus: where does this sentence come from?
+"""Labeled tasks from a corpus: where does this sentence come from?
 
-Docstrings are labelled with their package, and sentences that name one of the packages are left
-out. Your own text is labelled with its file; a single file with its documents, if they are long,
+Docstrings are labeled with their package, and sentences that name one of the packages are left
+out. Your own text is labeled with its file; a single file with its documents, if they are long,
 else with the part of the file. All labels have equally many rows. Training, development and test
 rows come from different documents (unless a document is the label), held-out ones first.
 """
@@ -82,12 +82,12 @@ def by_package(documents: Sequence[CorpusDocument], classes: int) -> Groups:
 
 
 def by_file(documents: Sequence[CorpusDocument]) -> Groups:
-    """Documents, labelled with their file."""
+    """Documents, labeled with their file."""
     return group(documents, [document.source for document in documents])
 
 
 def by_document(documents: Sequence[CorpusDocument]) -> Groups:
-    """Single sentences, labelled with their document."""
+    """Single sentences, labeled with their document."""
     return {
         document.name: [[text] for text in sorted(document.sentences, key=corpus.rank)]
         for document in documents
@@ -95,7 +95,7 @@ def by_document(documents: Sequence[CorpusDocument]) -> Groups:
 
 
 def by_part(documents: Sequence[CorpusDocument]) -> Groups:
-    """Documents, labelled with the part of the text that they begin in."""
+    """Documents, labeled with the part of the text that they begin in."""
     total = sum(len(document.sentences) for document in documents)
     labels, before = [], 0
     for document in documents:
@@ -178,7 +178,7 @@ def first_task(
         if task is not None:
             return kind, task
     raise UserError(
-        "The corpus is too small for a labelled task: two documents of at least ten different "
+        "The corpus is too small for a labeled task: two documents of at least ten different "
         "sentences are needed; give more text."
     )
 
