@@ -48,7 +48,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Trains, then says what came out and what to do next."""
+    """Trains a vocabulary, then prints its size, a sample and the next command."""
     path = train_vocabulary(
         FLAGS.input,
         FLAGS.output_dir,

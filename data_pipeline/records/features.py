@@ -8,8 +8,8 @@ boundaries; they are masked when they are read.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -65,7 +65,7 @@ def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> 
     return tuple(feature for feature in schema if feature.name != "token_boundary")
 
 
-def schema_of(manifest: dict) -> Schema:
+def schema_of(manifest: Mapping[str, Any]) -> Schema:
     """The columns of the records that a manifest describes."""
     return pretraining_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
