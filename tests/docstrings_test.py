@@ -20,9 +20,10 @@ def public_functions(body: list[ast.stmt], owner: ast.ClassDef | None = None) ->
     for node in body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from public_functions(node.body, node)
-        elif isinstance(node, Function):
-            if not node.name.startswith("_") or (owner and node.name == "__init__"):
-                yield node, owner
+        elif isinstance(node, Function) and (
+            not node.name.startswith("_") or (owner and node.name == "__init__")
+        ):
+            yield node, owner
 
 
 def argument_names(function: Function, is_method: bool) -> list[str]:
