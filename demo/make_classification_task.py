@@ -1,6 +1,6 @@
 """Writes train.tsv, dev.tsv and test.tsv of a labeled task made from the demonstration's corpus.
 
-What the labels are: see demo/labeled_task.py.
+Its labels are described in demo/labeled_task.py.
 
     python -m demo.make_classification_task --corpus_dir=CORPUS --output_dir=TASK
 """
@@ -23,7 +23,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Input and output")
-    flags.DEFINE_string("corpus_dir", None, "What collect_docstrings wrote.", required=True)
+    flags.DEFINE_string("corpus_dir", None, "Folder that collect_docstrings wrote.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder for train, dev and test.tsv.", required=True)
     flags.group("Task")
     flags.DEFINE_integer("num_classes", 8, "Use at most so many labels, those with most text.", 2)
@@ -33,7 +33,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Makes the task and says how hard it is for whoever does not read."""
+    """Writes the task, then prints its labels, sizes and the accuracy of a constant guess."""
     documents = corpus.read(FLAGS.corpus_dir)
     manifest = atomic_files.read_json(os.path.join(FLAGS.corpus_dir, "manifest.json"))
     sizes = Sizes(FLAGS.num_classes, FLAGS.train_per_class, FLAGS.eval_per_class)
@@ -45,7 +45,7 @@ def main() -> None:
         atomic_files.write_bytes(path, "\n".join(lines).encode("utf-8"))
     labels = sorted({label for label, _ in task["train"]})
     counts = {split: len(rows) for split, rows in task.items()}
-    majority = 1 / len(labels)  # Every label has as many rows.
+    majority = 1 / len(labels)  # All labels have equally many rows.
     summary = {"kind": "task", "label": kind, "labels": labels, "rows": counts, "seed": FLAGS.seed}
     atomic_files.write_json(
         os.path.join(FLAGS.output_dir, "manifest.json"), {**summary, "majority": majority}

@@ -1,4 +1,4 @@
-"""The whole job, from raw text to a served model: run it, then copy from it.
+"""The demonstration: everything from raw text to a served model, to be run and copied from.
 
     python -m demo.run --output_dir=demo_out
 
@@ -33,10 +33,10 @@ class Stage:
     """A step of the demonstration.
 
     Attributes:
-      name: for the summary.
+      name: name in the summary.
       commands: module and flags of each command, run one after the other.
-      artifact: what the stage makes, relative to the output folder.
-      figure: reads the stage's key figure from the output folder.
+      artifact: file or folder that the stage makes, relative to the output folder.
+      figure: output folder -> the stage's key figure.
     """
 
     name: str
@@ -140,6 +140,7 @@ def stages(out: Path) -> list[Stage]:
 
 
 def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
+    """The command that makes the records of one split."""
     return (
         "data_pipeline.create_pretraining_data",
         f"--input={out}/corpus/{split}.txt",
@@ -170,6 +171,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    """Runs the stages that are not finished, then prints the summary."""
     out = Path(FLAGS.output_dir)
     if FLAGS.restart and out.exists():
         shutil.rmtree(out)
