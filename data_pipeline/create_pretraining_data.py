@@ -53,7 +53,7 @@ def define_flags() -> None:
         "masking",
         _DEFAULTS.masking,
         features.MASKINGS,
-        "dynamic: masks are drawn anew when training reads; static: they are in the records.",
+        "dynamic: masks are drawn whenever training reads; static: they are in the records.",
     )
     flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.group("Work")

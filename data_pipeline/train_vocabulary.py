@@ -38,7 +38,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
-        "Use at most so many sentences, drawn at random, for SentencePiece.",
+        "Largest number of sentences for SentencePiece, drawn at random.",
         1,
     )
     flags.DEFINE_float(

@@ -26,9 +26,13 @@ def define_flags() -> None:
     flags.DEFINE_string("corpus_dir", None, "Folder that collect_docstrings wrote.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder for train, dev and test.tsv.", required=True)
     flags.group("Task")
-    flags.DEFINE_integer("num_classes", 8, "Use at most so many labels, those with most text.", 2)
-    flags.DEFINE_integer("train_per_class", 1000, "At most so many training rows of a label.", 1)
-    flags.DEFINE_integer("eval_per_class", 120, "So many rows of a label in dev and test.", 1)
+    flags.DEFINE_integer(
+        "num_classes", 8, "Largest number of labels; those with most text are used.", 2
+    )
+    flags.DEFINE_integer("train_per_class", 1000, "Largest number of training rows of a label.", 1)
+    flags.DEFINE_integer(
+        "eval_per_class", 120, "Largest number of rows of a label in dev, and in test.", 1
+    )
     flags.DEFINE_integer("seed", 0, "Choice and order of the rows.")
 
 

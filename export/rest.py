@@ -79,7 +79,7 @@ def _answer(content: Any, status: int = 200) -> Response:
 
 
 def _body() -> dict[str, Any]:
-    """The JSON object of the request; raises ServingError when it is none."""
+    """The JSON object of the request; raises ServingError when the body is another thing."""
     try:
         body = json.loads(request.get_data())
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""How a program starts and ends: flags first, then its `main`, and one line for a user's error."""
+"""Start and end of a program: flags first, then its `main`, and one line for a user's error."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def read_blocks(
     Args:
       group: number of the group, from 0.
       files: its files, see `group_files`.
-      block_bytes: bytes of text; a block ends with the document in which it reaches so many.
+      block_bytes: bytes of text; a block ends with the document in which it reaches them.
       input_format: one of INPUT_FORMATS.
       text_field: column of Parquet files that holds the text; their rows become jsonl.
 

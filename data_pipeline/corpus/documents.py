@@ -25,7 +25,7 @@ from data_pipeline.files import storage
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Where the text is and how to read it.
+    """The files of a corpus, and the way they are read.
 
     Attributes:
       patterns: files, as for `match_files`.
@@ -60,7 +60,7 @@ def documents_of_block(
 
     Args:
       block: the text.
-      corpus: how to read it.
+      corpus: the corpus, for format and language.
       report: problems are added to it while reading.
       dropped: numbers of documents to leave out, counted from 0 in the block, see deduplication.py.
 

@@ -48,8 +48,8 @@ class PartBuilder:
     """Collects the lines of one file; knows where documents end.
 
     Attributes:
-      path, input_format: of the file.
-      limit: bytes; a line of so many or more is too long.
+      path, input_format: name and format of the file.
+      limit: bytes from which on a line is too long.
       next_line: number of the line that comes next, or is continued, from 1.
       bytes: bytes collected since the last part.
       ends_document: whether a document ends with the last line.

@@ -35,7 +35,7 @@ class TextRange:
     Attributes:
       group, index: numbers of the block, see `TextBlock`.
       path: the file.
-      input_format: as for `TextPart`.
+      input_format: format of the lines, see `TextPart`.
       start, end: first byte, and the byte after the last.
       in_long_line: whether `start` is inside a line that is too long.
       held_back: number of bytes before `start` that belong to this block, see
@@ -124,7 +124,7 @@ def divide(
     Args:
       group: number of the group, from 0.
       files: its files, see `blocks.group_files`.
-      corpus: how they are read.
+      corpus: the corpus, for format and language.
       block_bytes: bytes of text, as for `blocks.read_blocks`.
 
     Yields:
@@ -177,7 +177,7 @@ def _skip(file: IO[bytes], size: int, offset: int, builder: PartBuilder, block_b
     Args:
       file: the file.
       size: bytes of the file.
-      offset: where the block begins, at the start of a line.
+      offset: byte at which the block begins, at the start of a line.
       builder: told about the bytes that are skipped.
       block_bytes: bytes that the block should reach.
     """

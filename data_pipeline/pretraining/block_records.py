@@ -48,8 +48,8 @@ class Job:
     """The settings that decide which records a block becomes; can be sent to another process.
 
     Attributes:
-      corpus: how the text is read.
-      settings: how records are made.
+      corpus: the corpus, for format and language.
+      settings: the settings of the records.
       vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
       vocab_fingerprint: hexadecimal SHA-256 of the vocabulary.
       folder: the folder for records and notes.

@@ -67,8 +67,8 @@ def dynamic_counts(
       length_a: int [R], number of tokens of A.
       lengths: int [R], number of tokens of A and B.
       labels: int [R], next_sentence_labels.
-      settings: what the records are made with.
-      tokenizer: what the ids mean.
+      settings: the settings of the records.
+      tokenizer: the tokenizer that made the ids.
 
     Returns:
       Counts, without columns.
@@ -102,8 +102,8 @@ class ColumnMaker:
     """A function from pairs of segments to the columns of their records.
 
     Args:
-      settings: how records are made.
-      tokenizer: what the ids mean.
+      settings: the settings of the records.
+      tokenizer: the tokenizer that made the ids.
     """
 
     def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:

@@ -85,8 +85,8 @@ def make_plan(
     Args:
       corpus: the text.
       output_dir: folder that is to hold the records.
-      tokenizer: how text becomes ids.
-      settings: how ids become records.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the records.
       shard_mb: megabytes of text in a block; 0: a 32nd of the corpus, between 1 and 32.
       fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
 
@@ -322,8 +322,8 @@ def create_pretraining_data(
       corpus: the text.
       output_dir: folder to write; beside the shards it gets the vocabulary,
         tokenizer_settings.json and label_counts.json.
-      tokenizer: how text becomes ids.
-      settings: how ids become records.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the records.
       num_processes: number of processes that make records, which does not change them; 0: one per
         processor.
       shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the

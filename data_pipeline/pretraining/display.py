@@ -35,7 +35,7 @@ def format_record(
     Args:
       batch: a batch of `dataset.pretraining_dataset`, as arrays.
       row: number of the record in the batch.
-      tokenizer: what the ids mean.
+      tokenizer: the tokenizer that made the ids.
       color: mark kinds with ANSI colors.
 
     Returns:

@@ -1,7 +1,7 @@
 """Masks drawn while training, in a TensorFlow graph: the distributions of masking.py.
 
 All choices of a batch are functions of one seed, so that a resumed run draws them again. They are
-drawn for the whole batch, of which a host masks its own rows (`Rows`): so many hosts give the same
+drawn for the whole batch, of which a host masks its own rows (`Rows`): several hosts give the same
 batches as one.
 """
 

@@ -239,11 +239,11 @@ def mask_sequences(
       tokens: int32 [R, S].
       boundaries, is_special: bool [R, S], see `find_words`.
       lengths: int64 [R], number of tokens of each sequence, special ones included.
-      rule: how tokens are chosen and replaced.
+      rule: the rule by which tokens are chosen and replaced.
       rng: source of the draws.
 
     Returns:
-      Copies of the sequences with masks, and what is to be predicted.
+      Copies of the sequences with masks, and the predictions.
     """
     is_token = np.arange(tokens.shape[1]) < lengths[:, None]
     if not rule.whole_words:

@@ -119,9 +119,9 @@ def unigram_scores(
       pieces: names of the ids, or None.
 
     Returns:
-      top_id (and top_piece): the most frequent label of training; accuracy: of always guessing it;
-      cross_entropy: of the training frequencies, in nats per label; one is added to each count when
-      some label to be guessed never occurred in training.
+      top_id (and top_piece): the most frequent label of training; accuracy: that of always guessing
+      it; cross_entropy: that of the training frequencies, in nats per label. One is added to each
+      count when some label to be guessed never occurred in training.
     """
     total = int(eval_counts.sum())
     if not total or not train_counts.sum():

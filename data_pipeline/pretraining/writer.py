@@ -44,8 +44,8 @@ def write_records(
         `without_records.dataset.pretraining_examples`; integers of any size, variable lengths
         padded with zeros or not.
       output_dir: folder to write.
-      tokenizer: what the ids mean.
-      settings: what the examples were made with; masking, lengths and sentence objective decide how
+      tokenizer: the tokenizer that made the ids.
+      settings: the settings of the examples; masking, lengths and sentence objective decide how
         the records are read.
       records_per_file: number of records in a file; the last file holds the rest.
       overwrite: replace finished data in `output_dir`.
@@ -174,7 +174,7 @@ def _check_values(
     Args:
       columns: columns of a batch.
       schema: the expected columns.
-      settings: what the examples were made with.
+      settings: the settings of the examples.
       vocab_size: V.
       before: number of examples before the batch.
     """

@@ -179,7 +179,7 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
     """Compares the shards with the manifest, and returns the manifest.
 
     Args:
-      data: as for `read_manifest`.
+      data: the folder; a file or a pattern in it will do.
       full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
         most 256 MiB.
 

@@ -40,7 +40,7 @@ def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = Fal
 
     Args:
       text: UTF-8 strings of any shape; bytes that are not UTF-8 become U+FFFD.
-      lower, join_quotes: as in `normalize`.
+      lower, join_quotes: see `normalize`.
 
     Returns:
       UTF-8 strings of the same shape, equal to `normalize`.

@@ -129,7 +129,7 @@ def normalize_many(
 
     Args:
       texts: strings without line breaks.
-      lower, join_quotes: as in `normalize`.
+      lower, join_quotes: see `normalize`.
     """
     if join_quotes:
         return [normalize(text, lower, join_quotes) for text in texts]

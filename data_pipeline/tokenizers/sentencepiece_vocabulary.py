@@ -30,7 +30,7 @@ def learn_files(
 
     Args:
       sentences: sentences of the corpus, at least one.
-      settings: how text is cleaned first.
+      settings: the settings by which text is cleaned first.
       vocab_size: V, special pieces included.
       character_coverage: share of the text's characters that get a piece, 0 to 1.
       input_sentence_size: largest number of sentences to use, drawn at random.

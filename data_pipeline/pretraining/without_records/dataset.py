@@ -42,8 +42,8 @@ class ExampleMaker:
     """A function from blocks of documents to examples; it is made outside of graphs.
 
     Args:
-      tokenizer: how text becomes ids.
-      settings: how ids become examples.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the examples.
 
     Raises:
       UserError: settings.pack_documents, which only create_pretraining_data knows.

@@ -92,8 +92,8 @@ class TrainingText:
 
     Args:
       corpus: the files; documents that occur twice stay.
-      tokenizer: how text becomes ids.
-      settings: how ids become examples; with dynamic masking and a single copy.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the examples, with dynamic masking and a single copy.
 
     Attributes:
       error: the UserError or OSError that ended the reading of the files, or None.
