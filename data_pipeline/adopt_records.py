@@ -1,7 +1,7 @@
 """Makes a folder of records of google-research/albert or of the Model Garden readable here.
 
-Their create_pretraining_data leaves TFRecord files alone; this reads them once and puts the
-manifest, the vocabulary and the counts of labels beside them.
+Their create_pretraining_data writes TFRecord files and nothing else; this program reads them once,
+and puts a manifest, the vocabulary and the counts of labels beside them.
 
     python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
 """
@@ -47,7 +47,7 @@ def define_flags() -> None:
 
 
 def _lengths(path: str) -> tuple[int, int]:
-    """S and P of a file's first record."""
+    """S and P of the first record of a file; raises UserError when columns are missing."""
     for serialized in tf.data.TFRecordDataset(path).take(1).as_numpy_iterator():
         found = tf.train.Example.FromString(serialized).features.feature
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
@@ -56,14 +56,13 @@ def _lengths(path: str) -> tuple[int, int]:
                 f"{path} lacks the columns {', '.join(sorted(needed - set(found)))}; it holds "
                 f"{', '.join(sorted(found))}. Make it without --use_v2_feature_names."
             )
-        return tuple(
-            len(found[name].int64_list.value) for name in ("input_ids", "masked_lm_positions")
-        )
+        length = len(found["input_ids"].int64_list.value)
+        return length, len(found["masked_lm_positions"].int64_list.value)
     raise UserError(f"{path} holds no record; remove it.")
 
 
 def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) -> dict[str, Any]:
-    """Counts the records of a file; its entry in the manifest."""
+    """Counts the records of a file in `statistics`; returns its entry in the manifest."""
     before = statistics.records["records"]
     vocab_size = len(statistics.label_counts)
     for serialized in tf.data.TFRecordDataset(path).batch(_BATCH):
@@ -85,15 +84,15 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
 
 
 def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "sop") -> dict:
-    """Writes a manifest over the TFRecord files of a folder, and returns it.
+    """Writes a manifest for the TFRecord files of a folder, and returns it.
 
     Args:
-      data: folder in which every file whose name holds "tf" and "record" is taken.
-      tokenizer: what the records were made with.
-      sentence_objective: what their labels stand for.
+      data: the folder; every file in it whose name holds "tf" and "record" is taken.
+      tokenizer: the tokenizer that the records were made with.
+      sentence_objective: one of segments.OBJECTIVES, the meaning of next_sentence_labels.
 
     Raises:
-      UserError: there is a manifest already, no file, or one that holds something else.
+      UserError: there is a manifest already, there is no file, or a file holds something else.
     """
     record_folder.check_output_dir(data, overwrite=False)
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
@@ -132,7 +131,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
 
 
 def main() -> None:
-    """Adopts, then says what was found and what to do next."""
+    """Writes the manifest, then prints the numbers of the records and the next command."""
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
     manifest = adopt_records(FLAGS.data, tokenizer, FLAGS.sentence_objective)
     print(f"{FLAGS.data}:\n{summary_table(manifest)}")

@@ -53,7 +53,7 @@ def define_flags() -> None:
         "masking",
         _DEFAULTS.masking,
         features.MASKINGS,
-        "dynamic: masks are drawn anew when training reads; static: they are in the records.",
+        "dynamic: masks are drawn whenever training reads; static: they are in the records.",
     )
     flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.group("Work")
@@ -91,6 +91,7 @@ def define_flags() -> None:
 def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
+    """The manifest of records that an Apache Beam pipeline has made."""
     try:
         from data_pipeline.pretraining import beam
     except ImportError as error:
@@ -123,7 +124,7 @@ def _check_runner() -> None:
 
 
 def main() -> None:
-    """Makes the records, then says what came out and what to do next."""
+    """Makes the records, then prints their numbers, warnings and the next command."""
     _check_runner()
     tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
     corpus = settings_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)

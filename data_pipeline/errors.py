@@ -15,7 +15,7 @@ class UserError(ValueError):
 
 
 def describe(error: BaseException) -> str:
-    """One line that says what went wrong, for an exception of any kind."""
+    """An exception of any kind in one line: path and reason, the first line, or its class."""
     text = str(getattr(error, "message", None) or error).strip()
     first_line = text.splitlines()[0] if text else ""
     if isinstance(error, OSError) and error.strerror and error.filename:
@@ -23,7 +23,7 @@ def describe(error: BaseException) -> str:
     return first_line or type(error).__name__
 
 
-# Of TensorFlow's errors those about files, data and memory.
+# TensorFlow's errors about files, data and memory.
 _TENSORFLOW_KINDS = (
     "NotFoundError",
     "DataLossError",
@@ -36,7 +36,7 @@ _TENSORFLOW_KINDS = (
 def is_user_error(error: BaseException, more: Sequence[type] = ()) -> bool:
     """True for errors in files, flags and data; false for errors in the program."""
     kinds = (UserError, OSError, *more)
-    tensorflow = sys.modules.get("tensorflow")  # Where it was never loaded, nothing is of it.
+    tensorflow = sys.modules.get("tensorflow")  # An error of TensorFlow's needs it loaded.
     if tensorflow:
         kinds += tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)
     return isinstance(error, kinds)

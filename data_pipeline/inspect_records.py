@@ -1,4 +1,4 @@
-"""Shows what a folder of pre-training records holds: its manifest, measured distributions, records.
+"""Shows a folder of pre-training records: its manifest, measured distributions, some records.
 
 python -m data_pipeline.inspect_records --data=data --num_records=2
 """

@@ -38,7 +38,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
-        "Use at most so many sentences, drawn at random, for SentencePiece.",
+        "Largest number of sentences for SentencePiece, drawn at random.",
         1,
     )
     flags.DEFINE_float(
@@ -48,7 +48,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Trains, then says what came out and what to do next."""
+    """Trains a vocabulary, then prints its size, a sample and the next command."""
     path = train_vocabulary(
         FLAGS.input,
         FLAGS.output_dir,

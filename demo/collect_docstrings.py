@@ -29,7 +29,7 @@ from demo.docstring_prose import prose_sentences
 
 FLAGS = flags.FLAGS
 
-MIN_SENTENCES = 3  # Of a module; modules with fewer are left out.
+MIN_SENTENCES = 3  # Modules with fewer sentences are left out.
 MAX_FILE_BYTES = 1_000_000
 STANDARD_LIBRARY = "python"
 _SKIPPED_FOLDER = re.compile(r"tests?|_vendor|_?vendored|idlelib|__pycache__|.*-packages")
@@ -50,14 +50,14 @@ def define_flags() -> None:
 
 
 def default_roots() -> list[tuple[str, Path]]:
-    """Package name ("" where each entry is a package) and folder of what is installed here."""
+    """(package name, folder) of what is installed here; "" where each entry is a package."""
     paths = sysconfig.get_paths()
     installed = sorted({Path(paths["purelib"]), Path(paths["platlib"])})
     return [*(("", folder) for folder in installed), (STANDARD_LIBRARY, Path(paths["stdlib"]))]
 
 
 def source_files(roots: Iterable[tuple[str, Path]]) -> list[tuple[str, str, Path]]:
-    """Package, module and file of the sources below some folders, sorted; tests are left out."""
+    """(package, module, file) of the sources below folders, sorted; tests are left out."""
     found = []
     for package, root in roots:
         for folder, folders, files in os.walk(root):
@@ -72,11 +72,13 @@ def source_files(roots: Iterable[tuple[str, Path]]) -> list[tuple[str, str, Path
 
 
 def _prepare_worker() -> None:
-    warnings.simplefilter("ignore")  # Of the parser, about other people's sources.
+    """Readies a process for parsing."""
+    warnings.simplefilter("ignore")  # The parser warns about other people's sources.
     gc.disable()  # A third of the time; syntax trees hold no cycles.
 
 
 def _sentences_of(path: Path) -> list[str]:
+    """The prose of a source file; none when it cannot be read."""
     try:
         return prose_sentences(path.read_bytes())
     except OSError:
@@ -89,8 +91,8 @@ def docstring_documents(
     """The documents of installed packages, sorted by package and module.
 
     Args:
-      roots: as `default_roots` returns them.
-      processes: parse in so many processes; the result does not depend on it.
+      roots: (package name, folder), as from `default_roots`.
+      processes: number of processes that parse; the result does not depend on it.
     """
     files = source_files(roots)
     context = multiprocessing.get_context("spawn")  # A fork would inherit TensorFlow's threads.
@@ -138,7 +140,7 @@ def own_documents(patterns: str) -> list[CorpusDocument]:
 
 
 def main() -> None:
-    """Collects, splits, writes, says what came out."""
+    """Writes the corpus, then prints its sizes and the next command."""
     if FLAGS.corpus is not None:
         documents = own_documents(FLAGS.corpus)
     else:

@@ -1,11 +1,10 @@
 """The demonstration's corpus as a folder: train.txt, heldout.txt, sources.tsv, manifest.json.
 
 The texts have one sentence per line and a blank line between documents; sources.tsv names all
-documents in the corpus' order, which is also their order in each text.
+documents in the order of the corpus, which is also their order in each text.
 """
 
-# TensorFlow is imported where files are written or read: the processes that parse docstrings do
-# without it.
+# TensorFlow is imported where files are written or read: processes that parse docstrings need none.
 from __future__ import annotations
 
 import collections
@@ -26,12 +25,12 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 
 @dataclasses.dataclass(frozen=True)
 class CorpusDocument:
-    """A text and where it comes from.
+    """A document with its origin.
 
     Attributes:
-      source: package or file.
-      name: module, or file and number; unique in the corpus.
-      sentences: non-empty, without line breaks and tabs.
+      source: name of the package or file.
+      name: name of the module, or file and number; unique in the corpus.
+      sentences: sentences, none of them empty, without line breaks and tabs.
       split: "train" or "heldout".
     """
 
@@ -42,7 +41,7 @@ class CorpusDocument:
 
 
 def normalized(sentence: str) -> str:
-    """What two sentences have in common that differ in case, spaces and punctuation only."""
+    """A sentence without case, spaces and punctuation: "It's x_1!" -> "it s x 1"."""
     return _NO_LETTERS.sub(" ", sentence).strip().casefold()
 
 
@@ -52,7 +51,7 @@ def rank(name: str) -> str:
 
 
 def hold_out(documents: Sequence[CorpusDocument], share: float) -> list[CorpusDocument]:
-    """The documents with their split: about `share` of them, and at least one, is held out.
+    """The documents with their splits: about the `share` of them, at least one, is held out.
 
     Raises:
       UserError: fewer than two documents are long enough.
@@ -76,7 +75,7 @@ def hold_out(documents: Sequence[CorpusDocument], share: float) -> list[CorpusDo
 def write(
     documents: Sequence[CorpusDocument], output_dir: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Writes the folder; the manifest, which is returned, comes last."""
+    """Writes the folder of a corpus, the manifest last; returns the manifest."""
     import tensorflow as tf
 
     from data_pipeline.files import atomic_files
@@ -115,7 +114,7 @@ def _by_source(documents: Iterable[CorpusDocument]) -> dict[str, dict[str, int]]
 
 
 def read(corpus_dir: str) -> list[CorpusDocument]:
-    """What `write` wrote.
+    """The documents of a corpus folder, in order.
 
     Raises:
       UserError: the folder lacks a file, or its texts do not agree with sources.tsv.

@@ -1,8 +1,8 @@
 """English prose out of Python source: the sentences of a module's docstrings, without its code.
 
-Docstrings mix prose with markup of four kinds (reST, numpydoc, Google style, Markdown). What is
-kept are paragraphs, with wrapped lines joined and markup taken off, and the descriptions of
-arguments; what goes are examples, literal blocks, directives, tables, headings and names of types.
+Docstrings mix prose with markup of four kinds (reST, numpydoc, Google style, Markdown). Paragraphs
+are kept, with wrapped lines joined and markup taken off, and so are descriptions of arguments.
+Examples, literal blocks, directives, tables, headings and names of types are dropped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 MIN_WORDS, MAX_WORDS = 4, 80
-MIN_LETTER_SHARE = 0.85  # Of the characters that are not spaces.
-MIN_PLAIN_WORD_SHARE = 0.75  # Words of letters only; the others are names in code and numbers.
+MIN_LETTER_SHARE = 0.85  # Share of letters among the characters that are not spaces.
+MIN_PLAIN_WORD_SHARE = 0.75  # Share of words of letters; others are names in code and numbers.
 
 _ADMONITIONS = ("note", "warning", "tip", "important", "caution", "attention", "hint")
 _TYPE_FIELDS = ("type", "rtype", "vartype")
@@ -39,7 +39,7 @@ _MARKUP = [
 ]
 _CODE = re.compile(r"[={}<>\\|$@#~^]|::|https?:|\(\)|--")
 _DOT_IN_NAME = re.compile(r"(?<=\w\w)\.(?=\w)")  # keras.Input; not e.g.
-_STAND_IN = "\ue000"  # Of such a dot while sentences are split.
+_STAND_IN = "\ue000"  # Stands for such a dot while sentences are split.
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _WORD_EDGES = "\"'()[],.;:!?"
 
@@ -65,7 +65,11 @@ def _docstrings_below(node: ast.AST) -> Iterator[str]:
 
 
 class _Paragraphs:
-    """Gathers the lines of a docstring into paragraphs, one line at a time."""
+    """The paragraphs of a docstring, gathered one line at a time.
+
+    Attributes:
+      found: paragraphs so far, each on one line.
+    """
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -156,7 +160,7 @@ def _plain(text: str) -> str:
 
 
 def is_prose(sentence: str) -> bool:
-    """Whether a sentence reads as English: whole, of words rather than of names and signs."""
+    """Whether a sentence reads as English: complete, of words rather than of names and signs."""
     words = [word.strip(_WORD_EDGES) for word in sentence.split()]
     letters = sum(map(str.isalpha, sentence))
     return (

@@ -1,4 +1,4 @@
-"""Key figures of the demonstration, read from what its stages wrote, and its curves."""
+"""Key figures of the demonstration, read from the files of its stages, and its curves."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import collections
 import json
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from albert_tf.training.report.metrics_file import read_metrics
 from data_pipeline.finetuning.classification import read_tsv
 from data_pipeline.pretraining.statistics import unigram_baseline
 from data_pipeline.records.record_folder import read_manifest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _json(path: Path) -> dict:
@@ -61,7 +65,7 @@ def pretraining(out: Path) -> str:
 
 
 def fine_tuning(out: Path) -> str:
-    """Dev accuracy beside training from scratch and the majority."""
+    """Accuracy on dev.tsv, beside that from scratch and that of the most frequent label."""
     best, scratch = (
         _metrics(out / folder / "model")["accuracy"]
         for folder in ("classifier", "classifier_from_scratch")
@@ -72,13 +76,13 @@ def fine_tuning(out: Path) -> str:
 
 
 def export(out: Path) -> str:
-    """What was exported."""
+    """Names and size of the exported models."""
     models = sorted(path.name for path in (out / "saved_models").iterdir() if path.is_dir())
     return f"{', '.join(models)}: {_megabytes(out / 'saved_models'):.0f} MB"
 
 
 def serving(out: Path) -> str:
-    """How far served answers are from Keras."""
+    """Largest difference of served answers from Keras."""
     difference = _json(out / "serving.json")["largest_difference"]
     return f"REST, gRPC and TF Hub agree with Keras to {difference:.1e}"
 
@@ -114,7 +118,8 @@ def plot(out: Path) -> None:
     figure.savefig(out / "curves.png", dpi=110)
 
 
-def _draw(axes, rows: list[dict[str, str]], metric: str, label: str) -> None:
+def _draw(axes: Axes, rows: list[dict[str, str]], metric: str, label: str) -> None:
+    """Draws a metric over the steps, for training and held-out data."""
     for split, style in (("train", "-"), ("eval", "o--")):
         points = [
             (int(row["step"]), float(row[metric]))

@@ -1,6 +1,6 @@
-"""Writes train.tsv, dev.tsv and test.tsv of a labelled task made from the demonstration's corpus.
+"""Writes train.tsv, dev.tsv and test.tsv of a labeled task made from the demonstration's corpus.
 
-What the labels are: see demo/labelled_task.py.
+Its labels are described in demo/labeled_task.py.
 
     python -m demo.make_classification_task --corpus_dir=CORPUS --output_dir=TASK
 """
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from data_pipeline.files import atomic_files
 from demo import corpus
-from demo.labelled_task import Sizes, first_task
+from demo.labeled_task import Sizes, first_task
 
 FLAGS = flags.FLAGS
 
@@ -23,17 +23,21 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Input and output")
-    flags.DEFINE_string("corpus_dir", None, "What collect_docstrings wrote.", required=True)
+    flags.DEFINE_string("corpus_dir", None, "Folder that collect_docstrings wrote.", required=True)
     flags.DEFINE_string("output_dir", None, "Folder for train, dev and test.tsv.", required=True)
     flags.group("Task")
-    flags.DEFINE_integer("num_classes", 8, "Use at most so many labels, those with most text.", 2)
-    flags.DEFINE_integer("train_per_class", 1000, "At most so many training rows of a label.", 1)
-    flags.DEFINE_integer("eval_per_class", 120, "So many rows of a label in dev and test.", 1)
+    flags.DEFINE_integer(
+        "num_classes", 8, "Largest number of labels; those with most text are used.", 2
+    )
+    flags.DEFINE_integer("train_per_class", 1000, "Largest number of training rows of a label.", 1)
+    flags.DEFINE_integer(
+        "eval_per_class", 120, "Largest number of rows of a label in dev, and in test.", 1
+    )
     flags.DEFINE_integer("seed", 0, "Choice and order of the rows.")
 
 
 def main() -> None:
-    """Makes the task and says how hard it is for whoever does not read."""
+    """Writes the task, then prints its labels, sizes and the accuracy of a constant guess."""
     documents = corpus.read(FLAGS.corpus_dir)
     manifest = atomic_files.read_json(os.path.join(FLAGS.corpus_dir, "manifest.json"))
     sizes = Sizes(FLAGS.num_classes, FLAGS.train_per_class, FLAGS.eval_per_class)
@@ -45,7 +49,7 @@ def main() -> None:
         atomic_files.write_bytes(path, "\n".join(lines).encode("utf-8"))
     labels = sorted({label for label, _ in task["train"]})
     counts = {split: len(rows) for split, rows in task.items()}
-    majority = 1 / len(labels)  # Every label has as many rows.
+    majority = 1 / len(labels)  # All labels have equally many rows.
     summary = {"kind": "task", "label": kind, "labels": labels, "rows": counts, "seed": FLAGS.seed}
     atomic_files.write_json(
         os.path.join(FLAGS.output_dir, "manifest.json"), {**summary, "majority": majority}

@@ -1,6 +1,6 @@
-"""Asks the exported models by every door, and compares the answers with those of the Keras models.
+"""Asks the exported models in every way, and compares the answers with those of the Keras models.
 
-Doors: HTTP and gRPC of the local server (the same calls that TF Serving answers), hub.load and
+The ways: HTTP and gRPC of the local server (the calls that TF Serving answers), hub.load and
 hub.KerasLayer.
 
     python -m demo.query --demo_dir=demo_out
@@ -50,6 +50,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    """Prints answers and differences, and writes serving.json; fails when a difference is large."""
     out = Path(FLAGS.demo_dir)
     examples = first(read_tsv(str(out / "task" / "dev.tsv")), 16)
     differences = {}
@@ -64,8 +65,8 @@ def main() -> None:
         for text, row in zip(CLOZE, predict_rest(address["rest"], "masked_lm", CLOZE)):
             print(f"{text:<70}  {' '.join(row['top_pieces'][0])}")
     differences.update(hub_differences(out, examples))
-    for door, difference in differences.items():
-        print(f"{door}: largest difference from Keras {difference:.1e}")
+    for way, difference in differences.items():
+        print(f"{way}: largest difference from Keras {difference:.1e}")
     result = {"largest_difference": max(differences.values()), "differences": differences}
     (out / "serving.json").write_text(json.dumps(result, indent=2) + "\n")
     if result["largest_difference"] > TOLERANCE:
@@ -87,7 +88,7 @@ def first(examples: Examples, count: int) -> Examples:
 
 @contextlib.contextmanager
 def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
-    """Runs export.server on free ports while the block lasts; gives its addresses."""
+    """A context in which export.server runs on free ports; its value are the addresses."""
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "export.server", "--rest_port=0", "--grpc_port=0"]
@@ -113,13 +114,13 @@ def keras_inputs(model_dir: Path, examples: Examples) -> dict[str, np.ndarray]:
 
 
 def keras_probabilities(model_dir: Path, examples: Examples) -> np.ndarray:
-    """float32 [B, C] of the model in Keras."""
+    """Probabilities float32 [B, C] of the model in Keras."""
     logits = native.load_model(str(model_dir))(keras_inputs(model_dir, examples))
     return tf.nn.softmax(logits).numpy()
 
 
 def hub_differences(out: Path, examples: Examples) -> dict[str, float]:
-    """The encoder through TF Hub, plain and as a trainable Keras layer."""
+    """Differences of the encoder loaded by TF Hub, as a function and as a trainable Keras layer."""
     folder = out / "saved_models" / "encoder"
     path = str(folder / str(existing_versions(str(folder))[-1]))
     model_dir = out / "pretraining" / "model"

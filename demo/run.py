@@ -1,4 +1,4 @@
-"""The whole job, from raw text to a served model: run it, then copy from it.
+"""The demonstration: everything from raw text to a served model, to be run and copied from.
 
     python -m demo.run --output_dir=demo_out
 
@@ -33,15 +33,15 @@ class Stage:
     """A step of the demonstration.
 
     Attributes:
-      name: for the summary.
+      name: name in the summary.
       commands: module and flags of each command, run one after the other.
-      artefact: what the stage makes, relative to the output folder.
-      figure: reads the stage's key figure from the output folder.
+      artifact: file or folder that the stage makes, relative to the output folder.
+      figure: output folder -> the stage's key figure.
     """
 
     name: str
     commands: tuple[tuple[str, ...], ...]
-    artefact: str
+    artifact: str
     figure: Callable[[Path], str]
 
 
@@ -140,6 +140,7 @@ def stages(out: Path) -> list[Stage]:
 
 
 def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
+    """The command that makes the records of one split."""
     return (
         "data_pipeline.create_pretraining_data",
         f"--input={out}/corpus/{split}.txt",
@@ -170,6 +171,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    """Runs the stages that are not finished, then prints the summary."""
     out = Path(FLAGS.output_dir)
     if FLAGS.restart and out.exists():
         shutil.rmtree(out)
@@ -193,7 +195,7 @@ def main() -> None:
                 "Start over with --restart (make demo RESTART=1), or name another --output_dir."
             )
         summary.append(
-            (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artefact))
+            (stage.name, finished["seconds"], stage.figure(out), str(out / stage.artifact))
         )
     figures.plot(out)
     print_summary(summary)
@@ -214,11 +216,11 @@ def run(command: tuple[str, ...]) -> None:
 
 
 def print_summary(rows: list[tuple[str, float, str, str]]) -> None:
-    """The final table: stage, wall time, key figure, artefact."""
+    """The final table: stage, wall time, key figure, artifact."""
     width = max(len(row[2]) for row in rows)
     print(f"\n{'stage':<13} {'seconds':>7}  {'result':<{width}}  where")
-    for name, seconds, figure, artefact in rows:
-        print(f"{name:<13} {seconds:7.0f}  {figure:<{width}}  {artefact}")
+    for name, seconds, figure, artifact in rows:
+        print(f"{name:<13} {seconds:7.0f}  {figure:<{width}}  {artifact}")
     print(f"{'total':<13} {sum(row[1] for row in rows):7.0f}")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from export.model_store import DEFAULT_SIGNATURE, INVALID_ARGUMENT, Servable, ServingError
+from export.model_store import INVALID_ARGUMENT, Servable, ServingError
+from export.signatures import DEFAULT_SIGNATURE
 
 
 def classify(
@@ -15,7 +16,7 @@ def classify(
     """Serialized tf.Examples [B] -> classes (bytes) and scores, [B, C] both.
 
     Raises:
-      ServingError: INVALID_ARGUMENT when signature or examples are none for Classify.
+      ServingError: INVALID_ARGUMENT when signature or examples do not suit Classify.
     """
     definition = servable.signature_def(signature)
     if list(definition.inputs) != ["inputs"] or set(definition.outputs) != {"classes", "scores"}:

@@ -1,4 +1,4 @@
-"""Asks an exported model: in this process, over HTTP, or over gRPC.
+"""Clients of an exported model: in this process, over HTTP, or over gRPC.
 
 HTTP is plain; gRPC uses the stock client classes of tensorflow-serving-api.
 """
@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export.saved_model import existing_versions
+from export.signatures import DEFAULT_SIGNATURE
 
-DEFAULT_SIGNATURE = "serving_default"
 _TIMEOUT_SECONDS = 60.0
 
 
@@ -31,6 +31,12 @@ def predict_saved_model(
       path: a SavedModel's folder, or the folder of its versions, of which the highest is taken.
       inputs: arrays or nested lists by input name.
       signature: name of the signature.
+
+    Returns:
+      Arrays by output name.
+
+    Raises:
+      UserError: there is no SavedModel, or it has no such signature.
     """
     import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
 
@@ -56,14 +62,20 @@ def predict_rest(
     signature: str = DEFAULT_SIGNATURE,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> list[Any]:
-    """POSTs rows to `<url>/v1/models/<model>:predict` and returns its `predictions`.
+    """Asks a server over HTTP, by a POST to `<url>/v1/models/<model>:predict`.
 
     Args:
-      url: e.g. "http://127.0.0.1:8501".
+      url: address of the server, as in "http://127.0.0.1:8501".
       model: the served name.
       instances: one element for each row: `{input: value}`, or the value of the only input.
       signature: name of the signature.
-      timeout: seconds.
+      timeout: seconds to wait for the answer.
+
+    Returns:
+      The `predictions`, one for each row.
+
+    Raises:
+      UserError: the server does not answer, or answers with an error.
     """
     body = json.dumps({"signature_name": signature, "instances": list(instances)}).encode()
     address = f"{url.rstrip('/')}/v1/models/{model}:predict"
@@ -88,7 +100,21 @@ def predict_grpc(
     signature: str = DEFAULT_SIGNATURE,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> dict[str, np.ndarray]:
-    """Calls Predict at `address` (host:port); arrays by input name -> arrays by output name."""
+    """Asks a server over gRPC, by TF Serving's Predict.
+
+    Args:
+      address: address of the server, as in "127.0.0.1:8500".
+      model: the served name.
+      inputs: arrays or nested lists by input name.
+      signature: name of the signature.
+      timeout: seconds to wait for the answer.
+
+    Returns:
+      Arrays by output name.
+
+    Raises:
+      UserError: the server does not answer, or answers with an error.
+    """
     import grpc
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
@@ -111,13 +137,19 @@ def predict_grpc(
 def predict_texts(
     model: str, texts: Sequence[str], pairs: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Asks the text signature of any kind of model; gives a dict of plain Python values for each
-    text.
+    """Asks the text signature of a model, wherever it is.
 
     Args:
-      model: as the flag --model.
-      texts: what to ask about.
-      pairs: second texts, as many.
+      model: folder of a SavedModel or of its versions, http://HOST:PORT/v1/models/NAME, or
+        grpc://HOST:PORT/NAME.
+      texts: N texts.
+      pairs: N second texts, or None.
+
+    Returns:
+      A dict of plain Python values for each text.
+
+    Raises:
+      UserError: another number of pairs, a malformed address, or no answer.
     """
     if pairs and len(pairs) != len(texts):
         raise UserError(
@@ -146,6 +178,7 @@ def _rows(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
+    """A value or nested list with strings in place of bytes."""
     if isinstance(value, list):
         return [_plain(element) for element in value]
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""What an exported graph must make of a text, in Python: the encoding that training used.
+"""The encoding of texts in Python, as in training: the expected result of an exported graph.
 
 Exports are checked against it, with nothing shared between the two but the vocabulary.
 """
@@ -20,13 +20,16 @@ def encode_batch(
     max_seq_length: int,
     text_pairs: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Texts -> input_word_ids, input_mask, input_type_ids int32 [B, S], S the longest of the batch.
+    """The inputs of a model for texts, padded to the longest of the batch.
 
     Args:
       vocabulary: the Python tokenizer.
       texts: B texts.
       max_seq_length: longest sequence, special tokens included.
-      text_pairs: B second texts; an empty one is as good as none.
+      text_pairs: B second texts, where an empty one is no second text; None: no text has one.
+
+    Returns:
+      input_word_ids, input_mask, input_type_ids int32 [B, S].
     """
     pairs = None if text_pairs is None else list(text_pairs)
     examples = Examples("texts", list(range(len(texts))), list(texts), pairs, None)
@@ -36,7 +39,7 @@ def encode_batch(
 def encode_masked_batch(
     vocabulary: Tokenizer, texts: Sequence[str], max_seq_length: int
 ) -> dict[str, np.ndarray]:
-    """The same for texts in which a literal "[MASK]" is the mask."""
+    """`encode_batch` for texts in which a literal "[MASK]" is the mask."""
     word_ids = np.full([len(texts), max_seq_length], vocabulary.pad_id, np.int32)
     mask = np.zeros_like(word_ids)
     for row, text in enumerate(texts):
@@ -56,6 +59,7 @@ def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
         part_ids = list(vocabulary.encode(part))
         if index:
             ids.append(vocabulary.mask_id)
+            # What follows a mask without a space does not start a word, see text_graph.py.
             glued = part[:1] not in tuple(" \t\n\r\f")
             if glued and part_ids and vocabulary.pieces[part_ids[0]] == SPACE_PIECE:
                 part_ids = part_ids[1:]

@@ -8,10 +8,12 @@ from collections.abc import Callable
 import grpc
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
+    input_pb2,
     model_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -19,13 +21,8 @@ from tensorflow_serving.apis import (
 )
 
 from export.classify import classify
-from export.model_store import (
-    DEFAULT_SIGNATURE,
-    INVALID_ARGUMENT,
-    ModelStore,
-    Servable,
-    ServingError,
-)
+from export.model_store import INVALID_ARGUMENT, ModelStore, Servable, ServingError
+from export.signatures import DEFAULT_SIGNATURE
 
 
 def add_services(server: grpc.Server, store: ModelStore) -> None:
@@ -35,7 +32,7 @@ def add_services(server: grpc.Server, store: ModelStore) -> None:
 
 
 def _with_status(method: Callable) -> Callable:
-    """Turns a ServingError into the call's status code and message."""
+    """A method of a service that answers a ServingError with its status code and message."""
 
     @functools.wraps(method)
     def guarded(self, request, context):
@@ -48,6 +45,8 @@ def _with_status(method: Callable) -> Callable:
 
 
 class _Prediction(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Predict, Classify and GetModelMetadata; the names of methods are TF Serving's."""
+
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
@@ -111,6 +110,8 @@ class _Prediction(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 class _ModelStatus(model_service_pb2_grpc.ModelServiceServicer):
+    """GetModelStatus."""
+
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
@@ -151,7 +152,8 @@ def _fill_spec(spec: model_pb2.ModelSpec, servable: Servable, signature: str) ->
     spec.signature_name = signature or DEFAULT_SIGNATURE
 
 
-def _to_array(name: str, proto) -> np.ndarray:
+def _to_array(name: str, proto: tensor_pb2.TensorProto) -> np.ndarray:
+    """A tensor of a request; raises ServingError when it is malformed."""
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError) as error:
@@ -162,7 +164,7 @@ def _to_array(name: str, proto) -> np.ndarray:
 
 
 def _check_dtypes(servable: Servable, signature: str, inputs: dict[str, np.ndarray]) -> None:
-    """Types must be exactly the signature's, as with TF Serving: nothing is converted silently."""
+    """Raises ServingError unless types are those of the signature, as TF Serving wants them."""
     infos = servable.signature_def(signature).inputs
     for name, value in inputs.items():
         if name in infos and tf.as_dtype(value.dtype) != tf.as_dtype(infos[name].dtype):
@@ -173,7 +175,8 @@ def _check_dtypes(servable: Servable, signature: str, inputs: dict[str, np.ndarr
             )
 
 
-def _serialized_examples(request_input) -> list[bytes]:
+def _serialized_examples(request_input: input_pb2.Input) -> list[bytes]:
+    """The tf.Examples of a request, each with the features of the context they share."""
     kind = request_input.WhichOneof("kind")
     if kind == "example_list":
         examples = request_input.example_list.examples

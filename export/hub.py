@@ -10,30 +10,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from export.signatures import TOKENS, graph_function, named, track_files
+from export.signatures import DEFAULT_SIGNATURE, TOKENS, graph_function, named, track_files
 from export.text_graph import TextEncoder
+
+if TYPE_CHECKING:
+    from albert_tf.encoder import AlbertEncoder
 
 
 class EncoderModule(tf.train.Checkpoint):
     """`encoder(inputs, training)`: dict of three int32 [B, S] -> dict of float32 tensors.
 
-    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (the same as
-    pooled_output) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout
-    acts only with True.
+    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (that is
+    pooled_output once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python
+    bool; dropout acts only with True.
 
     Args:
       encoder: AlbertEncoder.
       files: paths of the files to carry along as assets.
     """
 
-    def __init__(self, encoder, files: Sequence[str]) -> None:
+    def __init__(self, encoder: AlbertEncoder, files: Sequence[str]) -> None:
         super().__init__()
         self.variables = list(encoder.variables)
         self.trainable_variables = list(encoder.trainable_variables)
-        self.regularization_losses = []
+        self.regularization_losses: list[tf.Tensor] = []
         track_files(self, files)
 
         # A closure, because an attribute would make Keras save its own traces of the encoder too.
@@ -60,7 +64,8 @@ class EncoderModule(tf.train.Checkpoint):
         self.serve_tokens = serve_tokens
 
     def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
-        return {"serving_default": self.serve_tokens, "tokens": self.serve_tokens}
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
 
 
 class PreprocessorModule(tf.train.Checkpoint):
@@ -81,7 +86,10 @@ class PreprocessorModule(tf.train.Checkpoint):
     ) -> None:
         super().__init__()
         self.text_encoder = text
-        self.variables, self.trainable_variables, self.regularization_losses = [], [], []
+        # The hub API reads these; a preprocessor has nothing to train.
+        self.variables: list[tf.Variable] = []
+        self.trainable_variables: list[tf.Variable] = []
+        self.regularization_losses: list[tf.Tensor] = []
         track_files(self, files)
 
         @graph_function(input_signature=[named("text")])
@@ -97,11 +105,12 @@ class PreprocessorModule(tf.train.Checkpoint):
         self.bert_pack_inputs = _callable(_pack_function(text))
 
     def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
-        return {"serving_default": self.__call__}
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.__call__}
 
 
 def _callable(function: tf.types.experimental.GenericFunction) -> tf.train.Checkpoint:
-    """The hub API's idea of a method: an object of its own that can be called after loading."""
+    """A method of the hub API: an object of its own, which can be called after loading."""
     holder = tf.train.Checkpoint()
     holder.__call__ = function
     return holder
@@ -116,7 +125,8 @@ def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
 
     @graph_function
     def bert_pack_inputs(segments: list[tf.RaggedTensor], seq_length) -> dict[str, tf.Tensor]:
-        packed = text.pack(*segments, max_seq_length=seq_length)
+        second = segments[1] if len(segments) > 1 else None
+        packed = text.pack(segments[0], second, seq_length)
         return pad_to_length(packed, seq_length, text.pad_id)
 
     ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)

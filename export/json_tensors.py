@@ -1,4 +1,4 @@
-"""TF Serving's JSON for tensors: requests in row and column format to arrays, arrays to answers.
+"""TF Serving's JSON for tensors: requests in row and column format -> arrays -> answers.
 
 Strings are UTF-8, bytes are `{"b64": "..."}`; a single input or output may go without its name.
 """
@@ -20,7 +20,15 @@ Infos = Mapping[str, meta_graph_pb2.TensorInfo]
 
 
 def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
-    """`instances`: for each row `{input: value}`, or the value of the only input."""
+    """Arrays by input name of a request in row format: [{"a": 1}, {"a": 2}] -> {"a": [1, 2]}.
+
+    Args:
+      instances: an element for each row: `{input: value}`, or the value of the only input.
+      infos: the inputs of the signature.
+
+    Raises:
+      ServingError: INVALID_ARGUMENT when they do not fit the signature.
+    """
     if not isinstance(instances, list) or not instances:
         raise _invalid("'instances' should be a list with at least one element")
     columns: dict[str, list[Any]] = {name: [] for name in infos}
@@ -37,7 +45,15 @@ def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
 
 
 def parse_columns(inputs: Any, infos: Infos) -> dict[str, np.ndarray]:
-    """`inputs`: `{input: tensor}`, or the tensor of the only input."""
+    """Arrays by input name of a request in column format.
+
+    Args:
+      inputs: `{input: tensor}`, or the tensor of the only input.
+      infos: the inputs of the signature.
+
+    Raises:
+      ServingError: INVALID_ARGUMENT when they do not fit the signature.
+    """
     values = _by_name(inputs, infos)
     unknown = set(values) - set(infos)
     if unknown:
@@ -99,7 +115,7 @@ def to_bytes(name: str, value: Any) -> Any:
 
 
 def rows_answer(outputs: Mapping[str, np.ndarray], num_rows: int) -> dict[str, Any]:
-    """{"predictions": [...]}: one element for each row."""
+    """The answer in row format, {"predictions": [...]}, with an element for each row."""
     for name, value in outputs.items():
         if value.ndim == 0 or len(value) != num_rows:
             raise _invalid(
@@ -114,7 +130,7 @@ def rows_answer(outputs: Mapping[str, np.ndarray], num_rows: int) -> dict[str, A
 
 
 def columns_answer(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """{"outputs": ...}: the only output's tensor, or tensors by name."""
+    """The answer in column format, {"outputs": ...}: the only tensor, or tensors by name."""
     columns = {name: to_json(name, value) for name, value in outputs.items()}
     return {"outputs": next(iter(columns.values())) if len(columns) == 1 else columns}
 

@@ -1,6 +1,6 @@
-"""The models of a server: finds the highest version of each, loads it, swaps in newer ones.
+"""The models of a server: the highest version of each, found, loaded, replaced by newer ones.
 
-Knows nothing of HTTP or gRPC; both faces ask it and translate `ServingError`.
+Knows nothing of HTTP or gRPC; both services ask it and translate `ServingError`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -16,9 +16,9 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from data_pipeline.errors import UserError
 from export.saved_model import existing_versions
+from export.signatures import DEFAULT_SIGNATURE
 
 NOT_FOUND, INVALID_ARGUMENT = "NOT_FOUND", "INVALID_ARGUMENT"
-DEFAULT_SIGNATURE = "serving_default"
 _MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
 
 
@@ -39,7 +39,7 @@ class Servable:
     """One loaded version of a model.
 
     Attributes:
-      name, version: which one.
+      name, version: name of the model, and number of the version.
       signature_defs: SignatureDef protos by name, as GetModelMetadata reports them.
     """
 
@@ -86,7 +86,7 @@ class Servable:
 
 
 def reason(message: str) -> str:
-    """The line of a graph's error message that says why: the one before the node's name."""
+    """The line of a graph's error message with the reason: the last one before the node's name."""
     told = message.split("[[{{node")[0].strip()
     return told.splitlines()[-1] if told else message
 
@@ -118,12 +118,18 @@ def _checked_tensor(name: str, value: np.ndarray, info: meta_graph_pb2.TensorInf
 
 
 class _Model:
-    """A served name: its folder, what is loaded, and what could not be."""
+    """A served name: its folder, the version that is loaded, and those that do not load."""
 
     def __init__(self, name: str, base_path: str) -> None:
         self.name, self.base_path = name, base_path
         self.servable: Servable | None = None
         self.failures: dict[int, tuple[int, str]] = {}  # version -> (attempts, last message)
+
+    @property
+    def loaded(self) -> Servable:
+        """The version that is loaded; `ModelStore` refuses models without one."""
+        assert self.servable is not None
+        return self.servable
 
     def refresh(self) -> None:
         """Loads the highest version, unless it is loaded already or has failed too often."""
@@ -144,14 +150,14 @@ class _Model:
 
 
 class ModelStore:
-    """Serves the highest version of each model folder; looks for new ones from a thread.
+    """The highest versions of model folders, and a thread that looks for newer ones.
 
     Args:
       base_paths: folder by name; each holds numbered version folders.
-      poll_seconds: how often folders are looked at.
+      poll_seconds: seconds between two looks at the folders.
 
     Raises:
-      UserError: when a folder holds no version, or its highest one does not load.
+      UserError: a folder holds no version, or its highest one does not load.
     """
 
     def __init__(self, base_paths: Mapping[str, str], poll_seconds: float = 1.0) -> None:
@@ -170,9 +176,11 @@ class ModelStore:
                 )
 
     def start(self) -> None:
+        """Starts the thread that looks for newer versions."""
         self._thread.start()
 
     def stop(self) -> None:
+        """Ends the thread, if it was started."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -182,16 +190,17 @@ class ModelStore:
             self.refresh()
 
     def refresh(self) -> None:
-        """Looks for new versions now."""
+        """Looks for newer versions now, and loads them."""
         for model in self._models.values():
             model.refresh()
 
     def names(self) -> list[str]:
+        """The served names, sorted."""
         return sorted(self._models)
 
     def get(self, name: str, version: int | None = None) -> Servable:
         """The loaded model of a name; `version`, if given, must be the one that is loaded."""
-        servable = self._model(name).servable
+        servable = self._model(name).loaded
         if version is not None and version != servable.version:
             raise ServingError(
                 NOT_FOUND,
@@ -203,7 +212,7 @@ class ModelStore:
     def status(self, name: str, version: int | None = None) -> list[tuple[int, str, str, str]]:
         """(version, state, error code, error message) for each known version, highest first."""
         model = self._model(name)
-        rows = [(model.servable.version, "AVAILABLE", "OK", "")]
+        rows = [(model.loaded.version, "AVAILABLE", "OK", "")]
         rows += [
             (failed, "END", "UNKNOWN", message) for failed, (_, message) in model.failures.items()
         ]
@@ -220,5 +229,5 @@ class ModelStore:
         return self._models[name]
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

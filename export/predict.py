@@ -1,4 +1,4 @@
-"""Asks an exported model: in this process, over HTTP, or over gRPC with TF Serving's own stubs.
+"""Asks an exported model about texts: in this process, over HTTP, or over gRPC.
 
 python -m export.predict --model=/exports/topics --text="Reads a file."
 python -m export.predict --model=http://127.0.0.1:8501/v1/models/topics --text="Reads a file."
@@ -20,7 +20,7 @@ FLAGS = flags.FLAGS
 
 
 def format_row(text: str, row: Mapping[str, Any]) -> str:
-    """One answer for people: the label, the pieces for each mask, or the raw values."""
+    """The answer to one text, for people: the label, the pieces for each mask, or raw values."""
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
     if "top_pieces" in row:
@@ -53,6 +53,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    """Prints the answer to each text."""
     if not FLAGS.model or not FLAGS.text:
         raise UserError("Pass --model and at least one --text.")
     rows = predict_texts(FLAGS.model, FLAGS.text, FLAGS.text_pair)

@@ -1,4 +1,4 @@
-"""What an export must answer: requests, and what Keras and the Python tokenizer make of them.
+"""Probes of an export: requests, with the answers of Keras and the Python tokenizer.
 
 An export is checked against them before it gets its final name, and the text requests among them
 become the warm-up file of TF Serving.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.tokenizers.base import Tokenizer
 from export.encoding import encode_batch, encode_masked_batch
-from export.signatures import mask_positions
+from export.signatures import DEFAULT_SIGNATURE, mask_positions
+
+if TYPE_CHECKING:
+    from albert_tf.encoder import AlbertEncoder
+    from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
 # Ordinary, accented, empty, digit before comma, capitals and quotes, and one longer than any
 # model's limit.
@@ -36,10 +42,10 @@ MASKED_TEXTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """One request to one signature.
+    """One request to one signature, with the expected answer.
 
     Attributes:
-      signature: its name.
+      signature: name of the signature.
       inputs: arrays by input name; string arrays hold bytes.
       expected: arrays by output name; numbers are compared with a tolerance, everything else
         exactly.
@@ -55,15 +61,27 @@ def text_array(texts: Sequence[str]) -> np.ndarray:
     return np.array([text.encode("utf-8") for text in texts], dtype=object)
 
 
-def classifier_probes(model, vocabulary, labels: Sequence[str], max_seq_length: int) -> list[Probe]:
-    """Probes of ClassifierModule's four signatures."""
+def classifier_probes(
+    model: AlbertClassifier, vocabulary: Tokenizer, labels: Sequence[str], max_seq_length: int
+) -> list[Probe]:
+    """Probes of ClassifierModule's four signatures.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      labels: C names, by class id.
+      max_seq_length: longest sequence that a text becomes.
+
+    Returns:
+      One probe for each signature.
+    """
     single = encode_batch(vocabulary, TEXTS, max_seq_length)
     expected = _classify(model, single)
     pair = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
     classes = np.tile(np.array([label.encode() for label in labels], dtype=object), [len(TEXTS), 1])
     as_classes = {"classes": classes, "scores": expected["probabilities"]}
     return [
-        Probe("serving_default", {"text": text_array(TEXTS)}, expected),
+        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected),
         Probe(
             "text_pair",
             {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)},
@@ -74,13 +92,13 @@ def classifier_probes(model, vocabulary, labels: Sequence[str], max_seq_length: 
     ]
 
 
-def _classify(model, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _classify(model: AlbertClassifier, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     logits = model(_tensors(inputs), training=False)
     return {"logits": logits.numpy(), "probabilities": tf.nn.softmax(logits).numpy()}
 
 
 def serialized_examples(texts: Sequence[str]) -> np.ndarray:
-    """One serialized tf.Example with the feature `text` for each text, as `classify` takes them."""
+    """Serialized tf.Examples with the feature `text`, one for each text, as an array of bytes."""
     examples = [example_of({"text": text}).SerializeToString() for text in texts]
     return np.array(examples, dtype=object)
 
@@ -93,8 +111,20 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
     return example
 
 
-def masked_lm_probes(model, vocabulary, max_seq_length: int, top_k: int) -> list[Probe]:
-    """Probes of MaskedLMModule's two signatures."""
+def masked_lm_probes(
+    model: AlbertPretrainer, vocabulary: Tokenizer, max_seq_length: int, top_k: int
+) -> list[Probe]:
+    """Probes of MaskedLMModule's two signatures.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      max_seq_length: longest sequence that a text becomes.
+      top_k: K, number of pieces for each mask.
+
+    Returns:
+      One probe for each signature.
+    """
     inputs = encode_masked_batch(vocabulary, MASKED_TEXTS, max_seq_length)
     positions = mask_positions(tf.constant(inputs["input_word_ids"]), vocabulary.mask_id).numpy()
     inputs["masked_lm_positions"] = np.maximum(positions, 0)
@@ -111,20 +141,22 @@ def masked_lm_probes(model, vocabulary, max_seq_length: int, top_k: int) -> list
         "sentence_order_logits": outputs["sentence_order_logits"].numpy(),
     }
     return [
-        Probe("serving_default", {"text": text_array(MASKED_TEXTS)}, text_answer),
+        Probe(DEFAULT_SIGNATURE, {"text": text_array(MASKED_TEXTS)}, text_answer),
         Probe("tokens", inputs, tokens_answer),
     ]
 
 
-def encoder_probes(encoder, vocabulary, max_seq_length: int) -> list[Probe]:
+def encoder_probes(
+    encoder: AlbertEncoder, vocabulary: Tokenizer, max_seq_length: int
+) -> list[Probe]:
     """Probes of EncoderModule's signatures."""
     inputs = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
     outputs = encoder(_tensors(inputs), training=False)
     expected = {name: outputs[name].numpy() for name in ("sequence_output", "pooled_output")}
-    return [Probe(name, inputs, expected) for name in ("serving_default", "tokens")]
+    return [Probe(name, inputs, expected) for name in (DEFAULT_SIGNATURE, "tokens")]
 
 
-def preprocessor_probes(vocabulary, max_seq_length: int) -> list[Probe]:
+def preprocessor_probes(vocabulary: Tokenizer, max_seq_length: int) -> list[Probe]:
     """Probes of PreprocessorModule's signature: the Python tokenizer's ids, fully padded."""
     inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
     missing = max_seq_length - inputs["input_mask"].shape[1]
@@ -133,7 +165,7 @@ def preprocessor_probes(vocabulary, max_seq_length: int) -> list[Probe]:
         name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
         for name, filler in fillers.items()
     }
-    return [Probe("serving_default", {"text": text_array(TEXTS)}, expected)]
+    return [Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected)]
 
 
 def _tensors(inputs: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
@@ -147,7 +179,7 @@ def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance
     it is above 1.
 
     Raises:
-      ValueError: when an output differs by more, or differs at all and is not float.
+      ValueError: an output differs by more, or differs at all and is not float.
     """
     largest = 0.0
     for name, expected in probe.expected.items():

@@ -35,7 +35,7 @@ def create_app(store: ModelStore) -> Flask:
         return _answer({"model_version_status": rows})
 
     def get_metadata(name: str, version: int | None = None) -> Response:
-        return _answer(describe(store.get(name, version)))
+        return _answer(metadata_answer(store.get(name, version)))
 
     def post(name: str, verb: str, version: int | None = None) -> Response:
         servable = store.get(name, version)
@@ -44,8 +44,8 @@ def create_app(store: ModelStore) -> Flask:
                 INVALID_ARGUMENT, f"Unknown method {verb!r}. Use :predict or :classify."
             )
         body = _body()
-        answer = predict(servable, body) if verb == "predict" else classify_examples(servable, body)
-        return _answer(answer)
+        answer = predict_answer if verb == "predict" else classify_answer
+        return _answer(answer(servable, body))
 
     for path in _PATHS:
         app.add_url_rule(path, f"status {path}", get_status)
@@ -79,6 +79,7 @@ def _answer(content: Any, status: int = 200) -> Response:
 
 
 def _body() -> dict[str, Any]:
+    """The JSON object of the request; raises ServingError when the body is another thing."""
     try:
         body = json.loads(request.get_data())
     except ValueError as error:
@@ -88,8 +89,8 @@ def _body() -> dict[str, Any]:
     return body
 
 
-def predict(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
-    """A :predict body in row format (`instances`) or column format (`inputs`) -> the answer."""
+def predict_answer(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a :predict body in row format (`instances`) or column format (`inputs`)."""
     signature = _signature_name(body)
     infos = servable.signature_def(signature).inputs
     if ("instances" in body) == ("inputs" in body):
@@ -111,8 +112,8 @@ def _signature_name(body: dict[str, Any]) -> str:
     return name
 
 
-def classify_examples(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
-    """A :classify body -> {"results": for each example a list of [class, score]}."""
+def classify_answer(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a :classify body: {"results": for each example a list of [class, score]}."""
     examples, context = body.get("examples"), body.get("context", {})
     if not isinstance(examples, list) or not examples:
         raise ServingError(
@@ -146,11 +147,9 @@ def _example(features: dict[str, Any]) -> tf.train.Example:
     return example
 
 
-def describe(servable: Servable) -> dict[str, Any]:
-    """The answer of /metadata, in the JSON form of GetModelMetadataResponse."""
-    signatures = {
-        name: _describe_signature(value) for name, value in servable.signature_defs.items()
-    }
+def metadata_answer(servable: Servable) -> dict[str, Any]:
+    """The answer to /metadata, in the JSON form of GetModelMetadataResponse."""
+    signatures = {name: _signature_json(value) for name, value in servable.signature_defs.items()}
     return {
         "model_spec": {
             "name": servable.name,
@@ -161,15 +160,15 @@ def describe(servable: Servable) -> dict[str, Any]:
     }
 
 
-def _describe_signature(signature: meta_graph_pb2.SignatureDef) -> dict[str, Any]:
+def _signature_json(signature: meta_graph_pb2.SignatureDef) -> dict[str, Any]:
     return {
-        "inputs": {name: _describe_tensor(info) for name, info in signature.inputs.items()},
-        "outputs": {name: _describe_tensor(info) for name, info in signature.outputs.items()},
+        "inputs": {name: _tensor_json(info) for name, info in signature.inputs.items()},
+        "outputs": {name: _tensor_json(info) for name, info in signature.outputs.items()},
         "method_name": signature.method_name,
     }
 
 
-def _describe_tensor(info: meta_graph_pb2.TensorInfo) -> dict[str, Any]:
+def _tensor_json(info: meta_graph_pb2.TensorInfo) -> dict[str, Any]:
     dims = [{"size": str(dim.size), "name": dim.name} for dim in info.tensor_shape.dim]
     return {
         "dtype": types_pb2.DataType.Name(info.dtype),

@@ -22,7 +22,7 @@ FLAGS = flags.FLAGS
 
 
 def next_command(task: str, output_dir: str, path: str) -> str:
-    """What to do with the export, as lines to paste into a shell."""
+    """The next command for an export, in lines to paste into a shell."""
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""
     if task == "preprocessor":
@@ -42,8 +42,8 @@ def next_command(task: str, output_dir: str, path: str) -> str:
     )
 
 
-def report(task: str, output_dir: str, exported: Exported) -> str:
-    """The lines that the binary prints."""
+def export_summary(task: str, output_dir: str, exported: Exported) -> str:
+    """The lines about an export that this program prints."""
     lines = [f"exported {exported.path}"]
     for name, signature in exported.signatures.items():
         inputs, outputs = (
@@ -83,11 +83,12 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    """Exports the model, then prints its signatures and the next command."""
     tf.get_logger().setLevel("WARNING")
     exported = export_model(
         FLAGS.model_dir, FLAGS.output_dir, FLAGS.task, FLAGS.version, FLAGS.max_seq_length
     )
-    print(report(FLAGS.task, FLAGS.output_dir, exported))
+    print(export_summary(FLAGS.task, FLAGS.output_dir, exported))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes a SavedModel as a numbered version: all or nothing, after its answers were checked.
+"""SavedModels in numbered folders: written as a whole, after their answers were checked.
 
 TF Serving serves a folder the moment its name is a number. So everything is written under another
 name on the same file system, loaded again, compared with the Keras model, and renamed last.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,13 @@ MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """The description of an export that was written.
 
     Attributes:
-      path: the version's folder.
+      path: folder of the version.
       signatures: for each signature its inputs and outputs as "dtype[shape]" by name.
       max_difference: largest absolute difference from the Keras model over all probes.
-      warmup_requests: how many requests the warm-up file holds.
+      warmup_requests: number of requests in the warm-up file.
     """
 
     path: str
@@ -42,7 +42,7 @@ class Exported:
 
 
 def write_version(
-    module,
+    module: Any,
     output_dir: str,
     version: int | None,
     probes: Sequence[Probe],
@@ -55,10 +55,13 @@ def write_version(
       output_dir: the model's folder; its name is the model's name.
       version: a positive integer; None takes the next after the highest one there.
       probes: requests with the answers of the Keras model.
-      provenance: what the manifest says beside signatures and checks.
+      provenance: fields of the manifest beside signatures and checks.
+
+    Returns:
+      The export's path, signatures and checks.
 
     Raises:
-      UserError: when the version exists, or the answers are not those of the Keras model.
+      UserError: the version exists, or the answers are not those of the Keras model.
     """
     target = version_path(output_dir, version)
     temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
@@ -84,7 +87,11 @@ def write_version(
 
 
 def version_path(output_dir: str, version: int | None) -> str:
-    """The folder that a version gets, which must not exist yet."""
+    """Path of the folder for a new version; None: the number after the highest.
+
+    Raises:
+      UserError: the folder exists, or the number is not positive.
+    """
     if version is None:
         return os.path.join(output_dir, str(max(existing_versions(output_dir), default=0) + 1))
     if version < 1:
@@ -114,7 +121,7 @@ def _rename_new(temporary: str, target: str) -> None:
 
 
 def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
-    """Loads what was saved and asks it everything."""
+    """Loads a SavedModel again and sends it all probes; returns its description as `target`."""
     signatures = tf.saved_model.load(directory).signatures
     try:
         differences = [ask(signatures, probe) for probe in probes]
@@ -129,8 +136,8 @@ def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
     return Exported(target, described, max(differences, default=0.0), warmup_requests)
 
 
-def ask(signatures, probe: Probe) -> float:
-    """Sends one probe to the loaded signatures; see `largest_difference`."""
+def ask(signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]], probe: Probe) -> float:
+    """Sends one probe to loaded signatures; returns the `largest_difference` of the answer."""
     inputs = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = signatures[probe.signature](**inputs)
     return largest_difference(
@@ -138,7 +145,9 @@ def ask(signatures, probe: Probe) -> float:
     )
 
 
-def describe_signature(function) -> dict[str, dict[str, str]]:
+def describe_signature(
+    function: tf.types.experimental.ConcreteFunction,
+) -> dict[str, dict[str, str]]:
     """Inputs and outputs of a signature as "dtype[shape]" by name."""
     inputs = function.structured_input_signature[1]
     return {
@@ -150,6 +159,6 @@ def describe_signature(function) -> dict[str, dict[str, str]]:
     }
 
 
-def _describe_tensor(spec) -> str:
+def _describe_tensor(spec: tf.TensorSpec) -> str:
     shape = ", ".join("?" if size is None else str(size) for size in spec.shape)
     return f"{spec.dtype.name}[{shape}]"

@@ -16,6 +16,7 @@ import os
 import re
 import signal
 from collections.abc import Sequence
+from types import FrameType
 
 import grpc
 import waitress
@@ -77,8 +78,10 @@ def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, in
     return server, bound
 
 
-def create_rest(store: ModelStore, host: str, port: int):
-    """A bound but not yet running HTTP server and its port."""
+def create_rest(
+    store: ModelStore, host: str, port: int
+) -> tuple[waitress.server.BaseWSGIServer, int]:
+    """An HTTP server that is bound but does not run yet, and its port."""
     try:
         server = waitress.create_server(
             create_app(store), host=host, port=port, threads=_THREADS, ipv6=":" in host
@@ -102,13 +105,16 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
     )
-    flags.DEFINE_float("poll_seconds", 1.0, "How often to look for new versions.", 0.01, 86400)
+    flags.DEFINE_float(
+        "poll_seconds", 1.0, "Seconds between two looks for new versions.", 0.01, 86400
+    )
     flags.DEFINE_string(
         "ready_file", None, "JSON file to write addresses to, once everything answers."
     )
 
 
 def main() -> None:
+    """Serves until a signal ends the process."""
     logging.getLogger("waitress").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, _exit)
     signal.signal(signal.SIGINT, _exit)
@@ -138,7 +144,8 @@ def main() -> None:
         store.stop()
 
 
-def _exit(signum: int, frame) -> None:
+def _exit(signum: int, frame: FrameType | None) -> None:
+    """Ends the process as a signal asks, and only once."""
     for each in (signal.SIGINT, signal.SIGTERM):  # A second one would interrupt the ending.
         signal.signal(each, signal.SIG_IGN)
     raise SystemExit(0)

@@ -1,4 +1,4 @@
-"""What a served model answers: one tf.Module per task, with names that never change.
+"""The signatures of served models: one tf.Module per task, with names that never change.
 
 The Keras model is held by a plain function and not tracked: only its variables are saved, and
 loading needs no Keras.
@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from export.text_graph import TextEncoder
 
+if TYPE_CHECKING:
+    from albert_tf.models import AlbertClassifier, AlbertPretrainer
+
+DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
 TEXT = tf.TensorSpec([None], tf.string)
 
 
 def tokens_spec(name: str) -> tf.TensorSpec:
-    """int32 [B, S] under a name of its own."""
+    """The spec of an input int32 [B, S]."""
     return tf.TensorSpec([None, None], tf.int32, name)
 
 
@@ -26,7 +31,7 @@ TOKENS = tuple(tokens_spec(name) for name in ("input_word_ids", "input_mask", "i
 
 
 def named(name: str) -> tf.TensorSpec:
-    """string [B] under a name of its own."""
+    """The spec of an input string [B]."""
     return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
 
 
@@ -34,8 +39,8 @@ def named(name: str) -> tf.TensorSpec:
 graph_function = functools.partial(tf.function, autograph=False)
 
 
-def track_files(module, paths: Sequence[str]) -> None:
-    """Makes the files assets of the SavedModel: they are copied to its folder `assets`."""
+def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -> None:
+    """Makes files assets of the SavedModel of a module: they are copied to its folder `assets`."""
     module.files = [tf.saved_model.Asset(path) for path in paths]
 
 
@@ -50,7 +55,11 @@ class ClassifierModule(tf.Module):
     """
 
     def __init__(
-        self, model, text: TextEncoder, labels: Sequence[str], files: Sequence[str]
+        self,
+        model: AlbertClassifier,
+        text: TextEncoder,
+        labels: Sequence[str],
+        files: Sequence[str],
     ) -> None:
         super().__init__(name="classifier")
         self._forward = functools.partial(model, training=False)
@@ -76,14 +85,14 @@ class ClassifierModule(tf.Module):
 
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The same from two strings for each row; an empty `text_b` is as good as none."""
+        """string [B] twice -> the answer of `serve_text`; an empty `text_b` is no second text."""
         return self._answer(self.text_encoder(text_a, text_b))
 
     @graph_function(input_signature=TOKENS)
     def serve_tokens(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The same from int32 [B, S]."""
+        """int32 [B, S] -> the answer of `serve_text`."""
         return self._answer(
             {
                 "input_word_ids": input_word_ids,
@@ -94,10 +103,9 @@ class ClassifierModule(tf.Module):
 
     @graph_function(input_signature=[named("inputs")])
     def serve_examples(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """TF Serving's Classify: serialized tf.Examples [B] -> classes string, scores float32 [B,
-        C].
+        """TF Serving's Classify: serialized tf.Examples [B] -> classes string, scores float32.
 
-        Features: `text`, and optionally `text_b`, one string each.
+        Both are [B, C]. Features are `text`, and optionally `text_b`, one string each.
         """
         features = tf.io.parse_example(
             inputs,
@@ -112,8 +120,9 @@ class ClassifierModule(tf.Module):
         return {"classes": classes, "scores": scores}
 
     def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
+        """The functions to save, by the names of their signatures."""
         return {
-            "serving_default": self.serve_text,
+            DEFAULT_SIGNATURE: self.serve_text,
             "text_pair": self.serve_text_pair,
             "tokens": self.serve_tokens,
             "classify": self.serve_examples,
@@ -128,11 +137,16 @@ class MaskedLMModule(tf.Module):
       text: tokenizer and packing, made with `read_masks=True`.
       pieces: V pieces, by id.
       files: paths of the files to carry along as assets.
-      top_k: K, how many pieces to give for each mask.
+      top_k: K, number of pieces to give for each mask.
     """
 
     def __init__(
-        self, model, text: TextEncoder, pieces: Sequence[str], files: Sequence[str], top_k: int = 5
+        self,
+        model: AlbertPretrainer,
+        text: TextEncoder,
+        pieces: Sequence[str],
+        files: Sequence[str],
+        top_k: int = 5,
     ) -> None:
         super().__init__(name="masked_lm")
         self._forward = functools.partial(model, training=False)
@@ -175,7 +189,15 @@ class MaskedLMModule(tf.Module):
         input_type_ids: tf.Tensor,
         masked_lm_positions: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """int32 [B, S], [B, P] -> masked_lm_logits [B, P, V], sentence_order_logits [B, 2]."""
+        """Logits of both pre-training tasks.
+
+        Args:
+          input_word_ids, input_mask, input_type_ids: int32 [B, S].
+          masked_lm_positions: int32 [B, P].
+
+        Returns:
+          masked_lm_logits float32 [B, P, V]; sentence_order_logits float32 [B, 2].
+        """
         outputs = self._forward(
             {
                 "input_word_ids": input_word_ids,
@@ -187,11 +209,15 @@ class MaskedLMModule(tf.Module):
         return {name: outputs[name] for name in ("masked_lm_logits", "sentence_order_logits")}
 
     def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
-        return {"serving_default": self.serve_text, "tokens": self.serve_tokens}
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
 def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
-    """int32 [B, S] -> int32 [B, M], positions of `mask_id` in each row, filled up with -1."""
+    """int32 [B, S] -> int32 [B, M], positions of `mask_id` in each row, filled up with -1.
+
+    [[7, 4, 4], [4, 8, 9]], mask_id 4 -> [[1, 2], [0, -1]].
+    """
     is_mask = word_ids == mask_id
     positions = tf.ragged.boolean_mask(
         tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids)), is_mask

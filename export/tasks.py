@@ -1,4 +1,4 @@
-"""From a model folder to a checked SavedModel: what each task exports, in one table."""
+"""From a model folder to a checked SavedModel: one table of all tasks of export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes
@@ -25,14 +25,14 @@ from export.saved_model import Exported, version_path, write_version
 from export.signatures import ClassifierModule, MaskedLMModule
 from export.text_graph import TextEncoder
 
-TOKENIZER_FILE, LABELS_FILE = "tokenizer_settings.json", "labels.txt"
+LABELS_FILE = "labels.txt"
 TOP_K = 5
 _MIN_SEQ_LENGTH = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
-    """A model folder, opened.
+class LoadedModel:
+    """The content of a model folder, ready for export.
 
     Attributes:
       model: AlbertClassifier or AlbertPretrainer.
@@ -53,37 +53,42 @@ class Source:
         return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
 
     def text_encoder(self, read_masks: bool = False) -> TextEncoder:
+        """The graph from texts to inputs of the model; see `TextEncoder`."""
         graph = graph_tokenizer(self.vocabulary)
         return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
 
 
-def _classifier(source: Source):
-    module = ClassifierModule(source.model, source.text_encoder(), source.labels, source.files())
+# The module to save, and the probes that it must answer.
+Export = tuple[Any, Sequence[probes.Probe]]
+
+
+def _classifier(loaded: LoadedModel) -> Export:
+    module = ClassifierModule(loaded.model, loaded.text_encoder(), loaded.labels, loaded.files())
     asked = probes.classifier_probes(
-        source.model, source.vocabulary, source.labels, source.max_seq_length
+        loaded.model, loaded.vocabulary, loaded.labels, loaded.max_seq_length
     )
     return module, asked
 
 
-def _masked_lm(source: Source):
-    text = source.text_encoder(read_masks=True)
+def _masked_lm(loaded: LoadedModel) -> Export:
+    text = loaded.text_encoder(read_masks=True)
     # A model may have more rows than there are pieces, to make its vocabulary divisible.
-    unnamed = source.model.config.vocab_size - source.vocabulary.vocab_size
-    pieces = source.vocabulary.pieces + [""] * unnamed
-    module = MaskedLMModule(source.model, text, pieces, source.files(), TOP_K)
-    asked = probes.masked_lm_probes(source.model, source.vocabulary, source.max_seq_length, TOP_K)
+    unnamed = loaded.model.config.vocab_size - loaded.vocabulary.vocab_size
+    pieces = loaded.vocabulary.pieces + [""] * unnamed
+    module = MaskedLMModule(loaded.model, text, pieces, loaded.files(), TOP_K)
+    asked = probes.masked_lm_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length, TOP_K)
     return module, asked
 
 
-def _encoder(source: Source):
-    module = EncoderModule(source.model.encoder, source.files())
+def _encoder(loaded: LoadedModel) -> Export:
+    module = EncoderModule(loaded.model.encoder, loaded.files())
     return module, probes.encoder_probes(
-        source.model.encoder, source.vocabulary, source.max_seq_length
+        loaded.model.encoder, loaded.vocabulary, loaded.max_seq_length
     )
 
 
-def _preprocessor(source: Source):
-    vocabulary = source.vocabulary
+def _preprocessor(loaded: LoadedModel) -> Export:
+    vocabulary = loaded.vocabulary
     special = {
         "vocab_size": vocabulary.vocab_size,
         "start_of_sequence_id": vocabulary.cls_id,
@@ -91,28 +96,28 @@ def _preprocessor(source: Source):
         "padding_id": vocabulary.pad_id,
         "mask_id": vocabulary.mask_id,
     }
-    module = PreprocessorModule(source.text_encoder(), special, source.files())
-    return module, probes.preprocessor_probes(vocabulary, source.max_seq_length)
+    module = PreprocessorModule(loaded.text_encoder(), special, loaded.files())
+    return module, probes.preprocessor_probes(vocabulary, loaded.max_seq_length)
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """How to export for one task.
+class ExportTask:
+    """The export for one task.
 
     Attributes:
-      build: Source -> the module to save, and what it must answer.
-      model_tasks: what model.json may call the model's task.
+      build: model -> the module to save, and probes with the expected answers.
+      model_tasks: tasks of training, as in model.json, whose models can be exported so.
     """
 
-    build: Callable[[Source], tuple[Any, Sequence[probes.Probe]]]
+    build: Callable[[LoadedModel], Export]
     model_tasks: tuple[str, ...]
 
 
 TASKS = {
-    "classifier": Task(_classifier, ("classification",)),
-    "masked_lm": Task(_masked_lm, ("pretraining",)),
-    "encoder": Task(_encoder, ("classification", "pretraining")),
-    "preprocessor": Task(_preprocessor, ("classification", "pretraining")),
+    "classifier": ExportTask(_classifier, ("classification",)),
+    "masked_lm": ExportTask(_masked_lm, ("pretraining",)),
+    "encoder": ExportTask(_encoder, ("classification", "pretraining")),
+    "preprocessor": ExportTask(_preprocessor, ("classification", "pretraining")),
 }
 
 
@@ -130,27 +135,30 @@ def export_model(
       output_dir: the served model's folder; several versions live in it side by side.
       task: a key of TASKS.
       version: a positive integer; None takes the next one.
-      max_seq_length: longest sequence; None takes that of model.json, or all positions of the
-        model.
+      max_seq_length: longest sequence that a text becomes; None takes that of model.json, or all
+        positions of the model.
+
+    Returns:
+      The export's path, signatures and checks.
 
     Raises:
-      UserError: when the folder, the task and the numbers do not fit each other.
+      UserError: folder, task and numbers do not fit each other.
     """
     model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
-        source = open_source(model_dir, metadata, max_seq_length, folder)
-        module, asked = TASKS[task].build(source)
+        loaded = open_model(model_dir, metadata, max_seq_length, folder)
+        module, asked = TASKS[task].build(loaded)
         provenance = {
             "task": task,
-            "max_seq_length": source.max_seq_length,
-            "labels": list(source.labels),
+            "max_seq_length": loaded.max_seq_length,
+            "labels": list(loaded.labels),
             "model_sha256": folder_sha256(model_dir),
-            "vocabulary_sha256": source.vocabulary.fingerprint,
+            "vocabulary_sha256": loaded.vocabulary.fingerprint,
             "model": metadata,
-            "config": source.model.config.to_dict(),
+            "config": loaded.model.config.to_dict(),
             "versions": _versions(),
         }
         return write_version(module, output_dir, version, asked, provenance)
@@ -169,12 +177,25 @@ def check_task(task: str, model_task: str, model_dir: str) -> None:
         )
 
 
-def open_source(
+def open_model(
     model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
-) -> Source:
-    """Loads a model folder and copies into `folder` what goes along with the export."""
+) -> LoadedModel:
+    """Loads a model folder, and copies the files that go along with the export.
+
+    Args:
+      model_dir: the model folder.
+      metadata: content of its model.json.
+      max_seq_length: longest sequence that a text becomes; None: that of training.
+      folder: an empty local folder for the files.
+
+    Returns:
+      The model with its tokenizer.
+
+    Raises:
+      UserError: a file is missing, or vocabulary, labels or length do not fit the model.
+    """
     vocab_name = os.path.basename(native.vocabulary_file(model_dir))
-    for name in (vocab_name, TOKENIZER_FILE, native.CONFIG_FILE):
+    for name in (vocab_name, SETTINGS_FILE, native.CONFIG_FILE):
         path = os.path.join(model_dir, name)
         if not tf.io.gfile.exists(path):
             raise UserError(
@@ -195,7 +216,7 @@ def open_source(
         with open(os.path.join(folder, LABELS_FILE), "w", encoding="utf-8") as file:
             file.write("".join(f"{label}\n" for label in labels))
     length = _length(max_seq_length, metadata, model.config.max_position_embeddings)
-    return Source(model, vocabulary, labels, length, folder)
+    return LoadedModel(model, vocabulary, labels, length, folder)
 
 
 def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
@@ -222,7 +243,7 @@ def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int
 
 
 def folder_sha256(directory: str) -> str:
-    """SHA-256 over names and contents of the files in a folder, in the order of their names."""
+    """Hexadecimal SHA-256 over names and contents of a folder's files, in the order of names."""
     digest = hashlib.sha256()
     for name in sorted(tf.io.gfile.listdir(directory)):
         path = os.path.join(directory, name)

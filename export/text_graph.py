@@ -8,8 +8,11 @@ Shapes: B batch, S sequence, M masks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import tensorflow as tf
+
+from data_pipeline.tokenizers.base import Tokenizer
 
 MASK_TEXT = "[MASK]"
 # What SentencePiece puts in front of a text that starts with a symbol of its own, such as a full
@@ -20,20 +23,30 @@ _STARTS_WITH_SPACE = r"\s(?s:.*)"
 Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
 
 
+class GraphTokenizer(Protocol):
+    """A tokenizer in a graph, such as `data_pipeline.tokenizers.graph.graph_tokenizer` gives."""
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """string [B] -> int32 [B, (tokens)], without special pieces."""
+
+
 class TextEncoder(tf.Module):
     """Texts [B] to the three inputs of AlbertEncoder, int32 [B, S], S the longest of the batch.
 
     Args:
-      tokenizer: what `data_pipeline.tokenizers.graph.graph_tokenizer` returns, or anything with its
-        `tokenize`.
-      vocabulary: the Python face of the same tokenizer, for the ids.
+      tokenizer: tokenizer of the graph.
+      vocabulary: the same tokenizer in Python, for the ids of special pieces.
       max_seq_length: longest sequence, special tokens included.
       read_masks: whether a literal "[MASK]" in a text becomes the mask's id, as a masked LM wants
         it.
     """
 
     def __init__(
-        self, tokenizer, vocabulary, max_seq_length: int, read_masks: bool = False
+        self,
+        tokenizer: GraphTokenizer,
+        vocabulary: Tokenizer,
+        max_seq_length: int,
+        read_masks: bool = False,
     ) -> None:
         super().__init__(name="text_encoder")
         self.tokenizer = tokenizer
@@ -76,15 +89,24 @@ def tokenize_with_masks(
     SentencePiece never makes a control symbol from text, hence the split. What follows a mask
     without a space ("[MASK].") does not start a word: the bare word-start piece, which
     SentencePiece puts there, is dropped.
+
+        "a [MASK]." -> parts "a ", "." -> tokens [▁a], [▁ .] -> [▁a], [MASK .] -> [▁a MASK .]
+
+    Args:
+      text: string [B].
+      tokenize: string [N] -> int32 [N, (tokens)], without special pieces.
+      mask_id: id of [MASK].
+      space_id: id of the bare word-start piece; -1: the vocabulary has none.
+
+    Returns:
+      int32 [B, (tokens)].
     """
     parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
     tokens = tokenize(parts.flat_values)  # [all parts, (tokens)]
     is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
     glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
     first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
-    dropped = tf.cast(
-        glued & (first == space_id), tf.int64
-    )  # how many tokens to drop from each part
+    dropped = tf.cast(glued & (first == space_id), tf.int64)  # Tokens to drop from each part.
     tokens = _keep(tokens, dropped, tokens.row_lengths())
     masks = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.math.count_nonzero(is_later)], mask_id),
@@ -98,7 +120,16 @@ def tokenize_with_masks(
 def pack_single(
     tokens: tf.RaggedTensor, max_seq_length: int | tf.Tensor, cls_id: int, sep_id: int, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch."""
+    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch.
+
+    Args:
+      tokens: int32 [B, (tokens)].
+      max_seq_length: longest sequence, special pieces included.
+      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
+
+    Returns:
+      input_word_ids, input_mask, input_type_ids int32 [B, S].
+    """
     room = tf.cast(max_seq_length, tf.int64) - 2
     kept = _keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
     column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
@@ -114,7 +145,16 @@ def pack_pair(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either."""
+    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either.
+
+    Args:
+      first, second: int32 [B, (tokens)].
+      max_seq_length: longest sequence, special pieces included.
+      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
+
+    Returns:
+      input_word_ids, input_mask, input_type_ids int32 [B, S].
+    """
     has_second = tf.cast(second.row_lengths() > 0, tf.int64)
     room = tf.cast(max_seq_length, tf.int64) - 2 - has_second
     keep_first, keep_second = longest_first(first.row_lengths(), second.row_lengths(), room)
@@ -130,10 +170,16 @@ def pack_pair(
 def longest_first(
     first: tf.Tensor, second: tf.Tensor, room: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lengths left after dropping tokens one by one from the longer of two, from the second of
-    equals.
+    """Lengths of two segments that are cut to `room` tokens together.
 
-    Args: int64 [B] each: lengths of both segments, and how many tokens fit.
+    The longer one loses tokens, the second of equals: lengths 10 and 4, room 7 -> 4, 3.
+
+    Args:
+      first, second: int64 [B], lengths of the segments.
+      room: int64 [B], number of tokens that fit.
+
+    Returns:
+      The new lengths, int64 [B].
     """
     fits = first + second <= room
     cut_second = tf.minimum(second, tf.maximum(room - first, room // 2))

@@ -1,14 +1,13 @@
 """TF Serving's warm-up file: requests that a server answers before it counts a version as ready.
 
 One bad record keeps a model from loading, so the file is read back and its requests are run before
-it is shipped.
-Only text requests go in: the server's batching pads token tensors wrongly.
+it is shipped. Only text requests go in: the server's batching pads token tensors wrongly.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -19,13 +18,15 @@ WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
-    """Writes one request of a single row for each probe whose inputs are all text; returns how
-    many.
+    """Writes a request of a single row for each probe whose inputs are all text.
 
     Args:
-      directory: the SavedModel's folder.
-      model_name: what the requests call the model; servers do not look at it.
-      probes: requests as the export was checked with.
+      directory: folder of the SavedModel.
+      model_name: name of the model in the requests; servers do not look at it.
+      probes: the probes that the export is checked with.
+
+    Returns:
+      Number of requests.
     """
     records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
     if not records:
@@ -56,8 +57,21 @@ def _record(model_name: str, probe: Probe) -> bytes:
     return log.SerializeToString()
 
 
-def check_warmup(directory: str, signatures: Mapping[str, object]) -> int:
-    """Runs every request of the warm-up file through loaded signatures; returns their number."""
+def check_warmup(
+    directory: str, signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]]
+) -> int:
+    """Runs every request of the warm-up file through loaded signatures.
+
+    Args:
+      directory: folder of the SavedModel.
+      signatures: the loaded signatures by name.
+
+    Returns:
+      Number of requests.
+
+    Raises:
+      ValueError: an answer is not finite.
+    """
     from tensorflow_serving.apis import prediction_log_pb2
 
     path = os.path.join(directory, WARMUP_FILE)

@@ -23,7 +23,7 @@ from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory, few_words, small_corpus) -> Path:
-    """A folder with one good artefact of each kind."""
+    """A folder with one good artifact of each kind."""
     folder = tmp_path_factory.mktemp("good")
     (folder / "corpus.txt").write_text(small_corpus(60), encoding="utf-8")
     for name, size in (("vocabulary", 48), ("other_vocabulary", 50)):
@@ -59,7 +59,7 @@ def good(tmp_path_factory, few_words, small_corpus) -> Path:
 
 
 def spoil(good: Path, bad: Path) -> None:
-    """Writes every bad artefact that the cases below name into the folder `bad`."""
+    """Writes every bad artifact that the cases below name into the folder `bad`."""
     (bad / "empty.txt").write_bytes(b"")
     (bad / "blank.txt").write_text("\n \n\n")
     (bad / "words.txt").write_text("one\n\ntwo\n\nthree\n")

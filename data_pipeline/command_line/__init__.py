@@ -1,4 +1,4 @@
-"""What all programs share: flags, `--help`, one line for a user's error, silence of TensorFlow.
+"""The start and end of all programs: flags, `--help`, errors in one line, a quiet TensorFlow.
 
 A program imports this package before anything else, because TensorFlow writes its first notes while
 it is imported.

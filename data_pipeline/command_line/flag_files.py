@@ -20,14 +20,15 @@ class Argument:
 
     Attributes:
       text: the word, as in "--seed=1".
-      place: file and line of a flag file, as in "base.flags:3"; "" on the command line itself.
+      place: flag file and line that the word is from, as in "base.flags:3"; "" for a word of the
+        command line itself.
     """
 
     text: str
     place: str = ""
 
     def sets(self, name: str) -> bool:
-        """Whether this is the flag of a name."""
+        """Whether this word sets the flag `name`: --name, --noname or --name=value."""
         return re.fullmatch(rf"--?(no)?{re.escape(name)}(=.*)?", self.text, re.DOTALL) is not None
 
 
@@ -35,10 +36,12 @@ def expand(argv: Sequence[str]) -> list[Argument]:
     """The arguments, with the lines of each file in place of its --flagfile.
 
     In a flag file each line is a flag (--name=value, --name, --noname) or --flagfile=another;
-    empty lines and lines that start with # or // say nothing.
+    empty lines and lines that start with # or // are comments.
+
+        ["--seed=1", "--flagfile=base.flags"] -> --seed=1, and each flag of base.flags
 
     Raises:
-      UserError: a file that cannot be read, or a line that is none of these.
+      UserError: a file that cannot be read, or a line of another kind.
     """
     arguments = []
     words = iter(argv)
@@ -53,7 +56,7 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 
 
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
-    """`outer`: the files that this one is read from."""
+    """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
     path = os.path.expanduser(path)
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")

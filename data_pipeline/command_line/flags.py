@@ -23,17 +23,17 @@ _current_group = ""
 
 
 def group(title: str) -> None:
-    """The flags that are defined from now on belong together in `--help`."""
+    """Begins a group of `--help`, to which all flags belong that are defined from now on."""
     global _current_group
     _current_group = title
 
 
 class NumberParser(flags.ArgumentParser):
-    """Reads a number and refuses what does not lie within its limits.
+    """A parser of numbers that refuses those beyond its limits.
 
-    Attributes:
+    Args:
       kind: int or float.
-      lower_bound, upper_bound: the limits.
+      lower_bound, upper_bound: smallest and largest value; None: what int32 or float32 hold.
       above, below: limits that are not allowed themselves, or None.
     """
 
@@ -53,7 +53,7 @@ class NumberParser(flags.ArgumentParser):
         self.upper_bound = limit if upper_bound is None else upper_bound
 
     def allowed(self) -> str:
-        """What is allowed, as in "an integer from 1 to 65535"."""
+        """The allowed values in words, as in "an integer from 1 to 65535"."""
         noun = "an integer" if self.kind is int else "a finite number"
         lower = f"above {self.above:g}" if self.above is not None else f"from {self.lower_bound:g}"
         upper = " up" if self.above is None else ""
@@ -79,7 +79,7 @@ class NumberParser(flags.ArgumentParser):
 
 
 def _registered(define: Callable[..., Any]) -> Callable[..., Any]:
-    """absl's function, whose flag knows its group and whether it must be given."""
+    """absl's `define`, for flags that know their group and whether they must be given."""
 
     @functools.wraps(define)
     def wrapped(name: str, *args: Any, required: bool = False, **kwargs: Any) -> None:

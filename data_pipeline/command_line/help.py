@@ -24,12 +24,12 @@ def help_text(program: ModuleType) -> str:
 
 
 def _place(flag: Flag) -> int:
-    """Groups come in the order of their first flags, flags as they are defined."""
+    """Number of the flag's group; groups come in the order of their first flags."""
     return list(dict.fromkeys(f.group for f in flags.defined())).index(flag.group)
 
 
 def describe(flag: Flag) -> str:
-    """Name, what it may be, its default, and what it is for."""
+    """The entry of one flag: its name, allowed values, default and purpose."""
     head = f"  --{flag.name}"
     about = f"{_kind(flag)}; {_default(flag)}"
     purpose = flag.help.partition(">: ")[2] if isinstance(flag.parser, EnumParser) else flag.help

@@ -11,7 +11,7 @@ _LINE = re.compile(
     rb"(?:\d{4}-\d\d-\d\d [\d:.]+: (?P<old>[IWEF]) |(?P<new>[IWEF])\d{4} [\d:.]+ +\d+ )"
     rb"\S+:\d+\] (?P<text>.*)"
 )
-# Lines without a head of their own, and errors that are none.
+# Lines without a head of their own, and errors that are false alarms.
 _NOISE = re.compile(
     rb"WARNING: All log messages before absl::InitializeLog"
     rb"|To enable the following instructions: "
@@ -34,7 +34,7 @@ def is_noise(line: bytes) -> bool:
 
 
 def main() -> None:
-    """Passes on the lines that are no notes, until nobody can write any more."""
+    """Copies stdin to stderr without the notes, until the last writer has closed its end."""
     rest = b""
     while block := os.read(0, 1 << 16):
         *lines, rest = (rest + block).split(b"\n")

@@ -1,4 +1,4 @@
-"""How a program starts and ends: flags first, then its `main`, and one line for a user's error."""
+"""Start and end of a program: flags first, then its `main`, and one line for a user's error."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _parse(argv: Sequence[str]) -> list[str]:
-    """Reads the flags; ends the process for --help, --print_flags, and what is not right."""
+    """Reads the flags; ends the process for --help, --print_flags and mistakes."""
     if set(_HELP) & set(argv[1:]):
         print(help_text(sys.modules["__main__"]))
         sys.exit()
@@ -79,7 +79,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     """Sets the flags, and returns the program's name.
 
     Raises:
-      UserError: a flag is missing or unknown, its value is not allowed, or a flag file is no such.
+      UserError: a flag is missing or unknown, its value is not allowed, or a flag file is bad.
         The message names the flag, and flag file and line where it stands in one.
     """
     arguments = flag_files.expand(argv[1:])
@@ -127,7 +127,10 @@ def _check_encoding() -> None:
 
 
 def _with_flag(message: str) -> str:
-    """Puts the flag first whose path a message is about, unless the message names a flag."""
+    """A message with the flag in front whose path it names: "--data=x/y: x/y/a: No such file".
+
+    A message that names a flag stays as it is.
+    """
     if re.search(r"(^|\s)--\w", message):
         return message
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}

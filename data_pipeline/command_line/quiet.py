@@ -40,7 +40,7 @@ class _BeforeTensorFlow(importlib.abc.MetaPathFinder):
 
 
 def _divert() -> None:
-    """Native code writes to the filter from now on, Python to where stderr led so far."""
+    """Leads native code's stderr to the filter, and Python's to where stderr led so far."""
     command = [sys.executable, "-I", "-S", str(_FILTER)]
     try:
         terminal = os.dup(2)
@@ -51,6 +51,7 @@ def _divert() -> None:
         )
     except OSError:  # No stderr, or no more processes: the notes are shown.
         return
+    assert process.stdin is not None  # As it was asked for.
     sys.stderr.flush()
     os.dup2(process.stdin.fileno(), 2)
     process.stdin.close()

@@ -29,9 +29,9 @@ class TextBlock:
     Attributes:
       group, index: number of the group of files, and of the block in it, from 0.
       parts: the text.
-      stored_bytes: what reading it took from the (compressed) files.
-      lines: how many line ends there are when `parts` count their lines from the block's start,
-        see ranges.py; 0 when they count from the file's.
+      stored_bytes: bytes of the (compressed) files that were read for it.
+      lines: number of line ends when `parts` count their lines from the block's start, see
+        ranges.py; 0 when they count from the file's.
     """
 
     group: int
@@ -42,7 +42,7 @@ class TextBlock:
 
     @property
     def name(self) -> str:
-        """Sorts in the order of the corpus."""
+        """Name of the block; names sort in the order of the corpus."""
         return block_name(self.group, self.index)
 
     @property
@@ -86,10 +86,12 @@ def automatic_block_bytes(total_text_bytes: float) -> int:
 def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) -> list[list[str]]:
     """Consecutive files in groups: as many as fill a block; a large file is alone.
 
+    Plain files of 3, 4, 9 and 2 bytes, in blocks of 8 -> [[3, 4], [9], [2]].
+
     Args:
       files: paths.
       sizes: stored bytes of each.
-      block_bytes: text in a block.
+      block_bytes: bytes of text in a block.
     """
     groups: list[list[str]] = []
     room = 0.0
@@ -113,14 +115,17 @@ def read_blocks(
     """The blocks of one group of files: a function of the files and `block_bytes` only.
 
     Args:
-      group: number of the group.
+      group: number of the group, from 0.
       files: its files, see `group_files`.
-      block_bytes: a block ends with the document in which it reaches so many bytes.
+      block_bytes: bytes of text; a block ends with the document in which it reaches them.
       input_format: one of INPUT_FORMATS.
       text_field: column of Parquet files that holds the text; their rows become jsonl.
 
+    Yields:
+      Blocks in the order of the files. One block of text is in memory at a time.
+
     Raises:
-      UserError: a file that is no text, UTF-16 or damaged.
+      UserError: a file is no text, is UTF-16, or is damaged.
     """
     numbers = itertools.count()
     parts: list[TextPart] = []

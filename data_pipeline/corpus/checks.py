@@ -1,4 +1,4 @@
-"""Is it text at all? What is to be repaired is found fast; what is mostly broken is refused."""
+"""Checks that a file is text: a few bad lines are left to be repaired, mostly bad ones refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KILOBYTES = re.compile(rb"(?s).{1,1000}[\x80-\xbf]{0,3}")  # No character of UT
 
 
 def faultless(content: bytes) -> str | None:
-    """The text, unless it is to be repaired."""
+    """The text of UTF-8 without control characters; None when it has to be repaired."""
     with contextlib.suppress(UnicodeDecodeError):
         text = content.decode("utf-8")
         if len(content.translate(None, _CONTROLS)) == len(content):
@@ -37,9 +37,9 @@ def _has_controls(line: bytes) -> bool:
 
 
 def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
-    """ "5 of 9 lines" where most lines are wrong, and more than a few; else nothing.
+    """The share of wrong lines, as in "5 of 9 lines"; "" unless most are, and more than a few.
 
-    Few lines that are long are looked at in pieces, so that most of the text counts.
+    Few lines that are long are looked at in pieces of a kilobyte, so that most of the text counts.
     """
     for unit in ("lines", "kilobytes"):
         wrong = sum(map(is_wrong, lines))
@@ -55,9 +55,9 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
     """Raises UserError when more than a few lines, and most of those with anything, are no text.
 
     Args:
-      lines: of files that are looked at together.
-      path: the first of them that is not good in all its lines.
-      more: how many others are not.
+      lines: lines of files that are looked at together.
+      path: the first of these files with a bad line.
+      more: number of other files with bad lines.
     """
     lines = [line for line in lines if line.strip()]
     files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
@@ -76,7 +76,7 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
 
 
 def check_small_files(block: TextBlock) -> None:
-    """Looks at all files of a block together, each of which may have but a line or two.
+    """Checks all files of a block together, as each may have only a line or two.
 
     Raises:
       UserError: most of their lines are no text.

@@ -1,4 +1,4 @@
-"""Documents that occurred before, by digests of 64 bits: the first in the corpus' order stays."""
+"""Duplicate documents, found by digests of 64 bits: the first in the order of the corpus stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUFFER = 1 << 18
 
 
 def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
-    """A number of 64 bits for each document, equal for equal text but for whitespace."""
+    """A 64-bit digest of each document; documents that differ in whitespace alone have the same."""
     return [
         int.from_bytes(
             hashlib.blake2b(
@@ -30,18 +30,24 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
 
 
 class SeenDigests:
-    """A set of 64-bit numbers in some 8 bytes each, twice that for a moment now and then.
+    """A set of 64-bit numbers in some 8 bytes each, and twice that while two arrays are merged.
 
-    Older numbers are in sorted arrays, each more than twice as long as the next: a number is copied
-    into a longer array as often as the set has doubled, not whenever some have been added.
+    A Python set takes some ten times as much. So older numbers are in sorted arrays, each more than
+    twice as long as the next: a number is copied into a longer array as often as the set has
+    doubled, not whenever some have been added.
+
+        lengths of the arrays: 1000, 400, 100; 60 more -> 1000, 400, 160; 90 more -> 1650
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._sorted: list[np.ndarray] = []
         self._recent: set[int] = set()
 
     def add(self, digests: Sequence[int]) -> list[int]:
-        """Adds numbers; returns the indices of those that were there, or occur twice."""
+        """Adds numbers; returns the indices of those that were in the set, or occur twice.
+
+        A set that holds 7 is given [5, 7, 5] -> [1, 2].
+        """
         values = np.array(digests, np.uint64)
         known = np.zeros(len(values), bool)
         for array in self._sorted:

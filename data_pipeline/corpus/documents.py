@@ -25,14 +25,14 @@ from data_pipeline.files import storage
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Where the text is and how to read it.
+    """The files of a corpus, and the way they are read.
 
     Attributes:
       patterns: files, as for `match_files`.
       input_format: one of INPUT_FORMATS, see formats.py.
       text_field: name of the field of jsonl, or the column of Parquet, that holds the text.
       language: ISO code, for splitting sentences.
-      deduplicate: drop documents that occurred before, but for whitespace.
+      deduplicate: drop documents that equal an earlier one, whitespace aside.
     """
 
     patterns: Sequence[str] | str
@@ -49,20 +49,23 @@ class Corpus:
             )
 
     def files(self) -> list[str]:
-        """The files, which exist."""
+        """Paths of the files, sorted within a pattern; raises UserError as `match_files` does."""
         return match_files(self.patterns)
 
 
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
 ) -> Iterator[list[str]]:
-    """Documents, as lists of sentences.
+    """The documents of a block, as lists of sentences.
 
     Args:
       block: the text.
-      corpus: how to read it.
-      report: filled in while reading.
-      dropped: numbers of documents to leave out, see deduplication.py.
+      corpus: the corpus, for format and language.
+      report: problems are added to it while reading.
+      dropped: numbers of documents to leave out, counted from 0 in the block, see deduplication.py.
+
+    Yields:
+      The sentences of one document, at least one.
     """
     left_out = frozenset(dropped)
     for number, raw in enumerate(raw_documents(block, corpus.text_field, report)):
@@ -81,7 +84,7 @@ def documents_of_block(
 
 
 def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
-    """How many documents there are to number in a block, see `documents_of_block`."""
+    """Number of documents in a block, those without a useful sentence included."""
     return sum(1 for _ in raw_documents(block, corpus.text_field, ReadReport()))
 
 
@@ -92,7 +95,7 @@ def read_documents(
 
     Args:
       corpus: the text.
-      report: filled in while reading.
+      report: problems are added to it while reading.
       show_progress: draw a bar on stderr.
 
     Raises:

@@ -33,7 +33,7 @@ _SENTENCE_END_INSIDE = re.compile(
 
 
 def detect_format(path: str, text_field: str = "text") -> str:
-    """What "auto" means for a file.
+    """The format that "auto" stands for, found in the beginning of a file.
 
     parquet for a Parquet file; jsonl for *.jsonl and *.json, compressed or not; wikiextractor when
     the text starts with "<doc "; otherwise paragraphs when more than half of the first 1,000 lines

@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from data_pipeline.errors import UserError, describe
 
@@ -35,7 +35,7 @@ def _pyarrow(path: str) -> ModuleType:
     return pyarrow
 
 
-def _is_text(pyarrow: ModuleType, kind: object) -> bool:
+def _is_text(pyarrow: ModuleType, kind: pyarrow.DataType) -> bool:
     types = pyarrow.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return types.is_string(kind) or types.is_large_string(kind)
@@ -45,16 +45,16 @@ class JsonLines(io.RawIOBase):
     """A Parquet file as a stream of jsonl.
 
     Args:
-      file: seekable.
-      path: for messages.
-      text_field: the column, and the name of the field in the lines.
+      file: the file, which must be seekable.
+      path: its name in messages.
+      text_field: name of the column, and of the field in the lines.
 
     Raises:
       UserError: pyarrow is missing, the file is damaged (whenever it shows), it has no such column,
         or the column holds no text.
     """
 
-    def __init__(self, file: BinaryIO, path: str, text_field: str):
+    def __init__(self, file: io.RawIOBase, path: str, text_field: str) -> None:
         super().__init__()
         self._path, self._field = path, text_field
         self._rest = b""
@@ -95,7 +95,7 @@ class JsonLines(io.RawIOBase):
         ]
 
     def _jsonl(self) -> Iterator[bytes]:
-        """The lines of some rows at a time."""
+        """Lines of jsonl, those of _ROWS_AT_ONCE rows at a time."""
         try:
             for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=[self._field]):
                 self._rows += len(batch)

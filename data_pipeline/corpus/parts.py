@@ -1,4 +1,9 @@
-"""Lines of one file to parts of blocks: too long ones divided, documents' ends noted."""
+"""Lines of one file to parts of blocks.
+
+A block may end only where a document ends, so every line is judged by its format: jsonl ends a
+document with each line, the others with a blank line or </doc>. A line that is longer than its
+limit would break the bound on memory: it is divided at a space (text) or skipped (jsonl).
+"""
 
 from __future__ import annotations
 
@@ -43,17 +48,18 @@ class PartBuilder:
     """Collects the lines of one file; knows where documents end.
 
     Attributes:
-      path, input_format: of the file.
-      limit: bytes of a line that is too long.
-      next_line: number of the line that comes next, or goes on, from 1.
-      bytes: collected since the last part.
+      path, input_format: name and format of the file.
+      limit: bytes from which on a line is too long.
+      next_line: number of the line that comes next, or is continued, from 1.
+      bytes: bytes collected since the last part.
       ends_document: whether a document ends with the last line.
       has_text: whether any line so far was not blank.
-      in_long_line: whether the last line goes on.
-      held_back: its last bytes, which belong to the next part.
+      in_long_line: whether the last line is continued by what comes next.
+      held_back: last bytes of that line, which belong to the next part: those after its last space,
+        so that no word is cut.
     """
 
-    def __init__(self, path: str, input_format: str):
+    def __init__(self, path: str, input_format: str) -> None:
         self.path, self.input_format = path, input_format
         self.next_line = 1
         self.ends_document, self.has_text = True, False
@@ -82,7 +88,7 @@ class PartBuilder:
         return bool(line)
 
     def skip(self, size: int, last_line: bytes) -> None:
-        """Goes on behind `size` bytes of whole lines that need not be read, but for the last."""
+        """Counts `size` bytes of whole lines as added, of which only the last has been read."""
         self.bytes += size
         self._see_end(last_line)
         self.has_text = self.has_text or not last_line.isspace()
@@ -94,7 +100,7 @@ class PartBuilder:
         )
 
     def _add_lines(self, lines: bytes) -> None:
-        """Whole lines, none longer than the limit."""
+        """Adds whole lines, none longer than the limit."""
         self._lines.append(lines)
         self.bytes += len(lines)
         self.next_line += lines.count(b"\n")
@@ -111,7 +117,7 @@ class PartBuilder:
             self.ends_document = not line.strip()
 
     def _add(self, line: bytes) -> None:
-        """One line, or a part of a line that is longer than the limit."""
+        """Adds one line, or a part of a line that is longer than the limit."""
         is_whole = line.endswith(b"\n") or len(line) < self.limit
         if self.in_long_line or not is_whole:
             line = self._long_line(line, is_whole)
@@ -126,6 +132,7 @@ class PartBuilder:
         self.has_text = self.has_text or not line.isspace()
 
     def _long_line(self, line: bytes, is_whole: bool) -> bytes:
+        """The bytes that stay of a part of a long line: all of text, of jsonl only the line end."""
         if not self.in_long_line:
             action = "skipped" if self.input_format == "jsonl" else "divided"
             self._report(f"line longer than {self.limit >> 20} MB, {action}")
@@ -135,12 +142,12 @@ class PartBuilder:
         return b"\n" if is_whole else b""
 
     def _cut_at_space(self, line: bytes) -> bytes:
-        """What comes before the last space; the rest is kept for the next part."""
+        """The line up to its last space; the rest is held back for the next part."""
         cut = line.rfind(b" ") + 1
         if not cut:  # One endless word: at least no character of UTF-8 is cut.
             cut = len(line)
             for size in range(1, min(_CHARACTER_BYTES, cut) + 1):
-                if line[-size] & 0xC0 != 0x80:  # A character begins here.
+                if line[-size] & 0xC0 != 0x80:  # 10xxxxxx continues a character: not its start.
                     cut -= size
                     break
         self.held_back = line[cut:]
@@ -150,7 +157,7 @@ class PartBuilder:
         self._problems.append((f"{self.path}:{self.next_line}", problem))
 
     def take(self, final: bool) -> TextPart:
-        """All lines since the last call."""
+        """The lines since the last call as a part; `final`: the file ends with it."""
         if final:
             self._lines.append(self.held_back)
             if not self.has_text:

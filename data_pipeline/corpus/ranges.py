@@ -1,16 +1,22 @@
 """Large files in ranges of bytes that any process can find and read apart from the others.
 
 The ranges of a file are the blocks that reading it from the beginning gives (`read_blocks`), found
-by looking only at where they end: a block of 32 MB costs a read or two of some kilobytes. Only
-where a line number is wanted does a range not know what was before it: it counts its lines from 1,
-and says how many there are, so that whoever has all ranges can add them up.
+by looking only at where they end: a block of 32 MB costs a read or two of some kilobytes. So a
+cluster divides a file of a terabyte in seconds, and its records are those of one machine.
+
+    a file of 100 MB, blocks of 32 MB     0 ........ 32 ........ 64 ........ 96 .. 100
+    read: the last lines before 32 MB, and from there to the end of the document, at 32.01 MB;
+          the last lines before 64.01 MB, and so on
+
+A range does not know the number of its first line, as nothing before it was read. It counts its
+lines from 1, and says how many there are, so that whoever has all ranges can add them up.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import IO
 
 from data_pipeline.corpus.blocks import TextBlock, block_name, read_blocks
 from data_pipeline.corpus.documents import Corpus
@@ -24,17 +30,18 @@ _LOOK_BYTES = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class TextRange:
-    """Where the text of a block is: whole lines of one file that is not compressed.
+    """Place of a block's text: whole lines of one file that is not compressed.
 
     Attributes:
-      group, index: those of the block.
+      group, index: numbers of the block, see `TextBlock`.
       path: the file.
-      input_format: as for `TextPart`.
-      start, end: bytes of the file.
+      input_format: format of the lines, see `TextPart`.
+      start, end: first byte, and the byte after the last.
       in_long_line: whether `start` is inside a line that is too long.
-      held_back: how many bytes before `start` belong to this block too.
-      is_last: whether `end` is the file's.
-      has_text: of the last: whether there is text in the file.
+      held_back: number of bytes before `start` that belong to this block, see
+        `PartBuilder.held_back`.
+      is_last: whether `end` is the end of the file.
+      has_text: in the last range: whether there is text in the file.
     """
 
     group: int
@@ -105,20 +112,23 @@ class FileGroup:
 
 
 def text_of(block: TextBlock | TextRange) -> TextBlock:
-    """The block, read if it was not."""
+    """A block as it is, or the block that a range names, read from its file."""
     return block.read() if isinstance(block, TextRange) else block
 
 
 def divide(
     group: int, files: Sequence[str], corpus: Corpus, block_bytes: int
 ) -> Iterator[TextRange | FileGroup]:
-    """What can be read apart of a group of files, in order.
+    """A group of files, in parts that different workers can read.
 
     Args:
-      group: number of the group.
+      group: number of the group, from 0.
       files: its files, see `blocks.group_files`.
-      corpus: how they are read.
-      block_bytes: as for `blocks.read_blocks`.
+      corpus: the corpus, for format and language.
+      block_bytes: bytes of text, as for `blocks.read_blocks`.
+
+    Yields:
+      The ranges of a large plain file in order, or the group itself as the only part.
 
     Raises:
       UserError: a file that is no text, as far as its beginning tells.
@@ -136,7 +146,11 @@ def divide(
 def _find_ranges(
     group: int, path: str, text_start: int, input_format: str, block_bytes: int
 ) -> Iterator[TextRange]:
-    """The loop of `read_blocks`, which skips what does not decide where a block ends."""
+    """The ranges of one file: the loop of `read_blocks` without the reading.
+
+    The same `PartBuilder` decides where a block ends. Only the last line before that place, and the
+    lines from there to the end of a document, are given to it; the bytes before are counted.
+    """
     kind = detect_format(path) if input_format == "auto" else input_format
     builder = PartBuilder(path, kind)
     size, start, offset, index, at_end = storage.size(path), 0, text_start, 0, False
@@ -148,6 +162,7 @@ def _find_ranges(
                 while not builder.is_full(block_bytes) and not at_end:
                     at_end = not builder.add_from(reader, block_bytes - builder.bytes)
                 offset = reader.offset
+            # The skipped lines may have had text: asked only where nothing else shows it.
             has_text = builder.has_text or not at_end or _has_text(file, text_start)
             if not at_end or offset > start or held_back or not has_text:
                 place = (start, offset, in_long_line, held_back, at_end, has_text)
@@ -156,8 +171,16 @@ def _find_ranges(
             start, index = offset, index + 1
 
 
-def _skip(file: BinaryIO, size: int, offset: int, builder: PartBuilder, block_bytes: int) -> int:
-    """Where reading must go on, after lines that are in the block that begins at `offset`."""
+def _skip(file: IO[bytes], size: int, offset: int, builder: PartBuilder, block_bytes: int) -> int:
+    """The place from which lines must be read, after those that are surely in this block.
+
+    Args:
+      file: the file.
+      size: bytes of the file.
+      offset: byte at which the block begins, at the start of a line.
+      builder: told about the bytes that are skipped.
+      block_bytes: bytes that the block should reach.
+    """
     while not builder.in_long_line:
         room = min(block_bytes - builder.bytes, size - offset)
         if builder.input_format == "jsonl":  # A longer line would not count as text.
@@ -172,10 +195,10 @@ def _skip(file: BinaryIO, size: int, offset: int, builder: PartBuilder, block_by
     return offset
 
 
-def _last_line(file: BinaryIO, low: int, high: int) -> tuple[int, bytes]:
+def _last_line(file: IO[bytes], low: int, high: int) -> tuple[int, bytes]:
     """The last whole line between two places of a file, and its end; `low` begins a line.
 
-    Without one: `low` and nothing.
+    b"ab\\ncde\\nfg": low 0, high 9 -> (7, b"cde\\n"). Without a whole line: (low, b"").
     """
     size = _LOOK_BYTES
     while True:
@@ -189,6 +212,7 @@ def _last_line(file: BinaryIO, low: int, high: int) -> tuple[int, bytes]:
         size *= 4
 
 
-def _has_text(file: BinaryIO, text_start: int) -> bool:
+def _has_text(file: IO[bytes], text_start: int) -> bool:
+    """Whether any byte from `text_start` on is not white space."""
     file.seek(text_start)
     return any(not chunk.isspace() for chunk in iter(lambda: file.read(_LOOK_BYTES), b""))

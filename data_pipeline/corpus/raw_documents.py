@@ -25,7 +25,7 @@ class RawDocument(NamedTuple):
 
 
 def _lines(part: TextPart, report: ReadReport) -> list[str]:
-    """Lines without their ends; what is not text is repaired and reported.
+    """Lines without their ends; bad bytes are repaired and reported.
 
     Raises:
       UserError: most lines are no text.

@@ -10,9 +10,13 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Reader(TextStream):
-    """One file, in lines; use as a context manager.
+    """One file, in lines; use as a context manager. Errors are those of `TextStream`.
 
-    Arguments and errors are those of `TextStream`.
+    Args:
+      path: the file.
+      text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
+      start: byte of a plain file to begin at.
+      buffer_bytes: bytes that are read at once at least.
 
     Attributes:
       offset: bytes of text before the next line.
@@ -26,7 +30,8 @@ class Reader(TextStream):
         buffer_bytes: int = BUFFER_BYTES,
     ):
         super().__init__(path, text_field, start, buffer_bytes)
-        self._ahead, self._place = b"", 0  # What was read, and how much of it is used.
+        # Bytes that were read ahead, and how many of them have been given out.
+        self._ahead, self._place = b"", 0
         self.offset = start
         if not start:
             begin = self.read(len(_BYTE_ORDER_MARK))
@@ -47,10 +52,13 @@ class Reader(TextStream):
         """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more.
 
         Nothing when the first is so long, or longer than `size`.
+
+            text b"ab\\ncd\\nefghij\\nk", size 13, limit 6 -> b"ab\\ncd\\n"; b"efghij\\n" comes next
         """
         ahead = self._ahead[self._place :]
         ahead += self.read(max(0, size - len(ahead)))
         ends = np.flatnonzero(np.frombuffer(ahead, np.uint8) == ord("\n")) + 1
+        # b"ab\ncd\nefghij\n": ends [3, 6, 13], lengths [3, 3, 7].
         too_long = np.flatnonzero(np.diff(ends, prepend=0) >= limit)
         whole = ends[: too_long[0]] if len(too_long) else ends
         end = int(whole[-1]) if len(whole) else 0

@@ -10,7 +10,7 @@ MAX_EXAMPLES = 20
 
 @dataclasses.dataclass
 class ReadReport:
-    """Problems met while reading.
+    """The problems met while a corpus is read.
 
     Attributes:
       problems: number of lines or files by kind of problem.

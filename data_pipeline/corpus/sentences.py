@@ -21,7 +21,7 @@ _EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、
 
 
 def replace_surrogates(text: str) -> str:
-    """Halves of surrogate pairs become U+FFFD."""
+    """A text with U+FFFD in place of halves of surrogate pairs."""
     return _SURROGATES.sub("\ufffd", text)
 
 

@@ -1,6 +1,13 @@
 """A file as a stream of its text: decompressed, Parquet as jsonl, or refused as no text.
 
-What a file is shows in its first bytes, whatever its name; only compression goes by the name too.
+The first bytes of a file show what it is, whatever its name; only compression goes by the name too.
+The layers, from the file up; each is there only where it is needed:
+
+    _Counted          bytes of the file, counted: progress is told in stored bytes
+    BufferedReader    so that the first bytes can be looked at and read again
+    gzip, bz2, ...    by the name's ending
+    BufferedReader    again, as the text itself is looked at, too
+    _LineFeeds        old Macintosh files, whose lines end with carriage returns
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, TypeVar
 
 from data_pipeline.corpus.parquet import MAGIC, JsonLines
 from data_pipeline.errors import UserError
@@ -56,6 +63,8 @@ _COMPRESSED = {
 }
 _TAR_MARK, _TAR_PLACE = b"ustar", 257
 
+_Stream = TypeVar("_Stream", bound="TextStream")
+
 
 def compression(path: str) -> str:
     """The extension of a compressed file; "" for any other."""
@@ -64,15 +73,15 @@ def compression(path: str) -> str:
 
 
 def text_bytes(path: str, stored_bytes: int) -> float:
-    """Bytes of the text of a file with so many bytes; a guess for compressed files."""
+    """Bytes of text in a file of `stored_bytes` bytes; an estimate for compressed files."""
     ratio = _PARQUET_RATIO if path.endswith(".parquet") else _COMPRESSION.get(compression(path), 1)
     return stored_bytes * ratio
 
 
 class _Counted(io.RawIOBase):
-    """A file from a place on, that counts the bytes read."""
+    """A file from byte `start` on, which counts the bytes that are read."""
 
-    def __init__(self, path: str, start: int):
+    def __init__(self, path: str, start: int) -> None:
         super().__init__()
         self._file = storage.open_file(path, "rb")
         if start:
@@ -107,7 +116,7 @@ class _Counted(io.RawIOBase):
 class _LineFeeds(io.RawIOBase):
     """A stream with line feeds in place of carriage returns."""
 
-    def __init__(self, stream: BinaryIO):
+    def __init__(self, stream: io.BufferedIOBase) -> None:
         super().__init__()
         self._stream = stream
 
@@ -124,7 +133,8 @@ class _LineFeeds(io.RawIOBase):
         super().close()
 
 
-def _decompressed(raw: io.BufferedReader, extension: str) -> BinaryIO:
+def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
+    """A binary stream of what a compressed file holds."""
     if extension == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if extension == ".bz2":
@@ -174,13 +184,14 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
 class TextStream:
     """The text of one file, in bytes; use as a context manager.
 
-    Raises UserError for what is no text, for UTF-16 and for damaged files, whenever it shows.
-
     Args:
       path: the file.
       text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
-      start: where to begin, in a file that is plain.
-      buffer_bytes: read at once at least.
+      start: byte of a plain file to begin at.
+      buffer_bytes: bytes that are read at once at least.
+
+    Raises:
+      UserError: the file is no text, is UTF-16, or is damaged; the last shows while reading.
 
     Attributes:
       is_plain: whether the text is the file's own bytes, so that reading can begin anywhere.
@@ -188,15 +199,16 @@ class TextStream:
 
     def __init__(
         self, path: str, text_field: str, start: int = 0, buffer_bytes: int = BUFFER_BYTES
-    ):
+    ) -> None:
         self.path = path
         self._extension = compression(path)
         self._raw = _Counted(path, start)
         self._taken = 0
         buffered = io.BufferedReader(self._raw, buffer_bytes)
-        self._parquet, self.is_plain = None, True
+        self._stream: io.BufferedReader[Any] = buffered
+        self._parquet: JsonLines | None = None
+        self.is_plain = True
         if start:
-            self._stream = buffered
             return
         if not self._extension and _is_parquet(path, buffered):
             self.is_plain = False
@@ -204,10 +216,8 @@ class TextStream:
             self._parquet = JsonLines(self._raw, path, text_field)
             self._stream = io.BufferedReader(self._parquet, BUFFER_BYTES)
             return
-        self._stream = buffered
-        if (
-            self._extension
-        ):  # Buffered again: as much of its text can be peeked at as of a plain file.
+        if self._extension:
+            # Buffered again: as much of its text can be peeked at as of a plain file.
             decompressed = _decompressed(buffered, self._extension)
             self._stream = io.BufferedReader(decompressed, BUFFER_BYTES)
         with self._explained():
@@ -223,7 +233,7 @@ class TextStream:
         """Whether the lines are made of a Parquet file's rows."""
         return self._parquet is not None
 
-    def __enter__(self) -> TextStream:
+    def __enter__(self: _Stream) -> _Stream:
         return self
 
     def __exit__(self, *unused_error) -> None:
@@ -244,12 +254,13 @@ class TextStream:
             return self._stream.read(size)
 
     def readline(self, size: int) -> bytes:
-        """Up to the end of the line, at most `size` bytes."""
+        """The bytes up to the end of the line, at most `size` of them."""
         with self._explained():
             return self._stream.readline(size)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
+        """A context in which errors of decompression become UserErrors that name the file."""
         try:
             yield
         except _decompression_errors(self._extension) as error:
@@ -257,8 +268,12 @@ class TextStream:
             raise UserError(f"{self.path} is not a complete {kind} file: {error}.") from error
 
 
-def _is_parquet(path: str, stream: io.BufferedReader) -> bool:
-    """Whether a file begins as Parquet files do; one that is only called so is refused."""
+def _is_parquet(path: str, stream: io.BufferedReader[Any]) -> bool:
+    """Whether a file begins as Parquet files do.
+
+    Raises:
+      UserError: the name ends in .parquet, and the content is something else.
+    """
     found = stream.peek(len(MAGIC)).startswith(MAGIC)
     if path.endswith(".parquet") and not found:
         raise UserError(f"{path} is no Parquet file, in spite of its name.")

@@ -8,7 +8,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
@@ -17,12 +17,12 @@ _BLOCK_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
-def writing(path: str) -> Iterator[BinaryIO]:
-    """A file to write that gets the name `path` when the block ends without an error.
+def writing(path: str) -> Iterator[IO[bytes]]:
+    """A context with a file to write, which gets the name `path` when it ends without an error.
 
-    On a disk its content is safe before it gets the name, so that a machine that loses its power
-    leaves no file of this name with less in it. Any number of processes and machines may write it
-    at once: each has a file of its own, and the last to end gives it the name.
+    On a disk its content is safe before it gets the name, so that a power failure leaves no file of
+    this name with less in it. Any number of processes and machines may write the same path at once:
+    each has a file of its own, and the one that ends last replaces the others.
     """
     partial = f"{path}.{uuid.uuid4().hex}.partial"
     try:

@@ -11,7 +11,7 @@ import glob as local_glob
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import BinaryIO
+from typing import IO, Any
 
 _THREADS = 64
 
@@ -21,13 +21,13 @@ def is_remote(path: str) -> bool:
     return "://" in os.fspath(path)
 
 
-def _gfile():
+def _gfile() -> Any:
     from tensorflow.io import gfile
 
     return gfile
 
 
-def open_file(path: str, mode: str) -> BinaryIO:
+def open_file(path: str, mode: str) -> IO[bytes]:
     """Opens a file in a binary mode ("rb" or "wb")."""
     return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
 
@@ -54,7 +54,7 @@ def size(path: str) -> int:
 
 
 def sizes(paths: Sequence[str]) -> list[int]:
-    """Bytes of files; many are asked for at once where an answer takes its time."""
+    """Bytes of each file; remote ones are asked for side by side, as every answer takes a while."""
     if not any(map(is_remote, paths)):
         return list(map(size, paths))
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
@@ -62,9 +62,9 @@ def sizes(paths: Sequence[str]) -> list[int]:
 
 
 def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
-    """Bytes of some files of a folder by name, without those that are missing.
+    """Bytes of files in a folder by name, without those that are missing.
 
-    One listing says which there are, so that thousands take seconds.
+    One listing of the folder says which exist, so that thousands of files take seconds.
     """
     if not is_remote(folder):
         with os.scandir(folder or ".") as entries:

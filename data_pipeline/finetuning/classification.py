@@ -1,4 +1,4 @@
-"""Sentence (pair) classification: TSV files with a header row to model inputs and batches."""
+"""Classification of sentences and pairs: TSV files with a header row to inputs and batches."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from data_pipeline.records.batches import check_batch, host_rows, with_options
 from data_pipeline.records.order import batch_epochs, permutation
 from data_pipeline.tokenizers.base import Tokenizer
 
-# Labels that are so many different numbers, some of them no whole ones, are no classes.
+# More different numbers than this as labels, some of them with a fraction, are no classes.
 _MAX_NUMBERS = 20
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+")
 
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """Rows of a file, column by column.
+    """The examples of a file, column by column.
 
     Attributes:
       source: path of the file.
-      lines: 1-based line number of each row.
+      lines: line number of each example, from 1.
       text_a: first texts.
-      text_b: second texts, or None.
-      labels: labels as written, or None.
+      text_b: second texts; None: the task has none.
+      labels: labels as written; None: the file has none.
     """
 
     source: str
@@ -80,15 +80,21 @@ def read_tsv(
       pair_column: name of the column of the second text, or None.
       label_column: name of the column of the label, or None for files without labels.
 
+    Returns:
+      The examples of all rows that are not empty, at least one.
+
     Raises:
-      UserError: names file and line of what cannot be read.
+      UserError: the file cannot be read, with the line that is wrong.
     """
     path = os.fspath(path)
     rows = _read_rows(path)
     header = rows[0].split("\t")
     text_a_index = _column_index(path, header, "text column", text_column)
-    text_b_index = pair_column and _column_index(path, header, "pair column", pair_column)
-    label_index = label_column and _column_index(path, header, "label column", label_column)
+    text_b_index = label_index = None
+    if pair_column:
+        text_b_index = _column_index(path, header, "pair column", pair_column)
+    if label_column:
+        label_index = _column_index(path, header, "label column", label_column)
     lines, text_a, text_b, labels = [], [], [], []
     for line, row in enumerate(rows[1:], start=2):
         if not row:
@@ -116,6 +122,7 @@ def write_predictions(path: str, labels: Sequence[str], probabilities: np.ndarra
     """Writes a TSV, atomically: the likeliest label, and the probability of each label.
 
     Args:
+      path: file to write.
       labels: names of the C classes in order.
       probabilities: float32 [N, C].
     """
@@ -127,7 +134,11 @@ def write_predictions(path: str, labels: Sequence[str], probabilities: np.ndarra
 
 
 def label_names(examples: Examples) -> list[str]:
-    """The distinct labels, sorted (as numbers when all are whole numbers); at least two."""
+    """The distinct labels, sorted (as numbers when all are whole numbers); at least two.
+
+    Raises:
+      UserError: there is no label, a single one, or so many numbers that they are no classes.
+    """
     if examples.labels is None:
         raise UserError(f"{examples.source} was read without labels; name its label column.")
     names = set(examples.labels)
@@ -148,7 +159,11 @@ def label_names(examples: Examples) -> list[str]:
 
 
 def truncate_pair(tokens_a: list[int], tokens_b: list[int], limit: int) -> tuple[int, int]:
-    """Lengths kept when the end of the longer (B, if equal) is cut until both fit `limit`."""
+    """Lengths of two texts that are cut to `limit` ids together.
+
+    The longer loses ids at its end, B if both are equal: lengths 10 and 4 -> 5, 4 for a limit of 9,
+    4, 3 for 7.
+    """
     length_a, length_b = len(tokens_a), len(tokens_b)
     if length_a + length_b <= limit:
         return length_a, length_b
@@ -179,9 +194,9 @@ def encode_classification(
     """Model inputs, as google-research/albert's run_classifier makes them.
 
     Args:
-      examples: what `read_tsv` returned.
+      examples: texts and labels, as from `read_tsv`.
       tokenizer: the model's tokenizer.
-      max_seq_length: S; longer texts are cut at the end of the longer of the two.
+      max_seq_length: S; texts that do not fit are cut, see `truncate_pair`.
       labels: names of the classes in order; None: leave label_ids out.
 
     Returns:
@@ -227,9 +242,19 @@ def classification_dataset(
     start_step: int = 0,
     input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Batches of what `encode_classification` returned, with example_weights float32 [B] added.
+    """Batches of examples, in an order that can be entered at any step.
 
-    Arguments and order as for `pretraining.dataset.pretraining_dataset`.
+    Args:
+      arrays: columns of N examples, as from `encode_classification`.
+      global_batch_size: B, over all replicas.
+      seed: the order of training is a function of (seed, epoch).
+      training: infinite and shuffled; otherwise one pass in order, whose last batch is filled up
+        with rows of weight 0.
+      start_step: number of batches already used; the first batch is the one after them.
+      input_context: number of this host among several, which gets its part of each global batch.
+
+    Returns:
+      Elements are dicts of the arrays' names and example_weights float32 [B] (1 real, 0 filler).
     """
     check_batch(global_batch_size, start_step)
     num_examples = len(arrays["input_word_ids"])

@@ -1,6 +1,6 @@
-"""The same records by Apache Beam, on one machine or on a cluster.
+"""Records made by Apache Beam, on one machine or on a cluster.
 
-What travels between workers is small: (file, offset, length) of the text, never the text, and sums.
+Little travels between workers: (file, offset, length) of the text, never the text, and sums.
 A large file is divided into ranges that any worker reads; a compressed file, which can only be read
 from its beginning, is read and made into records by one worker. The bytes are those that
 `creation.create_pretraining_data` writes. All workers must reach the corpus, the vocabulary
@@ -62,7 +62,7 @@ def _places(
 
 def _by_part(named: tuple[DocumentPlace, str]) -> tuple[str, tuple[int, int]]:
     place, name = named
-    return name, (place.index, place.number)
+    return name, (place.block, place.number)
 
 
 def _with_firsts(_, joined: dict[str, Iterable[Any]]) -> Iterator[_Part]:
@@ -93,9 +93,9 @@ def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockRe
 
 
 class _Merge(beam.CombineFn):
-    """Merges what was made of blocks, wherever and in whatever order they are finished."""
+    """The merging of blocks' results, wherever and in whatever order they are finished."""
 
-    def __init__(self, vocab_size: int):
+    def __init__(self, vocab_size: int) -> None:
         super().__init__()
         self._vocab_size = vocab_size
 
@@ -123,16 +123,19 @@ def create_pretraining_data(
     options: Sequence[str] = (),
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Runs the plan as a Beam pipeline; returns the manifest.
+    """Runs a plan as a Beam pipeline.
 
     Args:
       plan: see `creation.make_plan`.
       output_dir: folder to write.
-      options: of the pipeline, such as "--runner=FlinkRunner".
+      options: options of the pipeline, such as "--runner=FlinkRunner".
       overwrite: replace finished data in `output_dir`.
 
+    Returns:
+      The manifest.
+
     Raises:
-      UserError: an output folder with data, or no record could be made.
+      UserError: a wrong option, an output folder with data, or no record could be made.
     """
     try:
         pipeline = beam.Pipeline(options=PipelineOptions(list(options)))

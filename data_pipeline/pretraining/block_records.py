@@ -1,7 +1,11 @@
 """One block of text to files of records: a pure function of block, vocabulary and settings.
 
-It runs the same in one process, in many and on a cluster. Every file is written under another name
-first, and what was made of the block is noted last: a noted block is finished.
+It runs the same in one process, in many and on a cluster. Random choices are drawn by a generator
+of their own for each copy of a block, seeded with (seed, group, block, copy): so the bytes depend
+on neither the number of processes nor their order, and a run that was interrupted skips whole
+blocks. Every file is written under another name first, and the note of the block's result last: a
+block with a note is finished. Notes name what they were made of by a hash, so that a note of other
+settings or another text is never taken for this one's.
 """
 
 from __future__ import annotations
@@ -41,14 +45,14 @@ _CHARACTERS_AT_ONCE = 1 << 21
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Everything that decides what becomes of a block; can be sent to another process.
+    """The settings that decide which records a block becomes; can be sent to another process.
 
     Attributes:
-      corpus: how the text is read.
-      settings: how records are made.
+      corpus: the corpus, for format and language.
+      settings: the settings of the records.
       vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
-      vocab_fingerprint: SHA-256 of the vocabulary.
-      folder: where to write.
+      vocab_fingerprint: hexadecimal SHA-256 of the vocabulary.
+      folder: the folder for records and notes.
       fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
     """
 
@@ -67,7 +71,7 @@ class Job:
 
     @functools.cached_property
     def fingerprint(self) -> bytes:
-        """Equal for jobs that would make the same of a block."""
+        """SHA-256 that is equal for jobs that make the same records of a block."""
         decides = {
             "version": CODE_VERSION,
             "text_field": self.corpus.text_field,
@@ -83,16 +87,16 @@ _load_tokenizer = functools.lru_cache(maxsize=1)(load_tokenizer)
 
 @dataclasses.dataclass
 class BlockResult:
-    """What was made of one block.
+    """The result of one block.
 
     Attributes:
-      name: of the block.
-      key: fingerprint of everything it was made of.
+      name: name of the block.
+      key: fingerprint of everything that it was made of.
       text_bytes: bytes of text.
-      lines: of the block, when the report counts lines from its start; else 0.
-      shards: for each file name, num_records, bytes and sha256.
-      report: what was met while reading.
-      statistics: sums.
+      lines: number of lines of the block when the report counts them from its start; else 0.
+      shards: name, num_records, bytes and sha256 of each file.
+      report: the problems met while reading.
+      statistics: sums over the block's documents and records.
     """
 
     name: str
@@ -124,15 +128,17 @@ class BlockResult:
         report.examples.extend(value["examples"])
         statistics = RecordStatistics.from_json(value["statistics"])
         names = ("name", "key", "text_bytes", "lines", "shards")
-        return cls(*(value[name] for name in names), report, statistics)
+        values = {name: value[name] for name in names}
+        return cls(**values, report=report, statistics=statistics)
 
 
 def note_path(folder: str, block_name: str) -> str:
-    """Where it is noted what was made of a block."""
+    """Path of the note with a block's result."""
     return os.path.join(folder, f"block-{block_name}.json")
 
 
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
+    """Fingerprint of everything that decides the result of a block, its text included."""
     digest = hashlib.blake2b(job.fingerprint, digest_size=16)
     digest.update(json.dumps([block.name, block.lines, *dropped]).encode("utf-8"))
     for part in block.parts:
@@ -143,7 +149,7 @@ def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
 
 
 def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult | None:
-    """What an earlier run made of the same block, if it was finished and its files are there."""
+    """The result of the same block in an earlier run, if it was finished and its files exist."""
     path = note_path(job.folder, block.name)
     if not storage.exists(path):
         return None
@@ -167,13 +173,13 @@ def process_block(
     """Writes one file of records per copy of the text, and notes it.
 
     Args:
-      block: the text, or where it is.
+      block: the text, or its place.
       dropped: numbers of the documents to leave out.
-      job: everything else.
-      tokenizer: the job's, if it is loaded already.
+      job: corpus, settings, tokenizer and folder.
+      tokenizer: the job's tokenizer, if it is loaded already.
 
     Returns:
-      What was made; what an earlier run made when it was finished.
+      The result, that of an earlier run if it was finished.
     """
     block = text_of(block)
     found = finished_block(block, dropped, job)
@@ -215,15 +221,15 @@ def _pair_maker(
 
 
 class DocumentPlace(NamedTuple):
-    """Where a document is in a corpus; sorts in the corpus' order.
+    """Place of a document in a corpus; places sort in the order of the corpus.
 
     Attributes:
-      group, index: of the block.
-      number: of the document in the block.
+      group, block: numbers of the group of files and of the block in it, see `TextBlock`.
+      number: number of the document in the block, from 0.
     """
 
     group: int
-    index: int
+    block: int
     number: int
 
 
@@ -243,16 +249,19 @@ def process_part(
 
     Args:
       part: see `ranges.divide`.
-      kept: (block's index, document's number) of the documents to keep; None: all.
-      job: everything else.
-      block_bytes: text in a block.
+      kept: (index of the block, number in it) of the documents to keep; None: all.
+      job: corpus, settings, tokenizer and folder.
+      block_bytes: bytes of text in a block.
+
+    Yields:
+      The result of each block.
     """
-    kept = None if kept is None else frozenset(kept)
+    kept_places = None if kept is None else frozenset(kept)
     for block in part.blocks(job.corpus, block_bytes):
         dropped = []
-        if kept is not None:
+        if kept_places is not None:
             numbers = range(number_of_documents(block, job.corpus))
-            dropped = [number for number in numbers if (block.index, number) not in kept]
+            dropped = [number for number in numbers if (block.index, number) not in kept_places]
         yield process_block(block, dropped, job)
 
 
@@ -261,7 +270,9 @@ def _tokenize(
 ) -> TokenizedDocuments:
     """Ids of documents, a few at a time: ids take less memory than text."""
     encode = fast_encoder(tokenizer) if fast else tokenizer.encode_flat
-    parts, some, size = [], [], 0
+    parts: list[TokenizedDocuments] = []
+    some: list[list[str]] = []
+    size = 0
     for document in documents:
         some.append(document)
         size += sum(map(len, document))

@@ -17,15 +17,15 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """R records.
+    """R records, column by column, and what statistics count of them.
 
     Attributes:
-      columns: by name of the feature.
-      num_tokens: tokens in all, special pieces included.
-      num_swapped: records with label 1; half of them when the order is drawn at reading.
-      label_counts: int64 [V], how often each id is to be predicted; in dynamic records, how often
-        it could be.
-      num_predictions: tokens to be predicted, at most in dynamic records.
+      columns: the columns by name of the feature.
+      num_tokens: number of tokens in all, special pieces included.
+      num_swapped: number of records with label 1; R / 2 when the order is drawn at reading.
+      label_counts: int64 [V], number of predictions of each id; in dynamic records, number of
+        tokens that may be predicted.
+      num_predictions: number of predictions; in dynamic records, the largest possible.
     """
 
     columns: dict[str, example_bytes.Column]
@@ -41,7 +41,7 @@ def _with_specials(pairs: Pairs) -> np.ndarray:
 
 
 def static_counts(columns: Mapping[str, np.ndarray], vocab_size: int) -> RecordColumns:
-    """What is to be known of static records besides their columns ([R, S], [R, P], [R, 1])."""
+    """The counts of static records, given by their columns ([R, S], [R, P], [R, 1])."""
     labels = columns["masked_lm_ids"][columns["masked_lm_weights"] > 0]
     return RecordColumns(
         {},
@@ -60,11 +60,18 @@ def dynamic_counts(
     settings: PretrainingSettings,
     tokenizer: Tokenizer,
 ) -> RecordColumns:
-    """What is to be known of dynamic records besides their columns.
+    """The counts of dynamic records.
 
     Args:
-      ids: [T], of all records.
-      length_a, lengths, labels: [R], ids of A, ids of A and B, next_sentence_labels.
+      ids: int [T], the tokens of all records.
+      length_a: int [R], number of tokens of A.
+      lengths: int [R], number of tokens of A and B.
+      labels: int [R], next_sentence_labels.
+      settings: the settings of the records.
+      tokenizer: the tokenizer that made the ids.
+
+    Returns:
+      Counts, without columns.
     """
     with_specials = lengths + 2 + (lengths > length_a)
     budgets = masking.prediction_budgets(
@@ -83,7 +90,7 @@ def dynamic_counts(
 def _possible_labels(
     ids: np.ndarray, settings: PretrainingSettings, tokenizer: Tokenizer
 ) -> np.ndarray:
-    """int64 [V]: how often each id occurs where it could be predicted."""
+    """int64 [V]: number of tokens of each id that may be predicted."""
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
     counts[[tokenizer.cls_id, tokenizer.sep_id]] = 0  # [SEP] between packed documents.
     if not settings.mask_unknown:
@@ -92,9 +99,14 @@ def _possible_labels(
 
 
 class ColumnMaker:
-    """What stays the same for all records: settings and vocabulary."""
+    """A function from pairs of segments to the columns of their records.
 
-    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer):
+    Args:
+      settings: the settings of the records.
+      tokenizer: the tokenizer that made the ids.
+    """
+
+    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
         self._settings, self._tokenizer = settings, tokenizer
         self._rule = settings.masking_rule(tokenizer)
 
@@ -107,6 +119,11 @@ class ColumnMaker:
         return self._static(tokenized, pairs, rng)
 
     def _dynamic(self, tokenized: TokenizedDocuments, pairs: Pairs) -> RecordColumns:
+        """Columns of dynamic records: the tokens of A and B, one record after the other.
+
+        a pair of ids[20:23] and ids[10:12]   starts 0, lengths 5
+        place [0 1 2 3 4] -> source [20 21 22 10 11]
+        """
         lengths = pairs.length_a + pairs.length_b
         ends = np.cumsum(lengths)
         starts = ends - lengths
@@ -135,6 +152,16 @@ class ColumnMaker:
     def _static(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
     ) -> RecordColumns:
+        """Columns of static records, masked.
+
+            a pair of ids[20:23] and ids[10:12], S 9
+            position   0     1  2  3  4     5  6  7     8
+            source     -    20 21 22  -    10 11  -     -
+            tokens     [CLS] .  .  .  [SEP] .  .  [SEP] 0
+
+        So source - position is start_a - 1 in A, and start_b - length_a - 2 in B. What lies under
+        special pieces and padding is any id of the text, and is overwritten.
+        """
         s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
         rows, lengths = np.arange(len(pairs)), _with_specials(pairs)
         has_b = pairs.length_b > 0
@@ -159,6 +186,7 @@ class ColumnMaker:
         if self._settings.pack_documents:
             is_special |= tokens == self._tokenizer.sep_id
         masked = masking.mask_sequences(tokens, boundary, is_special, lengths, self._rule, rng)
+        # Rows [0, 0, 2]: counts [2, 0, 1] -> places [0, 1, 0] among the predictions of each.
         counts = np.bincount(masked.rows, minlength=len(pairs))
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
         predicted = np.zeros((2, len(pairs), p), np.int32)

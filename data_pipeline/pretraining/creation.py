@@ -1,6 +1,6 @@
 """A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
 
-The corpus is divided here, block by block; what becomes of a block is a pure function that any
+The corpus is divided here, block by block; the records of a block are a pure function that any
 process may compute (`block_records`), so the files are the same for any number of processes.
 """
 
@@ -42,13 +42,13 @@ _BYTES_AHEAD = 256 << 20  # Of text that is read here; others read large plain f
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be made of which files; equal plans give equal bytes.
+    """The work of one run: files, their division, and the job; equal plans give equal bytes.
 
     Attributes:
       files: paths.
-      sizes: stored bytes of each.
-      block_bytes: text per block.
-      job: everything else.
+      sizes: stored bytes of each file.
+      block_bytes: bytes of text in a block.
+      job: corpus, settings, tokenizer and folder.
     """
 
     files: Sequence[str]
@@ -58,7 +58,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal plans; files count with their sizes."""
+        """Hexadecimal SHA-256 that is equal for equal plans; files count with their sizes."""
         digest = hashlib.sha256(self.job.fingerprint)
         corpus = self.job.corpus
         decides = [self.block_bytes, corpus.input_format, corpus.deduplicate]
@@ -80,7 +80,22 @@ def make_plan(
     shard_mb: float = 0,
     fast: bool = True,
 ) -> Plan:
-    """See `create_pretraining_data`; raises UserError for files that do not exist."""
+    """The plan of a run.
+
+    Args:
+      corpus: the text.
+      output_dir: folder that is to hold the records.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the records.
+      shard_mb: megabytes of text in a block; 0: a 32nd of the corpus, between 1 and 32.
+      fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
+
+    Returns:
+      A plan that can be sent to other processes and machines.
+
+    Raises:
+      UserError: no such file.
+    """
     files = corpus.files()
     sizes = storage.sizes(files)
     block_bytes = int(shard_mb * (1 << 20)) or automatic_block_bytes(
@@ -100,7 +115,7 @@ def make_plan(
 
 
 def _blocks(plan: Plan) -> Iterator[TextBlock | TextRange]:
-    """All blocks; of large plain files only where they are, for whoever makes the records."""
+    """All blocks; those of large plain files as places, to be read by whoever makes the records."""
     for group, files in enumerate(plan.groups):
         for part in ranges.divide(group, files, plan.job.corpus, plan.block_bytes):
             if isinstance(part, TextRange):
@@ -113,16 +128,17 @@ def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock | TextRange, li
     """All blocks, with the numbers of their documents that are to be dropped."""
     corpus, seen = plan.job.corpus, SeenDigests()
     for block in _blocks(plan):
-        dropped = []
+        dropped: list[int] = []
         if corpus.deduplicate:
             dropped = seen.add(document_digests(text_of(block), corpus))
         yield block, dropped
 
 
 def _start_worker() -> None:
-    """Leaves Ctrl-C to the main process, and ends with it, however it ends."""
+    """Makes a worker leave Ctrl-C to the main process, and end when that ends, even killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
+    assert parent is not None  # Workers are started by another process.
 
     def end_with_parent() -> None:
         parent.join()
@@ -132,14 +148,14 @@ def _start_worker() -> None:
 
 
 def _bytes_held(block: TextBlock | TextRange) -> int:
-    """Bytes of text that a block that waits keeps in memory."""
+    """Bytes of text that a waiting block keeps in memory; a place keeps none."""
     return block.text_bytes if isinstance(block, TextBlock) else 0
 
 
 def _process_in_parallel(
     blocks: Iterable[tuple[TextBlock | TextRange, list[int]]], job: Job, num_processes: int
 ) -> Iterator[tuple[int, BlockResult]]:
-    """Stored bytes and results in the order in which they are ready."""
+    """(stored bytes, result) of each block, in the order in which they are ready."""
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
     pending: dict[concurrent.futures.Future, TextBlock | TextRange] = {}
@@ -175,7 +191,7 @@ def _process_in_parallel(
 def process_blocks(
     plan: Plan, num_processes: int, tokenizer: Tokenizer
 ) -> Iterator[tuple[int, BlockResult]]:
-    """Makes the records of all blocks; their stored bytes and results come in any order."""
+    """Makes the records of all blocks; (stored bytes, result) of each, in any order."""
     if num_processes > 1:
         yield from _process_in_parallel(_blocks_with_dropped(plan), plan.job, num_processes)
         return
@@ -213,7 +229,16 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
 def finish(
     plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
 ) -> dict[str, Any]:
-    """Publishes what was made of all blocks; returns the manifest.
+    """Publishes the records of all blocks.
+
+    Args:
+      plan: the plan that was carried out.
+      output_dir: folder of the records.
+      tokenizer: the plan's tokenizer.
+      merged: the results of all blocks.
+
+    Returns:
+      The manifest.
 
     Raises:
       UserError: no record could be made.
@@ -231,6 +256,7 @@ def finish(
 
 
 def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
+    """The message for a corpus that gave no record."""
     problems = "; ".join(
         [*manifest["corpus"]["problem_examples"][:3], *manifest["statistics"]["skipped"]]
     )
@@ -244,7 +270,9 @@ def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
 
 
 def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | None:
-    """Makes the output folder ready; the manifest when an interrupted commit completed the plan.
+    """Makes the output folder ready; returns the manifest of a plan that was all but finished.
+
+    A run may have been interrupted while it put finished files in place: that is completed here.
 
     Raises:
       UserError: the folder holds finished data that may not be replaced.
@@ -258,11 +286,11 @@ def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | No
 
 
 def clean_up(output_dir: str, is_new: bool) -> None:
-    """After a failure: finished blocks stay, everything else goes.
+    """Removes what a failed run leaves behind, but for finished blocks.
 
     Args:
       output_dir: the folder of records.
-      is_new: whether it was made by this run.
+      is_new: whether the folder was made by this run.
     """
     if not storage.exists(output_dir):
         return
@@ -285,7 +313,7 @@ def create_pretraining_data(
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> dict[str, Any]:
-    """Writes a folder of records with its manifest, and returns the manifest.
+    """Writes a folder of records with its manifest.
 
     Interrupted at any moment and called again with the same arguments, it keeps the blocks of text
     that are finished, and the result is the same.
@@ -294,14 +322,18 @@ def create_pretraining_data(
       corpus: the text.
       output_dir: folder to write; beside the shards it gets the vocabulary,
         tokenizer_settings.json and label_counts.json.
-      tokenizer: how text becomes ids.
-      settings: how ids become records.
-      num_processes: how many processes make records; does not change them. 0: one per processor.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the records.
+      num_processes: number of processes that make records, which does not change them; 0: one per
+        processor.
       shard_mb: megabytes of text in a block, of which one file per copy is made; 0: a 32nd of the
         corpus, between 1 and 32.
       fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
       overwrite: replace finished data in `output_dir`.
       show_progress: draw a progress bar on stderr.
+
+    Returns:
+      The manifest.
 
     Raises:
       UserError: bad input, an output folder with data, no room on the disk, or no record could be

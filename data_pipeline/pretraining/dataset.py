@@ -1,4 +1,4 @@
-"""Records to batches: tf.data inputs that can be resumed, and shared by several hosts."""
+"""Records to batches: tf.data inputs that can be resumed and shared by several hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,17 @@ def check_compatible(
     vocab_fingerprint: str | None = None,
     max_seq_length: int | None = None,
 ) -> None:
-    """Raises UserError when records do not fit the vocabulary or the sequence length in use."""
+    """Checks that records fit the vocabulary and the sequence length in use.
+
+    Args:
+      data: folder of the records, for messages.
+      manifest: its manifest, as `record_folder.read_manifest` gives it.
+      vocab_fingerprint: hexadecimal SHA-256 of the vocabulary in use; None: any will do.
+      max_seq_length: S in use; None: any will do.
+
+    Raises:
+      UserError: they do not fit.
+    """
     if vocab_fingerprint and vocab_fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(
             f"{data} was made with another vocabulary (fingerprint "
@@ -42,7 +52,7 @@ def check_compatible(
 
 
 def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Column names of records to input names of models."""
+    """Columns of B records under the names of the model's inputs and labels."""
     labels = columns["next_sentence_labels"][:, 0]  # [B]
     return {
         "input_word_ids": columns["input_ids"],
@@ -57,7 +67,7 @@ def model_inputs(columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def _shards(manifest: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """Paths of the files that hold records, and how many each holds."""
+    """Paths of the files that hold records, and the number of records in each."""
     counts = [entry["num_records"] for entry in manifest["files"]]
     return record_folder.record_files(manifest), list(filter(None, counts))
 
@@ -69,7 +79,7 @@ def _training_records(
     seed: int,
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """What `read` gives for each record, [B] for each global batch from a step on."""
+    """Batches [B] of the records of training, each record as an element of what `read` gives."""
     paths, counts = _shards(manifest)
     order = RecordOrder(paths, counts, min(sum(counts), SHUFFLE_WINDOW), seed, read)
     return batch_epochs(
@@ -78,7 +88,17 @@ def _training_records(
 
 
 def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
-    """Names of the files that `pretraining_dataset` reads the batch of a step (1-based) from."""
+    """Names of the files that hold the records of one batch of `pretraining_dataset`.
+
+    Args:
+      data: folder of the records.
+      global_batch_size: B, over all replicas.
+      step: the step of training that uses the batch, from 1.
+      seed: seed of the order.
+
+    Returns:
+      Names, separated by commas.
+    """
 
     def names(path: tf.Tensor) -> tf.data.Dataset:
         return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
@@ -90,7 +110,7 @@ def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) 
 
 
 def _masker(manifest: dict[str, Any]) -> DynamicMasking:
-    """How the dynamic records of a folder are masked."""
+    """The masking of a folder's dynamic records."""
     tokenizer = load_tokenizer(
         os.path.join(manifest["directory"], manifest["vocab_file"]), **manifest["tokenizer"]
     )
@@ -103,9 +123,9 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
 
 
 def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
-    """(number int64, serialized [B], rows) -> columns; masks are functions of seed and number.
+    """A function (number of the batch, serialized [B], rows) -> inputs of the model.
 
-    Rows are those of DynamicMasking.
+    Masks are functions of seed and number; rows are those of `DynamicMasking`.
     """
     schema = features.readable_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
@@ -132,7 +152,7 @@ def _training_batches(
     seed: int,
     input_context: tf.distribute.InputContext | None,
 ) -> tf.data.Dataset:
-    """Batches without end. A host parses and masks its own rows of each, as one host would."""
+    """Batches without end, of which a host parses and masks its own rows, as one host would."""
     parse = _parser(manifest, seed)
     first, end = host_rows(global_batch_size, input_context)
     rows = (first, end, global_batch_size) if input_context else None
@@ -148,10 +168,13 @@ def _evaluation_batches(
     global_batch_size: int,
     input_context: tf.distribute.InputContext | None,
 ) -> tf.data.Dataset:
-    """One pass, filled up with rows of weight 0.
+    """Batches of one pass, filled up with rows of weight 0.
 
-    Masks are drawn for groups of records, so they depend on neither the batch size nor the hosts,
-    which take the groups in turn.
+    Masks are drawn for groups of 64 records, so they depend on neither the batch size nor the
+    hosts, which take the groups in turn.
+
+        200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72, in batches of 32, 16 rows
+        a host: 8 and 5 batches -> both give 8, the second with 56 rows of weight 0
     """
     parse = _parser(manifest, seed=0)
     paths, counts = _shards(manifest)
@@ -184,7 +207,7 @@ def _endless(value: float) -> tf.data.Dataset:
 
 
 def _num_evaluation_batches(group_sizes: list[int], global_batch_size: int, num_hosts: int) -> int:
-    """How many batches the host with most to do needs; all hosts give as many."""
+    """Number of batches that the host with the most rows needs; all hosts give as many."""
     numbers = []
     for host in range(num_hosts):
         first, end = host_rows(global_batch_size, tf.distribute.InputContext(num_hosts, host))
@@ -206,7 +229,8 @@ def pretraining_dataset(
 ) -> tf.data.Dataset:
     """Batches of pre-training records.
 
-    Dynamic records are masked here: afresh in each epoch of training, always alike otherwise.
+    Dynamic records are masked here: with other masks in each epoch of training, always with the
+    same ones in evaluation.
 
     Args:
       data: folder written by create_pretraining_data.
@@ -215,11 +239,11 @@ def pretraining_dataset(
         (seed, number of the batch).
       training: infinite and shuffled; otherwise one pass in the order of the files, whose last
         batch is filled up with rows of weight 0.
-      start_step: number of batches already used; the data go on exactly there.
+      start_step: number of batches already used; the first batch is the one after them.
       vocab_fingerprint: expected SHA-256 of the vocabulary, or None.
       max_seq_length: expected S, or None.
-      input_context: which of several hosts asks. It gets its part of each global batch, and masks
-        nothing else; together the hosts have the rows that one host would have.
+      input_context: number of this host among several. It gets its part of each global batch, and
+        masks nothing else; together the hosts have the rows that one host would have.
 
     Returns:
       Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];

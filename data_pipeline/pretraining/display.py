@@ -1,4 +1,4 @@
-"""Batches of records for people: as text with masks marked, and as measured distributions."""
+"""Batches of records for people: text with marked masks, and measured distributions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from data_pipeline.tokenizers.base import Tokenizer
 
-_PARTS = 8  # Of a sequence, for where masks lie.
+_PARTS = 8  # Parts of a sequence for the distribution of masks over it.
 _LONGEST_RUN = 6
 _STYLES = {"masked": "33", "same": "32", "random": "31", "special": "2"}  # ANSI
 _LEGEND = {"masked": "[MASK]", "same": "left as it is", "random": "random piece"}
@@ -19,7 +19,7 @@ def _styled(text: str, style: str, color: bool) -> str:
 
 
 def legend(color: bool) -> str:
-    """What the marks mean."""
+    """The meaning of the marks, in one line."""
     kinds = ", ".join(_styled(text, style, color) for style, text in _LEGEND.items())
     return f"To be predicted: input<label>, neighbors between {{ }}: {kinds}."
 
@@ -33,9 +33,13 @@ def format_record(
     its braces; runs of them stand in { }.
 
     Args:
-      batch: of `dataset.pretraining_dataset`, as arrays.
-      row: which one.
+      batch: a batch of `dataset.pretraining_dataset`, as arrays.
+      row: number of the record in the batch.
+      tokenizer: the tokenizer that made the ids.
       color: mark kinds with ANSI colors.
+
+    Returns:
+      Three lines: numbers, segment A, segment B.
     """
     record = {name: values[row] for name, values in batch.items()}
     length = int(record["input_mask"].sum())
@@ -68,9 +72,19 @@ def format_record(
 
 
 class Distributions:
-    """What batches of records measure."""
+    """Distributions measured on batches of records: lengths, masks, swapped pairs.
 
-    def __init__(self, mask_id: int):
+    Args:
+      mask_id: id of [MASK].
+
+    Attributes:
+      records, tokens, swapped: number of records, of their tokens, and of swapped pairs.
+      labels, masked, same: number of predictions, and of those with [MASK] or the label as input.
+      runs: int64, number of runs of 1, 2, ... neighboring predictions; the last counts longer ones.
+      parts: int64, number of predictions in each eighth of their sequence.
+    """
+
+    def __init__(self, mask_id: int) -> None:
         self._mask_id = mask_id
         self.records = self.tokens = self.labels = self.masked = self.same = self.swapped = 0
         self.runs = np.zeros(_LONGEST_RUN, np.int64)
@@ -99,7 +113,7 @@ class Distributions:
         self.parts += np.bincount(part, minlength=_PARTS)
 
     def rows(self) -> Iterable[tuple[str, str]]:
-        """Name and value of each figure."""
+        """(name, value) of each figure, in words."""
         labels = max(1, self.labels)
         other = self.labels - self.masked - self.same
         sizes = [str(size) for size in range(1, _LONGEST_RUN)] + [f"{_LONGEST_RUN}+"]

@@ -1,6 +1,8 @@
-"""Masks drawn while training, in a TensorFlow graph: the same distributions as masking.py.
+"""Masks drawn while training, in a TensorFlow graph: the distributions of masking.py.
 
-All of a batch's choices are functions of one seed.
+All choices of a batch are functions of one seed, so that a resumed run draws them again. They are
+drawn for the whole batch, of which a host masks its own rows (`Rows`): several hosts give the same
+batches as one.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ from data_pipeline.pretraining import masking
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.base import Tokenizer
 
-# (first, end, size): rows of a batch; the end None means its end.
+# Rows of a larger batch: (first row, row after the last or None for the end, size of that batch).
 Rows = tuple[int, int | None, int | tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DynamicMasking:
-    """Assembles and masks batches of dynamic records.
+    """A function from batches of dynamic records to masked batches.
 
     Attributes:
-      rule: what is masked and by what.
+      rule: the rule by which tokens are chosen and replaced.
       max_seq_length: S.
-      cls_id, sep_id: special pieces.
-      swaps: whether half of the pairs are to be swapped (sentence order).
+      cls_id, sep_id: ids of [CLS] and [SEP].
+      swaps: whether half of the pairs are swapped here (sentence order).
     """
 
     rule: masking.MaskingRule
@@ -39,7 +41,7 @@ class DynamicMasking:
 
     @classmethod
     def of(cls, settings: PretrainingSettings, tokenizer: Tokenizer) -> DynamicMasking:
-        """What masks records of these settings."""
+        """The masking of records with these settings."""
         return cls(
             rule=settings.masking_rule(tokenizer),
             max_seq_length=settings.max_seq_length,
@@ -57,7 +59,7 @@ class DynamicMasking:
         """The columns of static records.
 
         Args:
-          columns: of B dynamic records, see `features.parse`.
+          columns: columns of B dynamic records, see `features.parse`.
           seed: int64 [2].
           rows: (first, end, size): the records are these rows of a larger batch, and are masked as
             in it. None: they are a whole batch.
@@ -81,7 +83,7 @@ class DynamicMasking:
             self._budgets(sequence["total"]),
             masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
             _ngram_draws(seeds[1], rows),
-            None if self.rule.never is None else sequence["tokens"] == self.rule.never,
+            self._excluded(sequence["tokens"]),
         )
         return {
             **self._replace(sequence, ngrams, seeds[2:], rows),
@@ -91,6 +93,10 @@ class DynamicMasking:
             "next_sentence_labels": labels,
         }
 
+    def _excluded(self, tokens: tf.Tensor) -> tf.Tensor | None:
+        """bool [B, S], the tokens whose words are never predicted; None: there are none."""
+        return None if self.rule.excluded_id is None else tokens == self.rule.excluded_id
+
     def _assemble(
         self,
         columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
@@ -98,7 +104,13 @@ class DynamicMasking:
         length_a: tf.Tensor,
         swap: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """[CLS] first segment [SEP] second segment [SEP], [B, S] each; `total` is int32 [B]."""
+        """[CLS] first segment [SEP] second segment [SEP], [B, S] each; `total` is int32 [B].
+
+        token_ids a0 a1 a2 b0 b1, num_tokens_a 3, swapped, S 9
+        position   0     1  2  3     4  5  6  7     8
+        source           3  4        0  1  2               place in token_ids
+        tokens     [CLS] b0 b1 [SEP] a0 a1 a2 [SEP] 0
+        """
         length_b = lengths - length_a
         first = tf.where(swap, length_b, length_a)
         second = lengths - first
@@ -106,7 +118,7 @@ class DynamicMasking:
         total = lengths + 2 + has_second
         position = tf.range(self.max_seq_length)[None]  # [1, S]
         in_second = position >= (first + 2)[:, None]
-        # Where the tokens of each segment begin in the record, as seen from their position here.
+        # source - position: above, 3 - 1 for the first segment, 0 - 4 for the second.
         from_first = tf.where(swap, length_a, 0) - 1
         from_second = tf.where(swap, 0, length_a) - first - 2
         source = position + tf.where(in_second, from_second[:, None], from_first[:, None])
@@ -138,7 +150,7 @@ class DynamicMasking:
     def _replace(
         self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor], rows: Rows
     ) -> dict[str, tf.Tensor]:
-        """Masked tokens and what is to be predicted."""
+        """The columns that masking decides: input_ids and the three of masked_lm."""
         tokens = sequence["tokens"]
         is_label = ngrams > 0
         draws = _uniform(seeds[0], rows, self.max_seq_length)  # [B, S]
@@ -168,12 +180,13 @@ def _positions(values: tf.Tensor) -> tf.Tensor:
 
 
 def _uniform(seed: tf.Tensor, rows: Rows, *row_shape: int, **arguments: Any) -> tf.Tensor:
-    """[B, *row_shape]: of the random numbers of a whole batch, those of some rows."""
+    """[B, *row_shape]: random numbers of some rows, cut from those of the whole batch."""
     first, end, size = rows
     return tf.random.stateless_uniform([size, *row_shape], seed, 0, **arguments)[first:end]
 
 
 def _ngram_draws(seed: tf.Tensor, rows: Rows) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The draws of `choose_ngrams`: number of a round -> float64 [2, B] in [0, 1)."""
     first, end, size = rows
 
     def draw(number: tf.Tensor) -> tf.Tensor:
@@ -193,20 +206,26 @@ def choose_ngrams(
 ) -> tf.Tensor:
     """`masking.choose_ngrams` in a graph; the same draws give the same choice.
 
+    A place is a word or a special piece. Everything that changes from round to round is a tensor
+    [B, places], so that a round is a handful of small operations, whatever the number of rows.
+
+        tokens   [CLS] ▁un believ able [SEP] ▁yes [SEP] (padding)
+        place      0    1    1     1     2     3     4     4     starts [0, 1, 4, 5, 6]
+        special  [0, 2, 4];  words [1, 3];  segment_ends [2, 4], the special place after each word
+
     Args:
       boundary, is_special: bool [B, S], see `masking.find_words`.
-      budgets: int32 [B].
-      thresholds: float64 [N].
-      draw: round -> float64 [2, B] in [0, 1).
+      budgets: int32 [B], largest number of tokens to predict.
+      thresholds: float64 [N], see `masking.ngram_thresholds`.
+      draw: number of a round -> float64 [2, B] in [0, 1): which word, which n.
       excluded: bool [B, S], tokens whose words no n-gram may hold.
 
     Returns:
       int32 [B, S]: 0, or the number of the n-gram that the token is in.
     """
-    # Words and special pieces in order; place j begins at position starts[j].
     place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
     starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
-    starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])
+    starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])  # An n-gram may look beyond the end.
     special = tf.ragged.boolean_mask(place, is_special).to_tensor(tf.int32.max)  # Ascending.
     words = tf.ragged.boolean_mask(place, boundary & ~is_special)  # [B, (words)], their places
     count = tf.cast(words.row_lengths(), tf.int32)
@@ -220,6 +239,7 @@ def choose_ngrams(
     lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]
 
     def visit(number, left, unvisited, visited, ngrams):
+        """One round: each row visits the word that its draw names, see `masking.choose_ngrams`."""
         draws = draw(number)
         active = (left > 0) & (unvisited > 0)
         word = tf.cast(draws[0] * tf.cast(count, tf.float64), tf.int32)
@@ -249,7 +269,7 @@ def choose_ngrams(
         )
 
     taken = tf.zeros_like(starts)
-    if excluded is not None:  # As if an n-gram had them; it is taken away again at the end.
+    if excluded is not None:  # An n-gram of their own, which is taken away at the end.
         rows = tf.cast(tf.where(excluded)[:, 0], tf.int32)
         cells = tf.stack([rows, tf.boolean_mask(place, excluded)], axis=1)
         taken = tf.minimum(1, tf.scatter_nd(cells, tf.ones_like(rows), tf.shape(starts)))

@@ -1,7 +1,7 @@
-"""What the lengths of two segments alone tell about their label.
+"""A baseline for the labels of pairs: a guess by the lengths of the two segments alone.
 
-A second segment from another document has another length than the one that follows, so that an
-accuracy of one half is not what a guess reaches.
+A second segment from another document has another length than the one that follows, so that a
+guess may reach more than an accuracy of one half.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def length_baseline(
     the others. Nothing is random.
 
     Args:
-      train_manifest, eval_manifest: what `records.read_manifest` returned.
+      train_manifest, eval_manifest: manifests, as `record_folder.read_manifest` gives them.
 
     Returns:
-      Figures on at most 20,000 held-out records; None when there are fewer than 100 records, or
-      labels of one kind only.
+      Accuracy and loss on at most 20,000 held-out records; None when there are fewer than 100
+      records, or labels of one kind only.
     """
     lengths, labels = _read(eval_manifest)
     others = _objective(train_manifest) != _objective(eval_manifest)
@@ -63,7 +63,7 @@ def _is_enough(labels: np.ndarray) -> bool:
 
 
 def _tree() -> tree.DecisionTreeClassifier:
-    """So few leaves that it learns no single records."""
+    """A tree whose leaves hold 2 % of the records each, so that it learns no single records."""
     return tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
 
 

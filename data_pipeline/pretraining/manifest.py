@@ -1,4 +1,4 @@
-"""What a manifest says of pre-training records, for those who read them."""
+"""The fields of a manifest that readers of pre-training records need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 def manifest_fields(
     files: list[dict[str, Any]], settings: PretrainingSettings, tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """The part of a manifest that readers need, for the entries of its files."""
+    """The fields that readers need; `files` are the manifest's entries of the shards."""
     return {
         "num_records": sum(entry["num_records"] for entry in files),
         "num_shards": len(files),

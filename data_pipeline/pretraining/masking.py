@@ -2,7 +2,15 @@
 
 Follows google-research/albert's create_masked_lm_predictions with its bugs repaired: n-grams never
 cross [SEP], every choice comes from one generator, special pieces are never drawn as replacement.
-The same in a graph, for masks drawn while training: dynamic_masking.py.
+dynamic_masking.py makes the same choices in a graph, for masks drawn while training.
+
+    [CLS] ▁the ▁un believ able ▁cat [SEP] ▁it ▁sat [SEP]    10 tokens, a budget of 2
+    words       0   1             2          3   4           word 1 does not fit; say 2 and 4
+    [CLS] ▁the ▁un believ able [MASK] [SEP] ▁it ▁dog [SEP]  10 % are replaced by a random piece
+    masked_lm_positions 5, 8; masked_lm_ids ▁cat, ▁sat
+
+All sequences of a shard are masked at once: sequences take rounds of draws side by side, and words
+are numbered through all sequences.
 """
 
 from __future__ import annotations
@@ -19,18 +27,18 @@ _EXCLUDED = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskingRule:
-    """What is masked and by what.
+    """The rule by which tokens are chosen for prediction and replaced.
 
     Attributes:
-      rate: share of the tokens (special ones included) to predict.
-      max_predictions: at most so many in a sequence.
+      rate: share of the tokens (special ones included) to predict, 0 to 1.
+      max_predictions: P, the largest number of tokens to predict in a sequence.
       ngram: longest n-gram, in words.
       favor_shorter: P(n) is proportional to 1/n; otherwise those probabilities in reverse order.
       by_span: the 80/10/10 is drawn once per n-gram, otherwise for each piece.
       mask_id: id of [MASK].
       replacement_ids: int32 [R], the ids from which random replacements are drawn.
       whole_words: words are masked as a whole; otherwise every piece counts as a word.
-      never: an id that is never predicted, nor the word that it is in; None: there is none.
+      excluded_id: an id whose words are never predicted; None: every word may be.
     """
 
     rate: float
@@ -41,11 +49,11 @@ class MaskingRule:
     mask_id: int
     replacement_ids: np.ndarray
     whole_words: bool = True
-    never: int | None = None
+    excluded_id: int | None = None
 
 
-class Words(NamedTuple):
-    """The words of R sequences, W in all, one sequence after the other.
+class WordSpans(NamedTuple):
+    """The words of R sequences as spans of tokens, W in all, one sequence after the other.
 
     Attributes:
       starts, ends: int64 [W], word w is tokens[starts[w]:ends[w]] of its sequence.
@@ -60,40 +68,48 @@ class Words(NamedTuple):
 
 
 def replacement_ids(vocab_size: int, special_ids: tuple[int, ...]) -> np.ndarray:
-    """Ids of all pieces that stand for text, int32."""
+    """int32: the ids of all pieces but the special ones, ascending."""
     return np.setdiff1d(np.arange(vocab_size, dtype=np.int32), np.array(special_ids, np.int32))
 
 
 def prediction_budgets(num_tokens: np.ndarray, rate: float, max_predictions: int) -> np.ndarray:
-    """How many tokens to predict; rounds half to even, as the reference does."""
+    """int64 [R]: number of tokens to predict in sequences of `num_tokens` (int [R]) tokens.
+
+    Rounds half to even, as the reference does: 0.15 * 30 = 4.5 -> 4.
+    """
     return np.clip(np.round(num_tokens * rate).astype(np.int64), 1, max_predictions)
 
 
 def ngram_thresholds(ngram: int, favor_shorter: bool) -> np.ndarray:
-    """float64 [ngram]: P(n <= 1), P(n <= 2), ..., 1."""
+    """float64 [ngram]: P(n <= 1), P(n <= 2), ..., 1; for 3, shorter favored: 6/11, 9/11, 1."""
     weights = 1.0 / np.arange(1, ngram + 1)
     cumulative = np.cumsum(weights if favor_shorter else weights[::-1])
     return cumulative / cumulative[-1]
 
 
-def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> Words:
-    """Words of sequences; special pieces are no words.
+def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> WordSpans:
+    """The words of sequences; special pieces are no words.
+
+        tokens       [CLS] ▁un believ able [SEP] ▁yes [SEP] (padding)
+        boundaries     1    1    0     0     1     1    1    0
+        is_special     1    0    0     0     1     0    1    0
+        -> starts [1, 5], ends [4, 6], segment_ends [1, 2], first [0, 2]
 
     Args:
       boundaries: bool [R, S], True where a word or a special piece starts; False in padding.
       is_special: bool [R, S], True at [CLS] and [SEP]; the last token of a sequence is [SEP].
     """
     count, size = boundaries.shape
-    places = np.flatnonzero(boundaries)
+    places = np.flatnonzero(boundaries)  # [0 1 4 5 6] above: words and special pieces.
     per_row = np.count_nonzero(boundaries, axis=1)
     columns = places - np.repeat(size * np.arange(count), per_row)
     special = is_special.reshape(-1)[places]
     word = np.flatnonzero(~special)
-    words_before = np.cumsum(~special)  # Of each special piece, in the order of all boundaries.
+    words_before = np.cumsum(~special)  # [0 1 1 2 2]: of each place.
     first = np.concatenate([[0], words_before[np.cumsum(per_row) - 1]])
-    next_special = np.flatnonzero(special)[np.cumsum(special)[word]]
+    next_special = np.flatnonzero(special)[np.cumsum(special)[word]]  # [2 4]: of each word.
     # After a word comes another boundary of its sequence: the last one is [SEP].
-    return Words(columns[word], columns[word + 1], words_before[next_special], first)
+    return WordSpans(columns[word], columns[word + 1], words_before[next_special], first)
 
 
 def _words_with(is_token: np.ndarray, boundaries: np.ndarray, is_special: np.ndarray) -> np.ndarray:
@@ -103,26 +119,34 @@ def _words_with(is_token: np.ndarray, boundaries: np.ndarray, is_special: np.nda
 
 
 def choose_ngrams(
-    words: Words,
+    words: WordSpans,
     budgets: np.ndarray,
     thresholds: np.ndarray,
     draw: Callable[[int], np.ndarray],
     excluded: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Words to predict: int64 [W], 0 or the number of the n-gram in its sequence, from 1.
+    """Chooses the words to predict.
 
     In each sequence words are visited in random order; each starts an n-gram, shortened until it
     fits what is left of the budget, and passed over when a word of it is taken already. All
     sequences go on side by side: in round k each visits the word that its draw names, unless it
     was visited before, so that the order is uniform.
 
+        one sequence of words with 1, 3, 1 tokens, budget 2; draws name word 1 and a bigram, then
+        word 2 and a bigram: word 1 has 3 tokens -> nothing; word 2 ends its segment, so that the
+        bigram becomes a single word -> [0, 0, 2]
+
     Args:
-      words: of R sequences.
-      budgets: int64 [R], tokens to predict at most.
+      words: the words of R sequences.
+      budgets: int64 [R], largest number of tokens to predict.
       thresholds: float64 [N], see `ngram_thresholds`; over the words that are left in the segment
-        the distribution is renormalised.
+        the distribution is renormalized.
       draw: round -> float [2, R] in [0, 1): which word, which n.
       excluded: int64, words that no n-gram may hold.
+
+    Returns:
+      int64 [W]: 0, or the round, from 1, in which the word's n-gram was chosen. In one sequence
+      n-grams have different numbers.
     """
     first, count = words.first[:-1], np.diff(words.first)
     taken = np.zeros(len(words.starts), np.int64)
@@ -141,6 +165,8 @@ def choose_ngrams(
         rows, word = active[fresh], word[fresh]
         visited[word] = True
         unvisited[rows] -= 1
+        # n is drawn among those that the segment has room for: the draw is scaled to
+        # P(n <= available), and the word n - 1 places on belongs to the n-gram from P(n - 1) on.
         available = np.minimum(words.segment_ends[word] - word, len(thresholds))
         wanted = draws[1, fresh] * thresholds[available - 1]
         members = word[:, None] + np.minimum(sizes, available[:, None] - 1)  # [rows, N]
@@ -148,6 +174,7 @@ def choose_ngrams(
         in_ngram = np.empty(members.shape, bool)
         in_ngram[:, 0] = True
         in_ngram[:, 1:] = wanted[:, None] >= thresholds[:-1]
+        # Spans grow with n, so what fits the budget is a shorter n-gram, or none.
         in_ngram &= (sizes < available[:, None]) & (spans <= left[rows][:, None])
         size = np.count_nonzero(in_ngram, axis=1)
         is_free = ~np.any((taken[members] > 0) & in_ngram, axis=1) & (size > 0)
@@ -161,11 +188,12 @@ def choose_ngrams(
 
 
 class Masked(NamedTuple):
-    """Masked sequences.
+    """Masked sequences, with M predictions in all.
 
     Attributes:
       tokens: int32 [R, S], with masks and replacements.
-      rows, positions, labels: int64 [M], int64 [M], int32 [M]: what is to be predicted, ascending.
+      rows, positions: int64 [M], sequence and position of each prediction, ascending.
+      labels: int32 [M], the ids that stood there.
     """
 
     tokens: np.ndarray
@@ -177,12 +205,18 @@ class Masked(NamedTuple):
 def replace_tokens(
     labels: np.ndarray, same_draw: np.ndarray, rule: MaskingRule, rng: np.random.Generator
 ) -> np.ndarray:
-    """What stands in place of labels: 80 % [MASK], 10 % the label, 10 % a random piece.
+    """Inputs in place of labels: 80 % [MASK], 10 % the label, 10 % a random piece.
 
     Args:
       labels: int32 [M].
       same_draw: bool [M], True where a label shares the 80/10/10 with the one before it.
+      rule: its mask_id and replacement_ids are used.
+      rng: source of the draws.
+
+    Returns:
+      int32 [M].
     """
+    # same_draw [F, T, F]: draws 0, 0, 1.
     draws = rng.random(len(labels))[np.cumsum(~same_draw) - 1]
     places = (rng.random(len(labels)) * len(rule.replacement_ids)).astype(np.int64)
     kept_or_random = np.where(
@@ -204,20 +238,26 @@ def mask_sequences(
     Args:
       tokens: int32 [R, S].
       boundaries, is_special: bool [R, S], see `find_words`.
-      lengths: int64 [R], tokens of each sequence.
+      lengths: int64 [R], number of tokens of each sequence, special ones included.
+      rule: the rule by which tokens are chosen and replaced.
+      rng: source of the draws.
+
+    Returns:
+      Copies of the sequences with masks, and the predictions.
     """
     is_token = np.arange(tokens.shape[1]) < lengths[:, None]
     if not rule.whole_words:
         boundaries = is_token
     words = find_words(boundaries, is_special)
     excluded = None
-    if rule.never is not None:
-        excluded = _words_with((tokens == rule.never) & is_token, boundaries, is_special)
+    if rule.excluded_id is not None:
+        excluded = _words_with((tokens == rule.excluded_id) & is_token, boundaries, is_special)
     budgets = prediction_budgets(lengths, rule.rate, rule.max_predictions)
     thresholds = ngram_thresholds(rule.ngram, rule.favor_shorter)
     ngrams = choose_ngrams(
         words, budgets, thresholds, lambda unused_round: rng.random((2, len(tokens))), excluded
     )
+    # Chosen words to tokens: words of 3 and 1 tokens at 4 and 9 -> positions 4, 5, 6, 9.
     chosen = np.flatnonzero(ngrams)
     sizes = words.ends[chosen] - words.starts[chosen]
     word = np.repeat(chosen, sizes)  # [M]

@@ -1,4 +1,4 @@
-"""What was made of a corpus, merged block by block in whatever order blocks are finished.
+"""The results of all blocks, merged one by one in whatever order they are finished.
 
 Of each block only what the manifest lists of it is kept, some 200 bytes for a file of records;
 everything else is summed. The counts of a block's labels alone are a thousand times as much.
@@ -18,7 +18,7 @@ from data_pipeline.pretraining.statistics import RecordStatistics
 
 
 class MergedResults:
-    """Sums over blocks, and their files; the same for any order of `add` and `merge`.
+    """Sums over blocks, and their files; equal for any order of `add` and `merge`.
 
     Attributes:
       statistics: sums over records and corpus.
@@ -26,7 +26,7 @@ class MergedResults:
       text_bytes: bytes of text.
     """
 
-    def __init__(self, vocab_size: int):
+    def __init__(self, vocab_size: int) -> None:
         self.statistics = RecordStatistics(vocab_size)
         self.problems: collections.Counter = collections.Counter()
         self.text_bytes = 0
@@ -34,7 +34,7 @@ class MergedResults:
         self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.
 
     def add(self, result: BlockResult) -> None:
-        """Adds what was made of one block."""
+        """Adds the result of one block."""
         self.statistics.merge(result.statistics)
         self.problems.update(result.report.problems)
         self.text_bytes += result.text_bytes
@@ -42,7 +42,7 @@ class MergedResults:
         self._keep((result.name, i, text) for i, text in enumerate(result.report.examples))
 
     def merge(self, other: MergedResults) -> None:
-        """Adds what was made of other blocks."""
+        """Adds the merged results of other blocks."""
         self.statistics.merge(other.statistics)
         self.problems.update(other.problems)
         self.text_bytes += other.text_bytes
@@ -53,14 +53,14 @@ class MergedResults:
         self._examples = sorted([*self._examples, *examples])[:MAX_EXAMPLES]
 
     def shards(self) -> list[dict[str, Any]]:
-        """The files' entries in the manifest, in its order."""
+        """The manifest's entries of the files, in its order."""
         return [shard for name in sorted(self._files) for shard in json.loads(self._files[name][1])]
 
     def examples(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """ "file:line: problem" of the first problems.
+        """The first problems, as "file:line: problem" with lines counted from the file's start.
 
         Args:
-          groups: the groups of files of the blocks.
+          groups: the groups of files that the blocks are from.
         """
         before = self._lines_before()
         return [
@@ -69,8 +69,8 @@ class MergedResults:
         ]
 
     def _lines_before(self) -> dict[str, int]:
-        """Lines of its file before each block that counts its own only; 0 for other blocks."""
-        before = {}
+        """Number of lines of a file before each block of it that counts its own; 0 for others."""
+        before: dict[str, int] = {}
         for _, names in itertools.groupby(
             sorted(self._files, key=_place), key=lambda name: _place(name)[0]
         ):

@@ -25,9 +25,10 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
     """
     first, last = tokenized.documents[:-1], tokenized.documents[1:]
     has_text = last > first
-    ends = tokenized.sentences[last[has_text]]  # Of documents, among the ids.
+    ends = tokenized.sentences[last[has_text]]  # Of documents, among the ids: [3, 4] above.
     starts_word = tokenized.starts_word.copy()
     starts_word[tokenized.sentences[first[has_text]]] = True
+    # A boundary moves by the [SEP]s before it: sentences [0, 2, 3, 4] -> [0, 2, 4, 6].
     return TokenizedDocuments(
         np.insert(tokenized.ids, ends, sep_id),
         tokenized.sentences + np.searchsorted(ends, tokenized.sentences, side="right"),
@@ -37,17 +38,17 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
 
 
 class DocumentPacker:
-    """Makes the packed records of a block of documents, afresh for each copy; see `PairMaker`.
+    """A maker of packed records of a block of documents; each copy gets others. See `PairMaker`.
 
     Args:
       tokenized: the documents.
-      sep_id: of [SEP].
-      max_num_tokens: at most so many ids in a record, [SEP] between documents included.
+      sep_id: id of [SEP].
+      max_num_tokens: largest number of ids in a record, [SEP] between documents included.
       short_seq_prob: share of the records that get a shorter target length.
 
     Attributes:
-      tokenized: what the segments are ranges of.
-      documents_without_pair: 0; every document is in a record.
+      tokenized: the documents with separators; records are ranges of their ids.
+      documents_without_pair: 0, as every document is in a record.
     """
 
     documents_without_pair = 0
@@ -58,7 +59,7 @@ class DocumentPacker:
         sep_id: int,
         max_num_tokens: int,
         short_seq_prob: float,
-    ):
+    ) -> None:
         self.tokenized = with_separators(split_long_sentences(tokenized, max_num_tokens), sep_id)
         self._limit, self._short_seq_prob = max_num_tokens, short_seq_prob
         sentences = self.tokenized.sentences
@@ -76,7 +77,7 @@ class DocumentPacker:
     def _records(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         """Start and end of each record, among the ids.
 
-        The first is of any length, so that each copy of the text is cut at other places.
+        The first record is of any length, so that each copy of the text is cut at other places.
         """
         count = len(self._starts)
         targets = target_lengths(rng, count, self._limit, self._short_seq_prob)

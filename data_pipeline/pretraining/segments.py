@@ -4,6 +4,11 @@ Follows google-research/albert's create_instances_from_document, except that sen
 never hold text of two documents: a chunk of one sentence is divided at a word inside it.
 
 Segments are ranges of TokenizedDocuments.ids; no id is copied here.
+
+    a document of sentences with 40, 50, 30, 60, 20 ids, a target of 100 ids
+    chunks     40 50 30 | 60 20               closed by the sentence that reaches the target
+    borders    40 / 50 30 | 60 / 20           a random one between two sentences
+    pairs      (40, 80), (60, 20)             cut to the limit together; half are swapped
 """
 
 from __future__ import annotations
@@ -28,7 +33,8 @@ class Pairs:
     """R pairs of segments; every array is int64 [R].
 
     Attributes:
-      start_a, length_a, start_b, length_b: ids[start:start + length]; length_b is 0 without a pair.
+      start_a, length_a: segment A is ids[start_a:start_a + length_a].
+      start_b, length_b: segment B; its length is 0 where A is alone.
       label: 0 when B follows A; 1 when swapped, or when B is from another document.
     """
 
@@ -42,7 +48,7 @@ class Pairs:
         return len(self.label)
 
     def take(self, rows: np.ndarray | slice) -> Pairs:
-        """Some of the pairs."""
+        """The pairs with these numbers, in their order."""
         return Pairs(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
@@ -54,7 +60,17 @@ def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
 def target_lengths(
     rng: np.random.Generator, count: int, limit: int, short_seq_prob: float
 ) -> list[int]:
-    """`limit`, or with that probability any length from 2 to `limit`; so many of them."""
+    """Target lengths of chunks, which are shorter than the limit now and then.
+
+    Args:
+      rng: source of the draws.
+      count: number of lengths.
+      limit: largest number of ids in a chunk.
+      short_seq_prob: probability of a length that is uniform from 2 to `limit`, 0 to 1.
+
+    Returns:
+      `count` lengths.
+    """
     is_short = rng.random(count) < short_seq_prob
     short = 2 + _below(rng.random(count), np.array(limit - 1))
     return np.where(is_short, short, limit).tolist()
@@ -63,11 +79,21 @@ def target_lengths(
 def truncated_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths after ids are taken one by one from the longer segment down to `limit`.
+    """Lengths of segments that are cut to `limit` together: the longer one loses ids first.
 
-    Of segments that became equal, ids are taken in turn, the odd last one from A where
-    `last_from_a` (bool). A fixed choice (the reference's is B) would tell the order of segments
-    that are swapped later: (63, 62) ids or (62, 63).
+    Segments that have become equal lose ids in turn. If the odd last one were always of B, as in
+    the reference, lengths would tell the order of segments that are swapped later: (63, 62) ids or
+    (62, 63).
+
+        lengths 10 and 4, limit 8 -> 4, 4; limit 7 -> 3, 4 where last_from_a, else 4, 3
+
+    Args:
+      length_a, length_b: int64 [R].
+      limit: largest sum of both.
+      last_from_a: bool [R], whether A loses the odd last id.
+
+    Returns:
+      The new lengths of A and of B, int64 [R].
     """
     excess = np.maximum(0, length_a + length_b - limit)
     from_longer = np.minimum(excess, abs(length_a - length_b))
@@ -77,18 +103,18 @@ def truncated_lengths(
 
 
 class PairMaker:
-    """Makes the pairs of a block of documents, afresh for each copy.
+    """A maker of the pairs of a block of documents; each copy of the text gets others.
 
     Args:
       tokenized: the documents.
       objective: "sop": both segments of one chunk, swapped with probability 1/2; "nsp": B from
         another document with probability 1/2; "none": the whole chunk as A.
-      max_num_tokens: at most so many ids in A and B together.
+      max_num_tokens: largest number of ids in A and B together.
       short_seq_prob: probability that a document gets a shorter target length.
       swap: whether to swap; otherwise sentence-order pairs are left in order.
 
     Attributes:
-      tokenized: what the segments are ranges of.
+      tokenized: the documents without long sentences; segments are ranges of their ids.
     """
 
     def __init__(
@@ -98,7 +124,7 @@ class PairMaker:
         max_num_tokens: int,
         short_seq_prob: float,
         swap: bool = True,
-    ):
+    ) -> None:
         tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
@@ -110,6 +136,7 @@ class PairMaker:
         self._words = np.flatnonzero(starts_word)
         # Number of words before each sentence.
         self._words_before = np.searchsorted(self._words, self._sentences)
+        # Lists for bisect, which is faster than searchsorted for one value.
         self._ends = self._sentences[1:].tolist()
         self._starts = self._sentences[:-1].tolist()
         self._words_list = self._words_before.tolist()
@@ -124,7 +151,7 @@ class PairMaker:
 
     def make(self, rng: np.random.Generator) -> tuple[Pairs, collections.Counter]:
         """The pairs of one copy in the order of the text, and skipped chunks by reason."""
-        skipped = collections.Counter()
+        skipped: collections.Counter = collections.Counter()
         if self._objective == "nsp":
             chunks = list(self._next_sentence_chunks(rng, skipped))
         else:
@@ -139,7 +166,7 @@ class PairMaker:
 
     @property
     def documents_without_pair(self) -> int:
-        """How many documents gave no pair in any copy so far."""
+        """Number of documents that gave no pair in any copy so far."""
         return int(np.count_nonzero(~self._has_pair))
 
     def _targets(self, rng: np.random.Generator) -> list[int]:
@@ -147,7 +174,10 @@ class PairMaker:
         return target_lengths(rng, len(self._documents), self._limit, self._short_seq_prob)
 
     def _chunk_end(self, first: int, last: int, target: int) -> int:
-        """End of the chunk of sentences from `first` on with `target` ids and enough words."""
+        """End of the chunk of sentences from `first` on with `target` ids and enough words.
+
+        Sentences of 4, 5, 2 ids: target 9 -> 2, target 10 -> 3.
+        """
         end = bisect.bisect_left(self._ends, self._starts[first] + target, first, last) + 1
         if self._min_words > 1:
             enough = self._words_list[first] + self._min_words
@@ -188,9 +218,10 @@ class PairMaker:
     def _next_sentence_chunks(
         self, rng: np.random.Generator, skipped: collections.Counter
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """As above; half of the chunks have a second segment from a random other document.
+        """`_chunks` in which half have a second segment, from a random other document.
 
-        The sentences that such a chunk leaves unused begin the next one.
+        (document, first sentence, end sentence, start and end of the random segment) of each. The
+        sentences that such a chunk leaves unused begin the next one.
         """
         targets = self._targets(rng)
         own = {document: place for place, document in enumerate(self._with_text)}
@@ -208,6 +239,7 @@ class PairMaker:
                     continue
                 size = end - first
                 used = first + 1 + (int(next(draws) * (size - 1)) if size > 1 else 0)
+                # What A leaves of the target is the length of B.
                 length = targets[document] - (self._starts[used - 1] - self._starts[first])
                 length -= self._ends[used - 1] - self._starts[used - 1]
                 other = int(next(draws) * (len(self._with_text) - 1))
@@ -250,7 +282,7 @@ class PairMaker:
         return Pairs(start, border - start, start_b, end_b - start_b, label), kept
 
     def _swap(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """Half of the sentence-order pairs the other way round."""
+        """The pairs, half of them with A and B exchanged, if they are of sentence order."""
         if not self._swaps:
             return pairs
         swap = rng.random(len(pairs)) < 0.5

@@ -1,4 +1,4 @@
-"""How pre-training records are made: the settings, checked."""
+"""The settings of pre-training records, checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining import masking, segments
+from data_pipeline.pretraining import segments
+from data_pipeline.pretraining.masking import MaskingRule, replacement_ids
 from data_pipeline.records import features
 from data_pipeline.tokenizers.base import Tokenizer
 
@@ -19,7 +20,7 @@ def _require(condition: bool, message: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings:
-    """How records are made; the fields are the flags of create_pretraining_data.
+    """Settings of pre-training records; the fields are the flags of create_pretraining_data.
 
     Attributes:
       max_seq_length: S, special pieces included.
@@ -40,7 +41,10 @@ class PretrainingSettings:
       masking: "static": records hold masks; "dynamic": they are masked when they are read, and
         dupe_factor copies differ in their pairs only.
       mask_by_span: [MASK], the same or a random piece is drawn per n-gram, not per piece.
-      seed: of every random choice.
+      seed: seed of every random choice.
+
+    Raises:
+      UserError: a value is out of its range, or two do not go together.
     """
 
     max_seq_length: int = 512
@@ -58,7 +62,7 @@ class PretrainingSettings:
     mask_by_span: bool = False
     seed: int = 12345
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         s, p = self.max_seq_length, self.max_predictions_per_seq
         _require(s >= 8, f"--max_seq_length should be at least 8; received {s}.")
         _require(
@@ -113,19 +117,19 @@ class PretrainingSettings:
 
     @property
     def max_num_tokens(self) -> int:
-        """Room for text: S without [CLS] and the [SEP] of each segment."""
+        """Largest number of tokens of text: S without [CLS] and the [SEP] of each segment."""
         return self.max_seq_length - (2 if self.sentence_objective == "none" else 3)
 
-    def masking_rule(self, tokenizer: Tokenizer) -> masking.MaskingRule:
-        """What is masked in text of this tokenizer, and by what."""
-        return masking.MaskingRule(
+    def masking_rule(self, tokenizer: Tokenizer) -> MaskingRule:
+        """The rule that masks ids of this tokenizer."""
+        return MaskingRule(
             rate=self.masked_lm_prob,
             max_predictions=self.max_predictions_per_seq,
             ngram=self.ngram,
             favor_shorter=self.favor_shorter_ngram,
             by_span=self.mask_by_span,
             whole_words=self.whole_word_mask,
-            never=None if self.mask_unknown else tokenizer.unk_id,
+            excluded_id=None if self.mask_unknown else tokenizer.unk_id,
             mask_id=tokenizer.mask_id,
-            replacement_ids=masking.replacement_ids(tokenizer.vocab_size, tokenizer.special_ids),
+            replacement_ids=replacement_ids(tokenizer.vocab_size, tokenizer.special_ids),
         )

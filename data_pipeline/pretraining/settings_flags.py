@@ -1,4 +1,4 @@
-"""Flags that say how text becomes pre-training examples, for the binaries that make them."""
+"""Flags of the programs that make pre-training examples of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULTS = PretrainingSettings()
 
 
 def define_reading_flags() -> None:
-    """How files become documents and sentences."""
+    """Defines the flags by which files become documents and sentences."""
     flags.DEFINE_enum("input_format", "auto", INPUT_FORMATS, "See data_pipeline/corpus/formats.py.")
     flags.DEFINE_string(
         "text_field", "text", "Field of jsonl, or column of Parquet, with the text."
@@ -25,7 +25,7 @@ def define_reading_flags() -> None:
 
 
 def reading_arguments() -> str:
-    """The flags above that are not at their defaults, for a command; each has a space before it."""
+    """The reading flags that are not at their defaults, as words of a command: " --language=de"."""
     return "".join(
         f" --{name}={FLAGS[name].value}"
         for name in ("input_format", "text_field", "language")
@@ -34,7 +34,7 @@ def reading_arguments() -> str:
 
 
 def define_flags() -> None:
-    """How text is read, and which examples are made of it."""
+    """Defines the flags by which text is read, and examples are made of it."""
     flags.DEFINE_bool(
         "lower_case",
         None,
@@ -102,6 +102,6 @@ def corpus_from_flags(patterns: str, deduplicate: bool = False) -> Corpus:
 
 
 def settings_from_flags(**others: Any) -> PretrainingSettings:
-    """The flags as a checked dataclass; `others` are the fields that are no flags of this file."""
+    """The flags as checked settings; `others` are the fields without a flag in this file."""
     names = {field.name for field in dataclasses.fields(PretrainingSettings)} - set(others)
     return PretrainingSettings(**{name: FLAGS[name].value for name in names}, **others)

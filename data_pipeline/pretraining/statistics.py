@@ -1,4 +1,4 @@
-"""What pre-training data look like, and how well one can do on them without reading: baselines."""
+"""Statistics of pre-training data, and baselines: scores of guesses that read no text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ _MOST_UNKNOWN = 0.01
 
 
 class RecordStatistics:
-    """Sums over records and corpus, gathered while data are made."""
+    """Sums over records and corpus, gathered while data are made.
 
-    def __init__(self, vocab_size: int):
+    Attributes:
+      label_counts: int64 [V], number of predictions of each id.
+      corpus: number of documents, sentences, tokens and unknown_tokens.
+      skipped: number of skipped chunks and documents by reason.
+      records: number of records, and of their tokens, swapped pairs and predictions.
+    """
+
+    def __init__(self, vocab_size: int) -> None:
         self.label_counts = np.zeros(vocab_size, np.int64)
         self.corpus: collections.Counter = collections.Counter()
         self.skipped: collections.Counter = collections.Counter()
@@ -47,7 +54,7 @@ class RecordStatistics:
         self.label_counts += made.label_counts
 
     def merge(self, other: RecordStatistics) -> None:
-        """Adds what was gathered elsewhere."""
+        """Adds the sums of other records."""
         self.label_counts += other.label_counts
         for name in ("corpus", "skipped", "records"):
             getattr(self, name).update(getattr(other, name))
@@ -74,11 +81,11 @@ class RecordStatistics:
 
     @property
     def unknown_share(self) -> float:
-        """Share of <unk> among the corpus' tokens."""
+        """Share of <unk> among the tokens of the corpus, 0 to 1."""
         return self.corpus["unknown_tokens"] / max(1, self.corpus["tokens"])
 
     def summary(self, pieces: Sequence[str]) -> dict[str, Any]:
-        """The manifest's statistics."""
+        """The statistics for a manifest; `pieces` are the V names of the ids."""
         records, tokens = max(1, self.records["records"]), max(1, self.records["tokens"])
         label_balance = self.records["swapped"] / records
         return {
@@ -97,7 +104,7 @@ class RecordStatistics:
         }
 
     def label_counts_json(self) -> bytes:
-        """How often each id is a masked label, by id."""
+        """Content of the file with the number of predictions of each id."""
         return json.dumps({"counts": self.label_counts.tolist()}).encode("utf-8")
 
 
@@ -112,9 +119,9 @@ def unigram_scores(
       pieces: names of the ids, or None.
 
     Returns:
-      top_id (and top_piece): the most frequent label of training; accuracy: of always guessing it;
-      cross_entropy: of the training frequencies, in nats per label; one is added to each count when
-      some label to be guessed never occurred in training.
+      top_id (and top_piece): the most frequent label of training; accuracy: that of always guessing
+      it; cross_entropy: that of the training frequencies, in nats per label. One is added to each
+      count when some label to be guessed never occurred in training.
     """
     total = int(eval_counts.sum())
     if not total or not train_counts.sum():
@@ -134,7 +141,11 @@ def unigram_scores(
 
 
 def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
-    """int64 [V]: how often each id is a masked label in the records that a manifest describes."""
+    """int64 [V]: number of predictions of each id in the records that a manifest describes.
+
+    Raises:
+      UserError: the folder lacks the file with these numbers.
+    """
     path = os.path.join(manifest["directory"], LABEL_COUNTS_FILE)
     if not storage.exists(path):
         raise UserError(f"{path} is missing; make the data again with --overwrite.")
@@ -147,7 +158,7 @@ def unigram_baseline(
     """Held-out unigram baseline: label frequencies of one folder of records, scored on another.
 
     Args:
-      train_manifest, eval_manifest: what `records.read_manifest` returned.
+      train_manifest, eval_manifest: manifests, as `record_folder.read_manifest` gives them.
 
     Returns:
       See `unigram_scores`.
@@ -166,7 +177,7 @@ def unigram_baseline(
 def pretraining_baselines(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> dict[str, tuple[float, str]]:
-    """What a guess without a model reaches: metric -> (figure, how it is guessed).
+    """Scores of guesses without a model: metric -> (figure, name of the guess).
 
     The label of a pair is guessed to be the most frequent one, or by the lengths of the segments,
     whichever is better.
@@ -193,7 +204,7 @@ def pretraining_baselines(
 
 
 def unknown_warning(share: float) -> str:
-    """What to say of a share of <unk> among the tokens that is too large; else nothing."""
+    """A warning for a share of <unk> among the tokens above 1 %; else ""."""
     if share <= _MOST_UNKNOWN:
         return ""
     return (
@@ -203,7 +214,7 @@ def unknown_warning(share: float) -> str:
 
 
 def summary_table(manifest: dict[str, Any]) -> str:
-    """What was read and written, one line per number."""
+    """The numbers of a manifest, a line each: documents read, records written."""
     corpus, statistics = manifest["corpus"], manifest["statistics"]
     rows = [
         (name, f"{corpus[name]:,}")
@@ -225,7 +236,7 @@ def summary_table(manifest: dict[str, Any]) -> str:
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and values, a line each."""
+    """Names and values in two columns, a line each."""
     rows = list(rows)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:{width}}  {value}" for name, value in rows)

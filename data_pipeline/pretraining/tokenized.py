@@ -1,4 +1,10 @@
-"""Documents as ids: one flat array, and where sentences and documents begin."""
+"""Documents as ids: one flat array, and the boundaries of sentences and documents in it.
+
+two documents [[5 6] [7]] and [[8 9]]
+ids        5 6 7 8 9
+sentences  0 2 3 5      boundaries among the ids
+documents  0 2 3        boundaries among the sentences
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ class TokenizedDocuments:
     """Many documents, one after the other.
 
     Attributes:
-      ids: int32 [T] of all sentences.
+      ids: int32 [T], the ids of all sentences.
       sentences: int64 [N + 1], sentence n is ids[sentences[n]:sentences[n + 1]]; none is empty.
       documents: int64 [D + 1], document d has sentences documents[d] to documents[d + 1] - 1.
       starts_word: bool [T], whether a piece starts a word.
@@ -38,6 +44,7 @@ class TokenizedDocuments:
 
 
 def _boundaries(lengths: np.ndarray) -> np.ndarray:
+    """int64 [R] -> int64 [R + 1]: [2, 3] -> [0, 2, 5]."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -51,7 +58,7 @@ def tokenize(
     Args:
       documents: lists of sentences; sentences without ids are left out.
       tokenizer: whose pieces they become.
-      encode: the ids of its `encode_flat`, found in another way; None: found by that method.
+      encode: a faster function that gives the ids of its `encode_flat`; None: that method.
     """
     encode = encode or tokenizer.encode_flat
     sizes = np.fromiter(map(len, documents), np.int64, len(documents))
@@ -77,7 +84,10 @@ def concatenate(parts: Sequence[TokenizedDocuments]) -> TokenizedDocuments:
 
 
 def split_long_sentences(tokenized: TokenizedDocuments, limit: int) -> TokenizedDocuments:
-    """The same with sentences of at most `limit` ids, cut before a word where there is one."""
+    """Documents with sentences of at most `limit` ids, cut before a word where there is one.
+
+    A sentence of 7 ids whose words start at 0, 2, 5; limit 3: sentences [0, 7] -> [0, 2, 5, 7].
+    """
     sentences = tokenized.sentences
     too_long = np.flatnonzero(np.diff(sentences) > limit)
     if not len(too_long):

@@ -1,4 +1,4 @@
-"""Any dataset of pre-training examples to a folder of records, as create_pretraining_data makes."""
+"""Any dataset of pre-training examples to a folder of records like create_pretraining_data's."""
 
 from __future__ import annotations
 
@@ -33,22 +33,25 @@ def write_records(
     records_per_file: int = 16_384,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes sharded TFRecords with a manifest, vocabulary and statistics; returns the manifest.
+    """Writes sharded TFRecords with a manifest, vocabulary and statistics.
 
     The order is that of the dataset; equal datasets give equal bytes. The folder is not data until
-    all of it is written; after an interruption it is written from the beginning, but when files
-    were being put in place already: then the next call completes that, as for any finished data.
+    all of it is written. After an interruption the next call writes it from the beginning; if files
+    were being put in place already, it completes that, as for any finished data.
 
     Args:
       dataset: single examples with the columns of `features.pretraining_schema`, as from
         `without_records.dataset.pretraining_examples`; integers of any size, variable lengths
         padded with zeros or not.
       output_dir: folder to write.
-      tokenizer: what the ids mean.
-      settings: what the examples were made with; masking, lengths and sentence objective decide how
+      tokenizer: the tokenizer that made the ids.
+      settings: the settings of the examples; masking, lengths and sentence objective decide how
         the records are read.
-      records_per_file: what a file holds, the last one less.
+      records_per_file: number of records in a file; the last file holds the rest.
       overwrite: replace finished data in `output_dir`.
+
+    Returns:
+      The manifest.
 
     Raises:
       UserError: columns or values that do not fit the settings, no example at all, or a folder with
@@ -114,14 +117,14 @@ def _check_columns(dataset: tf.data.Dataset, schema: features.Schema) -> None:
 
 
 class _Column(NamedTuple):
-    """Values of R examples, one after the other, and how many each has (int64 [R])."""
+    """Values of R examples, one after the other, and the number of values of each (int64 [R])."""
 
     values: np.ndarray
     lengths: np.ndarray
 
 
 def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
-    """Values [R, n], padded with zeros, and how many there are in each example (int64 [R])."""
+    """Values [R, n], padded with zeros, and the number of values of each example (int64 [R])."""
     if isinstance(batch, tf.RaggedTensor):
         return batch.to_tensor().numpy(), batch.row_lengths().numpy()
     rows = batch.numpy().reshape(len(batch), -1)
@@ -169,8 +172,11 @@ def _check_values(
     """Raises UserError that names the first value that no reader could use.
 
     Args:
-      columns: of a batch.
-      before: how many examples came before the batch.
+      columns: columns of a batch.
+      schema: the expected columns.
+      settings: the settings of the examples.
+      vocab_size: V.
+      before: number of examples before the batch.
     """
     ids = ("token_ids", "input_ids", "masked_lm_ids")
     limits = {
@@ -224,7 +230,7 @@ def _check_first_segments(
 def _counts(
     columns: Mapping[str, _Column], settings: PretrainingSettings, tokenizer: Tokenizer
 ) -> RecordColumns:
-    """What statistics need to know of a batch."""
+    """The counts of a batch for the statistics."""
     if settings.masking == "static":
         arrays = {
             name: values.reshape(len(lengths), -1) for name, (values, lengths) in columns.items()
@@ -248,7 +254,7 @@ def _frames(
     tokenizer: Tokenizer,
     statistics: RecordStatistics,
 ) -> Iterator[bytes]:
-    """Examples as they stand in a TFRecord file; statistics are gathered on the way."""
+    """Examples in the bytes of a TFRecord file; they are counted in `statistics` on the way."""
     for batch in dataset.ragged_batch(_AT_ONCE):
         before = statistics.records["records"]
         columns = _columns(batch, schema, before)
@@ -268,7 +274,7 @@ def _frames(
 def _write_files(
     frames: Iterator[bytes], folder: str, records_per_file: int
 ) -> Iterator[dict[str, Any]]:
-    """Writes as many files as it takes; their entries in the manifest."""
+    """Writes as many files as it takes; yields the manifest's entry of each."""
     for number in itertools.count():
         first = next(frames, None)
         if first is None:

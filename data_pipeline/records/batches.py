@@ -1,4 +1,4 @@
-"""Global batches that several hosts share: sizes checked, rows divided, options of the dataset."""
+"""Global batches that several hosts share: checks of sizes, the rows of a host, options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from data_pipeline.errors import UserError
 
 
 def check_batch(global_batch_size: int, start_step: int) -> None:
-    """Raises UserError for impossible sizes."""
+    """Raises UserError unless the batch size is positive and the step is not negative."""
     if global_batch_size < 1:
         raise UserError(f"The batch size should be at least 1; received {global_batch_size}.")
     if start_step < 0:
@@ -18,7 +18,13 @@ def check_batch(global_batch_size: int, start_step: int) -> None:
 def host_rows(
     global_batch_size: int, input_context: tf.distribute.InputContext | None
 ) -> tuple[int, int]:
-    """Where the rows of a host begin and end in a global batch; None: there is one host."""
+    """First row of a host in a global batch, and the row after its last; None: the only host.
+
+    10 rows for 3 hosts -> (0, 3), (3, 6), (6, 10).
+
+    Raises:
+      UserError: there are more hosts than rows.
+    """
     if input_context is None:
         return 0, global_batch_size
     host, num_hosts = input_context.input_pipeline_id, input_context.num_input_pipelines
@@ -31,7 +37,7 @@ def host_rows(
 
 
 def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Deterministic order, also when several workers share the data; one batch ahead or more."""
+    """A dataset in deterministic order, on several workers too, with batches made ahead of use."""
     options = tf.data.Options()
     options.deterministic = True
     policy = tf.data.experimental.AutoShardPolicy.DATA

@@ -20,12 +20,12 @@ _CHECKSUM = struct.Struct("<I")
 
 
 class Column(NamedTuple):
-    """One feature of R records: what is packed in its list of values.
+    """One feature of R records: the packed values of its lists.
 
     Attributes:
       kind: "int64" or "float32".
-      payload: bytes of all records.
-      ends: int64 [R], where the bytes of each record end.
+      payload: bytes of the values of all records, one record after the other.
+      ends: int64 [R], the end of each record in these bytes.
     """
 
     kind: str
@@ -41,11 +41,16 @@ def float_column(values: np.ndarray) -> Column:
 
 
 def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:
-    """A feature of whole numbers from 0 to 2^28 - 1.
+    """A feature of whole numbers from 0 to 2^28 - 1, as variable-length integers.
+
+        values [5, 300], row_ends [1, 2] -> payload 05 ac 02 (300 = 0x2c + 128 * 2), ends [1, 3]
 
     Args:
-      values: [R, n]; or [T], all values of all records, with
-      row_ends: [R], where the values of each record end.
+      values: [R, n]; or [T], the values of all records, with
+      row_ends: [R], the end of each record in them.
+
+    Raises:
+      ValueError: a value is negative or too large; four bytes would not hold it.
     """
     if row_ends is None:
         row_ends = values.shape[1] * np.arange(1, len(values) + 1)
@@ -55,7 +60,8 @@ def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column
         return Column("int64", values.astype(np.uint8).tobytes(), row_ends)
     if top >> 28 or values.min() < 0:
         raise ValueError(f"values should lie in 0..2^28 - 1, received {values.min()}..{top}")
-    # Seven bits to a byte, lowest first; the eighth says that another byte follows.
+    # Seven bits to a byte, lowest first; the eighth says that another byte follows. All values are
+    # laid out in four bytes first, so that NumPy encodes them at once; unused bytes are dropped.
     rest = values.astype("<u4")
     encoded = rest & 127
     size = np.ones(len(values), np.int64)
@@ -126,5 +132,5 @@ def _frame_header(length: int) -> bytes:
 
 
 def frame(record: bytes) -> bytes:
-    """A record as it stands in a TFRecord file."""
+    """A record with the header and the checksums that it has in a TFRecord file."""
     return b"".join((_frame_header(len(record)), record, _CHECKSUM.pack(_masked_checksum(record))))

@@ -1,4 +1,4 @@
-"""The one schema of every record: name, dtype, length; how it is read and described.
+"""The schema of every record: name, dtype and length of each column; parsing and description.
 
 Static records hold masks and have google-research/albert's names and types, so records of either
 program can be read by the other (and by the Model Garden's). Dynamic records hold tokens and word
@@ -8,8 +8,8 @@ boundaries; they are masked when they are read.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -55,14 +55,17 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
 
 
 def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> Schema:
-    """What training reads of the records: without token_boundary, which only masking needs."""
+    """The columns that training reads: all but token_boundary of static records.
+
+    Only masking needs word boundaries, and records of google-research/albert may lack them.
+    """
     schema = pretraining_schema(masking, max_seq_length, max_predictions)
     if masking == "dynamic":
         return schema
     return tuple(feature for feature in schema if feature.name != "token_boundary")
 
 
-def schema_of(manifest: dict) -> Schema:
+def schema_of(manifest: Mapping[str, Any]) -> Schema:
     """The columns of the records that a manifest describes."""
     return pretraining_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
@@ -70,9 +73,9 @@ def schema_of(manifest: dict) -> Schema:
 
 
 def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of one record (serialized a scalar: [length]) or of many ([B]: [B, length]).
+    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name.
 
-    Integers come back as int32, which TPUs need; variable lengths of many as RaggedTensors.
+    Integers are int32, which TPUs need; variable lengths of many records are RaggedTensors.
     """
     import tensorflow as tf
 

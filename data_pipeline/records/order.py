@@ -17,7 +17,10 @@ _MANY_EPOCHS = 1 << 40
 
 
 def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
-    """int64 [size]: a random order that depends on the arguments only."""
+    """int64 [size]: a random order of 0 to size - 1 that depends on the arguments only.
+
+    Philox is named because "auto_select" may draw other numbers on another device or version.
+    """
     key = tf.constant([seed, 0], tf.int64)
     for index in indices:
         key = tf.random.experimental.stateless_fold_in(key, index, alg="philox")
@@ -36,13 +39,19 @@ def batch_epochs(
 
     Batches run across the ends of epochs, so none is short; only the first epoch is skipped into.
 
+        10 examples in batches of 4, start_step 3: 3 * 4 = 12 are left out, all of epoch 0 and the
+        first two of epoch 1 -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
+
     Args:
       epoch: number of an epoch, an int64 scalar -> its examples.
-      num_examples: of each epoch.
+      num_examples: number of examples in each epoch.
       batch_size: B.
-      start_step: how many batches are left out.
-      rest_of_epoch: (number of an epoch, how many of its examples are left out) -> the others; None
-        where reading and dropping them costs nothing.
+      start_step: number of batches that are left out.
+      rest_of_epoch: (number of an epoch, number of examples that are left out) -> its other
+        examples; None where reading and dropping them costs nothing.
+
+    Returns:
+      Batches of B examples, without end.
     """
     first, offset = divmod(start_step * batch_size, num_examples)
     if rest_of_epoch:
@@ -58,14 +67,16 @@ class RecordOrder:
     """The records of some shards in the order of training.
 
     The shards of an epoch come in random order; 16 are read at a time, one record of each in turn;
-    the records are then shuffled in windows.
+    the records are then shuffled in windows. tf.data's own shuffle keeps a buffer whose state is a
+    function of all that was read before, so nothing but reading it all could find a place in the
+    middle of an epoch again. Windows are apart from each other: a run that resumes reads one.
 
     Attributes:
       paths: the shards.
-      counts: how many records each holds, at least one.
-      window: how many records are shuffled at a time.
-      seed: of the order.
-      read: path -> its records, or something else for each of them.
+      counts: number of records in each shard, at least one.
+      window: number of records that are shuffled at a time.
+      seed: seed of the order.
+      read: path -> dataset with an element for each of its records.
     """
 
     paths: Sequence[str]
@@ -80,7 +91,7 @@ class RecordOrder:
         return self._records(number, tf.gather(self.paths, shards), tf.zeros_like(shards), 0)
 
     def rest_of_epoch(self, number: int, position: int) -> tf.data.Dataset:
-        """What `epoch` gives from a position on, without reading what comes before.
+        """The records of `epoch` from a position on, without reading those before it.
 
         Shards that are finished there are not opened. In the 16 that are being read, TensorFlow
         goes from record to record by their lengths. Only the window around the position is read as
@@ -103,7 +114,14 @@ class RecordOrder:
     def _records(
         self, epoch: tf.Tensor, paths: tf.Tensor, skipped: tf.Tensor, first_window: int
     ) -> tf.data.Dataset:
-        """The records of shards, without the first ones of each, from the start of a window on."""
+        """The shuffled records of shards.
+
+        Args:
+          epoch: its number, an int64 scalar.
+          paths: string [shards], in the order in which they are opened.
+          skipped: [shards], number of records of each that are left out.
+          first_window: number of the window that the first record is in.
+        """
         shards = tf.data.Dataset.from_tensor_slices((paths, tf.cast(skipped, tf.int64)))
         dataset = shards.interleave(
             lambda path, count: self.read(path).skip(count),
@@ -123,7 +141,7 @@ class RecordOrder:
 def interleaving_at(
     counts: Sequence[int], cycle_length: int, position: int
 ) -> list[tuple[int, int]]:
-    """How tf.data's interleave goes on after `position` elements, for inputs of known lengths.
+    """State of tf.data's interleave after `position` elements, for inputs of known lengths.
 
     It takes an element of each of `cycle_length` inputs in turn. A turn that finds an input at its
     end gives nothing, and the next one there opens the next input. Three inputs of 2, 1 and 4
@@ -131,13 +149,13 @@ def interleaving_at(
     [(1, 1), (0, 2), (2, 0)].
 
     Args:
-      counts: how many elements each input has.
-      cycle_length: how many inputs are read at a time.
-      position: how many elements are left out, at most all.
+      counts: number of elements in each input.
+      cycle_length: number of inputs that are read at a time.
+      position: number of elements that are left out, at most all.
 
     Returns:
-      The inputs, and how many elements of each are left out, so that an interleave over these gives
-      what the one over all inputs gives from there on.
+      (number of an input, number of its elements that are left out) of each input that has some
+      left. An interleave over these in this order gives the elements from `position` on.
     """
     left, unopened = list(counts), collections.deque(range(len(counts)))
     places: list[int | None] = [None] * min(cycle_length, len(counts))
@@ -154,17 +172,18 @@ def interleaving_at(
                 break
         if places[turn] is None and unopened:
             places[turn] = unopened.popleft()
-        index = places[turn]
-        if index is not None and left[index]:
-            left[index] -= 1
+        current = places[turn]
+        if current is not None and left[current]:
+            left[current] -= 1
             position -= 1
         else:
             places[turn] = None
         turn = (turn + 1) % len(places)
     found = []
-    for index in (*places[turn:], *places[:turn]):
-        if index is not None:
-            found.append((index, counts[index] - left[index]))
+    # The turn comes first. An empty place opens the next input when its turn comes.
+    for place in (*places[turn:], *places[:turn]):
+        if place is not None:
+            found.append((place, counts[place] - left[place]))
         elif unopened:
             found.append((unopened.popleft(), 0))
     return [*found, *((index, 0) for index in unopened)]

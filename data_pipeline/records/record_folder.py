@@ -38,7 +38,7 @@ def check_output_dir(output_dir: str, overwrite: bool) -> None:
 
 
 def partial_dir(output_dir: str) -> str:
-    """Where files are made before the whole is finished."""
+    """The subfolder for files of a folder that is not finished."""
     return os.path.join(output_dir, _PARTIAL)
 
 
@@ -59,7 +59,7 @@ def commit(
 
     Args:
       output_dir: the folder of records.
-      manifest: what to record beside kind and format_version; "files" lists the shards.
+      manifest: the fields beside kind and format_version; "files" lists the shards.
       extra_files: small files to put beside the shards, by name.
     """
     folder = partial_dir(output_dir)
@@ -71,7 +71,7 @@ def commit(
 
 
 def content_fingerprint(manifest: dict[str, Any]) -> str:
-    """Equal for folders with the same records in the same files."""
+    """Hexadecimal SHA-256 that is equal for folders with the same records in the same files."""
     return hashlib.sha256(json.dumps(manifest["files"]).encode("utf-8")).hexdigest()
 
 
@@ -179,7 +179,7 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
     """Compares the shards with the manifest, and returns the manifest.
 
     Args:
-      data: as for `read_manifest`.
+      data: the folder; a file or a pattern in it will do.
       full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
         most 256 MiB.
 

@@ -1,4 +1,4 @@
-"""What all tokenizers have in common: settings that travel beside a vocabulary, special pieces."""
+"""The base of all tokenizers: settings that travel beside a vocabulary, special pieces, ids."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RULES = ("google", "huggingface", "plain")
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """What must be known beside a vocabulary to turn text into the same ids again.
+    """Settings of a tokenizer: with the vocabulary, they decide which ids a text has.
 
     Attributes:
       lower: lower-case the text.
-      rules: what happens around SentencePiece. "google": "2010," is split again, as the published
-        models were trained; "huggingface": the same without the word mark that google-research
-        leaves in front, and quotes written `` or '' become "; "plain": nothing.
+      rules: rules around SentencePiece. "google": "2010," is split again, as the published models
+        were trained; "huggingface": split again without the word mark that google-research leaves
+        in front, and quotes written `` or '' become "; "plain": SentencePiece alone.
     """
 
     lower: bool = True
@@ -60,36 +60,41 @@ class TokenizerSettings:
 
 
 class FlatIds(NamedTuple):
-    """Ids of many sentences, one after the other: ids int32 [T], lengths int64 [N]."""
+    """Ids of many sentences, one after the other: [[5, 9], [], [7]] -> [5, 9, 7], [2, 0, 1].
+
+    Attributes:
+      ids: int32 [T].
+      lengths: int64 [N], number of ids of each sentence.
+    """
 
     ids: np.ndarray
     lengths: np.ndarray
 
 
 def flatten(rows: Sequence[Sequence[int]]) -> FlatIds:
-    """Lists of ids as arrays."""
+    """Lists of ids as flat arrays."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     flat = itertools.chain.from_iterable(rows)
     return FlatIds(np.fromiter(flat, np.int32, int(lengths.sum())), lengths)
 
 
 class Tokenizer(abc.ABC):
-    """Python face of a tokenizer.
+    """A tokenizer in Python; its twin in TensorFlow graphs is made by `graph.graph_tokenizer`.
 
     Attributes:
       settings: TokenizerSettings.
-      vocab_file: the vocabulary's path.
+      vocab_file: path of the vocabulary.
       fingerprint: hexadecimal SHA-256 of that file.
       pieces: V pieces by id; `vocab_size` is V.
       pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special pieces.
       is_word_start: np.bool_ [V], whether a piece starts a word.
     """
 
-    STORED_NAME: str  # What the vocabulary is called in a folder of data or of a model.
+    STORED_NAME: str  # Name of the vocabulary file in a folder of data or of a model.
     SPECIAL_PIECES: tuple[str, str, str, str, str]  # Padding, unknown, [CLS], [SEP], [MASK].
 
-    def __init__(self, vocab_file: str, settings: TokenizerSettings):
-        """Loads a vocabulary; raises UserError when the file is none or lacks a special piece."""
+    def __init__(self, vocab_file: str, settings: TokenizerSettings) -> None:
+        """Loads a vocabulary; raises UserError for a bad file or one without a special piece."""
         self.settings = settings
         self.vocab_file = os.fspath(vocab_file)
         content = self._read()
@@ -124,7 +129,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _load(self, content: bytes) -> list[str]:
-        """Makes ready what `encode` needs; the pieces by id."""
+        """Loads the vocabulary from the content of its file; returns the pieces by id."""
 
     @abc.abstractmethod
     def _starts_word(self, piece: str) -> bool: ...
@@ -135,7 +140,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def encode_pieces(self, text: str) -> list[str]:
-        """Pieces of one string."""
+        """Pieces of one string, without special pieces."""
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many strings."""
@@ -156,5 +161,5 @@ class Tokenizer(abc.ABC):
         return (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)
 
     def ids_to_pieces(self, ids: Sequence[int]) -> list[str]:
-        """Pieces of the vocabulary by id."""
+        """Pieces with these ids."""
         return [self.pieces[i] for i in ids]

@@ -1,6 +1,6 @@
 """Tokenizers in TensorFlow graphs, for SavedModels that take text; they need tensorflow_text.
 
-Each gives the same ids as its Python face, with ops that every stock TF Serving has.
+Each gives the same ids as its twin in Python, with ops that every stock TF Serving has.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = False) -> tf.Tensor:
-    """The same in a TensorFlow graph, with ops that every stock TF Serving has.
+    """`normalization.normalize` in a TensorFlow graph.
 
     Args:
       text: UTF-8 strings of any shape; bytes that are not UTF-8 become U+FFFD.
-      lower, join_quotes: as in `normalize`.
+      lower, join_quotes: see `normalize`.
 
     Returns:
       UTF-8 strings of the same shape, equal to `normalize`.
@@ -62,14 +62,15 @@ def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = Fal
 def normalize_mostly_ascii(
     text: tf.Tensor, lower: bool = True, join_quotes: bool = False
 ) -> tf.Tensor:
-    """Strings [B] as from `normalize_graph`, three times as fast where most are ASCII.
+    """`normalize_graph` of strings [B], three times as fast where most are ASCII.
 
-    Of all that is done to text, ASCII needs the whitespace collapsed and the letters lowered.
+    Of all that is done to text, ASCII needs only the whitespace collapsed and letters lowered. So
+    ASCII strings and others are parted, and stitched together again in their order.
     """
     is_ascii = tf.strings.regex_full_match(text, r"[\x01-\x7f]*")  # NUL is replaced.
     other, plain = tf.dynamic_partition(text, tf.cast(is_ascii, tf.int32), 2)
     places = tf.dynamic_partition(tf.range(tf.size(text)), tf.cast(is_ascii, tf.int32), 2)
-    # A single space stays: to find and replace each of them is what takes the time.
+    # Single spaces are no match: replacing each of them would take most of the time.
     plain = tf.strings.regex_replace(plain, r"[\t-\r\x1c- ]{2,}|[\t-\r\x1c-\x1f]", " ")
     plain = tf.strings.strip(plain)
     if join_quotes:
@@ -99,13 +100,13 @@ def _lasting_processor(model: bytes, fingerprint: str):
 
 
 class GraphSentencePieceTokenizer(tf.Module):
-    """Graph face, for text-in SavedModels; needs tensorflow_text.
+    """SentencePiece in graphs, for SavedModels that take text; needs tensorflow_text.
 
     Keep it as an attribute of the module that is saved: it tracks SentencePiece's resource and the
     vocabulary file as an asset.
     """
 
-    def __init__(self, python_face: SentencePieceTokenizer):
+    def __init__(self, python_face: SentencePieceTokenizer) -> None:
         super().__init__(name="tokenizer")
         self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
         self._settings = python_face.settings
@@ -122,12 +123,13 @@ class GraphSentencePieceTokenizer(tf.Module):
         return self._tokenize_normalized(text)
 
     def tokenize_mostly_ascii(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The same, faster where most strings are ASCII; with ops that exports do without."""
+        """`tokenize`, faster where most strings are ASCII, with ops that exports must not have."""
         settings = self._settings
         text = normalize_mostly_ascii(text, settings.lower, settings.rules == "huggingface")
         return self._tokenize_normalized(text)
 
     def _tokenize_normalized(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of normalized strings [B]; the pieces of "2010," are looked up in a ragged table."""
         ids = self._processor.tokenize(text)
         if not self._resplits:
             return ids
@@ -138,7 +140,15 @@ class GraphSentencePieceTokenizer(tf.Module):
 
 
 def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
-    """The same in a graph: UTF-8 strings [B] -> [B, (words)]; bytes that are not UTF-8 go away."""
+    """`wordpiece.split_words` in a TensorFlow graph.
+
+    Args:
+      text: UTF-8 strings [B]; bytes that are not UTF-8 are dropped.
+      lower: lower-case the text and drop accents.
+
+    Returns:
+      Strings [B, (words)].
+    """
     from tensorflow_text import normalize_utf8
 
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
@@ -153,13 +163,13 @@ def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
 
 
 class GraphWordPieceTokenizer(tf.Module):
-    """Graph face, for text-in SavedModels; needs tensorflow_text.
+    """WordPiece in graphs, for SavedModels that take text; needs tensorflow_text.
 
     Keep it as an attribute of the module that is saved: it tracks the table of pieces and the
     vocabulary file as an asset.
     """
 
-    def __init__(self, python_face: WordPieceTokenizer):
+    def __init__(self, python_face: WordPieceTokenizer) -> None:
         from tensorflow_text import WordpieceTokenizer
 
         super().__init__(name="tokenizer")
@@ -191,7 +201,12 @@ class GraphWordPieceTokenizer(tf.Module):
 def graph_tokenizer(
     python_face: Tokenizer,
 ) -> GraphSentencePieceTokenizer | GraphWordPieceTokenizer:
-    """The graph face that gives the same ids."""
+    """The tokenizer in graphs that gives the same ids as one in Python."""
     if isinstance(python_face, WordPieceTokenizer):
         return GraphWordPieceTokenizer(python_face)
-    return GraphSentencePieceTokenizer(python_face)
+    if isinstance(python_face, SentencePieceTokenizer):
+        return GraphSentencePieceTokenizer(python_face)
+    raise TypeError(
+        "expected a SentencePieceTokenizer or a WordPieceTokenizer, received "
+        f"{type(python_face).__name__}"
+    )

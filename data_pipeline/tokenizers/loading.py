@@ -1,4 +1,4 @@
-"""Text to ids, whatever the vocabulary: the door to both tokenizers."""
+"""Loading of a tokenizer of either kind by the path of its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def load_tokenizer(
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
         otherwise.
-      lower, rules: not None overrides that file; without either, lower-casing and google's rules,
-        as the published models need.
+      lower, rules: as in TokenizerSettings; None: as that file says, and without a file
+        lower-casing and google's rules, as the published models need.
+
+    Raises:
+      UserError: the vocabulary is missing or bad, or `rules` are given for WordPiece.
     """
     path = os.path.join(os.path.dirname(os.fspath(vocab_file)), SETTINGS_FILE)
     settings = TokenizerSettings()

@@ -1,8 +1,8 @@
-"""How raw text is cleaned before SentencePiece sees it.
+"""Normalization of raw text, before SentencePiece sees it.
 
 Follows google-research/albert's `preprocess_text`: whitespace is collapsed, then NFKD, then
-combining characters are dropped, then the text is lower-cased if asked. Quotes are left alone. The
-same in a graph: graph_tokenizers.normalize_graph.
+combining characters are dropped, then the text is lower-cased if asked. Quotes are left alone. In
+TensorFlow graphs `graph.normalize_graph` gives the same strings.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _combining_pattern() -> re.Pattern:
 
 
 def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
-    """Cleans one string as the published models expect it.
+    """One string, cleaned as the published models expect it: " Ça  va\\n" -> "ca va".
 
     Args:
       text: any string; NUL, lone surrogates and the code points above become U+FFFD.
@@ -94,7 +94,7 @@ def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
 
 @functools.cache
 def _actions() -> np.ndarray:
-    """uint8 by code point: what becomes of a character before and after NFKD."""
+    """uint8 by code point: one of _KEEP, _SPACE, _DROP and _REPLACE for each character."""
     actions = np.full(sys.maxunicode + 1, _KEEP, np.uint8)
     for ranges, action in (
         (whitespace_ranges(), _SPACE),
@@ -108,7 +108,7 @@ def _actions() -> np.ndarray:
 
 
 def _with_actions(text: str, replacements: dict[int, str]) -> str:
-    """The text with another character, or none, in place of those with an action."""
+    """The text with `replacements[action]`, a character or "", for each character of an action."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     actions = _actions()[points]
     present = [action for action in replacements if np.any(actions == action)]
@@ -129,7 +129,7 @@ def normalize_many(
 
     Args:
       texts: strings without line breaks.
-      lower, join_quotes: as in `normalize`.
+      lower, join_quotes: see `normalize`.
     """
     if join_quotes:
         return [normalize(text, lower, join_quotes) for text in texts]
@@ -147,5 +147,5 @@ def normalize_many(
     text = "\n".join(found)
     for space in _ASCII_CONTROL_SPACES:
         text = text.replace(space, " ")
-    # Lower-casing depends on the neighbours of a letter, never on those beyond a line break.
+    # Lower-casing depends on the neighbors of a letter, never on those beyond a line break.
     return (text.lower() if lower else text).split("\n")

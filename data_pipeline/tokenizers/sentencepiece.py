@@ -1,6 +1,6 @@
-"""SentencePiece, as the English ALBERTs use it, in Python; in graphs: graph.py.
+"""SentencePiece as the English ALBERTs use it, in Python; graph.py has its twin in graphs.
 
-Follows google-research/albert's `encode_pieces`: SentencePiece on normalised text, after which
+Follows google-research/albert's `encode_pieces`: SentencePiece on normalized text, after which
 a piece such as "2010," (a digit before a final comma) is split again.
 """
 
@@ -34,18 +34,21 @@ def is_word_start_piece(piece: str) -> bool:
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Python face; see `Tokenizer`.
+    """A SentencePiece model with google-research/albert's rules around it; see `Tokenizer`.
+
+    Args:
+      vocab_file: path of the model.
+      lower, rules: see `TokenizerSettings`.
 
     Attributes:
       processor: SentencePiece with the model.
-      resplit: ids in place of each piece that the digit-comma rule splits again, by its id.
+      resplit: the ids that replace a piece that the digit-comma rule splits again, by its id.
     """
 
     STORED_NAME = "spiece.model"
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google"):
-        """Args: lower, rules: see TokenizerSettings."""
+    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google") -> None:
         super().__init__(vocab_file, TokenizerSettings(lower, rules))
         self.resplit = self._resplit_table()
         self._resplit_ids = frozenset(self.resplit)
@@ -78,7 +81,7 @@ class SentencePieceTokenizer(Tokenizer):
         }
 
     def _split_digit_comma(self, piece: str) -> list[str]:
-        """Pieces of, say, "2010,"."""
+        """The pieces that replace a piece such as "2010,"."""
         parts = self.processor.EncodeAsPieces(legacy_without_comma(piece))
         if self.settings.rules == "huggingface" and not piece.startswith(WORD_MARK):
             parts = without_word_mark(parts)
@@ -95,7 +98,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self.encode_normalized([self._normalize(text) for text in texts])
 
     def normalize_batch(self, texts: Sequence[str]) -> list[str]:
-        """What SentencePiece is given of many strings; equal to one by one, and faster."""
+        """Many strings, normalized at once, which is faster than one by one."""
         return normalize_many(texts, self.lower, self.settings.rules == "huggingface")
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
@@ -109,7 +112,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_pieces(self, text: str) -> list[str]:
         """Pieces of one string; text outside the vocabulary is kept as it is written."""
-        pieces = []
+        pieces: list[str] = []
         for piece in self.processor.EncodeAsPieces(self._normalize(text)):
             is_split = self.processor.PieceToId(piece) in self._resplit_ids
             pieces.extend(self._split_digit_comma(piece) if is_split else [piece])
@@ -122,7 +125,9 @@ def is_digit_comma(piece: str) -> bool:
 
 
 def legacy_without_comma(piece: str) -> str:
-    """What google-research/albert encodes again; the new word mark in front stays.
+    """The text of a piece that google-research/albert encodes again: "▁2010," -> "2010".
+
+    SentencePiece puts a word mark in front of its pieces, and that mark stays.
 
     The reference means to remove that mark, but compares a string with bytes (issue 249); the
     published models were trained with the mark.
@@ -131,8 +136,9 @@ def legacy_without_comma(piece: str) -> str:
 
 
 def without_word_mark(parts: list[str]) -> list[str]:
-    """The parts without the word mark at their beginning, as Hugging Face's AlbertTokenizer has
-    them.
+    """Pieces without the word mark at their beginning, as in Hugging Face's AlbertTokenizer.
+
+    ["▁20", "10"] -> ["20", "10"]; ["▁", "2010"] -> ["2010"].
     """
     first = parts[0].removeprefix(WORD_MARK)
     return [first, *parts[1:]] if first else parts[1:]

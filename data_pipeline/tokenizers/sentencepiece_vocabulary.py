@@ -26,12 +26,17 @@ def learn_files(
     character_coverage: float,
     input_sentence_size: int,
 ) -> dict[str, bytes]:
-    """The model, and its pieces as text, by file name.
+    """Trains a SentencePiece model.
 
     Args:
-      sentences: of the corpus, at least one.
-      settings: how text is cleaned first.
-      vocab_size, character_coverage, input_sentence_size: see `vocabulary.train_vocabulary`.
+      sentences: sentences of the corpus, at least one.
+      settings: the settings by which text is cleaned first.
+      vocab_size: V, special pieces included.
+      character_coverage: share of the text's characters that get a piece, 0 to 1.
+      input_sentence_size: largest number of sentences to use, drawn at random.
+
+    Returns:
+      The content of spiece.model, and of spiece.vocab with its pieces as text, by file name.
 
     Raises:
       UserError: `vocab_size` does not fit the text.
@@ -52,9 +57,10 @@ def learn_files(
     return {"spiece.vocab": vocab.encode("utf-8"), SentencePieceTokenizer.STORED_NAME: model}
 
 
-def _train(texts: Iterator[str], **options) -> bytes:
+def _train(texts: Iterator[str], **options: float) -> bytes:
     """A serialized unigram model with ALBERT's special pieces; same texts give the same bytes."""
-    model, failures = io.BytesIO(), []
+    model = io.BytesIO()
+    failures: list[Exception] = []
     sentencepiece.set_random_generator_seed(0)
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -90,7 +96,7 @@ def _keep_failure(texts: Iterator[str], failures: list[Exception]) -> Iterator[s
 
 
 def _explain(error: Exception, vocab_size: int) -> UserError:
-    """SentencePiece's failures in the user's terms."""
+    """A UserError with the flag to change, for a failure of SentencePiece's trainer."""
     text = " ".join(str(error).split())
     too_high = re.search(r"Vocabulary size too high .* value <= (\d+)", text)
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)

@@ -38,21 +38,24 @@ def train_vocabulary(
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> str:
-    """Writes the vocabulary, its settings, vocabulary.json; returns the vocabulary's path.
+    """Writes a vocabulary, its settings and vocabulary.json.
 
     Args:
       corpus_patterns: text files, see `documents.read_documents`.
       output_dir: folder to write.
       vocab_size: V, special pieces included.
       lower: lower-case the text first.
-      rules: what tokenizer_settings.json says, see TokenizerSettings.
+      rules: rules around SentencePiece, see `TokenizerSettings`.
       tokenizer: one of TOKENIZERS.
       input_format, text_field, language: how the text is read, see `documents.Corpus`.
-      input_sentence_size: SentencePiece uses at most so many sentences, drawn at random; WordPiece
-        counts the words of all.
-      character_coverage: share of the text's characters that get a piece.
+      input_sentence_size: largest number of sentences that SentencePiece uses, drawn at random;
+        WordPiece counts the words of all.
+      character_coverage: share of the text's characters that get a piece, 0 to 1.
       overwrite: replace a vocabulary in `output_dir`.
       show_progress: draw a progress bar of the reading on stderr.
+
+    Returns:
+      Path of the vocabulary, spiece.model or vocab.txt.
 
     Raises:
       UserError: bad input, a vocabulary exists already, or `vocab_size` does not fit the text.

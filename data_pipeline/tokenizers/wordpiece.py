@@ -1,4 +1,4 @@
-"""WordPiece, as the Chinese ALBERTs and BERT use it, in Python; in graphs: graph.py.
+"""WordPiece as the Chinese ALBERTs and BERT use it, in Python; graph.py has its twin in graphs.
 
 Follows google-research/albert's BasicTokenizer and WordpieceTokenizer: text is cleaned, split
 at spaces, punctuation and around every CJK ideograph, and each word is covered by the longest
@@ -28,7 +28,7 @@ CONTINUATION = "##"
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
 _SURROGATES = (0xD800, 0xDFFF)
 _DROP, _KEEP, _SPACE, _APART = range(4)
-_SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters that become of one, by action.
+_SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters in place of one, by action.
 _ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
 IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
@@ -76,10 +76,14 @@ def _pattern(ranges: tuple[tuple[int, int], ...]) -> re.Pattern:
 
 
 def split_words(text: str, lower: bool = True) -> list[str]:
-    """The reference's BasicTokenizer: words, punctuation characters and ideographs.
+    """The reference's BasicTokenizer: "Ça va, 你好" -> "ca", "va", ",", "", "", "你", ...
 
     Args:
+      text: any string.
       lower: lower-case the text and drop accents.
+
+    Returns:
+      Words, punctuation characters and ideographs, with empty strings between some of them.
     """
     text = _pattern((*dropped_ranges(), _SURROGATES)).sub("", text)
     text = _pattern(space_ranges()).sub(" ", text)
@@ -98,7 +102,7 @@ def is_word_alone(word: str) -> bool:
 
 @functools.cache
 def _actions() -> np.ndarray:
-    """uint8 by code point: what the first half of `split_words` does with a character."""
+    """uint8 by code point: one of _DROP, _KEEP, _SPACE and _APART for each character."""
     actions = np.full(sys.maxunicode + 1, _KEEP, np.uint8)
     for ranges, action in (
         (space_ranges(), _SPACE),
@@ -129,7 +133,8 @@ def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
     is_kept = actions != _DROP
     ends = np.cumsum(_SIZES[actions], dtype=np.int64)
     apart = np.full(ends[-1] if len(ends) else 0, ord(" "), "<u4")
-    places = ends - 1 - (actions == _APART)  # Of the characters themselves.
+    # "b你": one character and three, ends [1, 4] -> places [0, 2]; the rest stays a space.
+    places = ends - 1 - (actions == _APART)
     apart[places[is_kept]] = np.where(actions == _SPACE, np.uint32(ord(" ")), points)[is_kept]
     for i, text in zip(others, apart.tobytes().decode("utf-32-le").split("\n")):
         found[i] = text
@@ -137,13 +142,20 @@ def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
 
 
 class WordPieceTokenizer(Tokenizer):
-    """Python face; see `Tokenizer`."""
+    """A WordPiece vocabulary; see `Tokenizer`.
+
+    Args:
+      vocab_file: path of a file with a piece on each line; the line's number, from 0, is its id.
+      lower: lower-case the text and drop accents.
+
+    Attributes:
+      ids: id of each piece; of a piece that occurs twice, the first.
+    """
 
     STORED_NAME = "vocab.txt"
     SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(self, vocab_file: str, lower: bool = True):
-        """Args: vocab_file: one piece a line; the line's number, from 0, is its id."""
+    def __init__(self, vocab_file: str, lower: bool = True) -> None:
         super().__init__(vocab_file, TokenizerSettings(lower))
         self.ids: dict[str, int] = {}
         for i, piece in enumerate(self.pieces):
@@ -170,7 +182,10 @@ class WordPieceTokenizer(Tokenizer):
         return ids
 
     def _encode_word(self, word: str) -> list[int]:
-        """The longest piece that fits, again and again; a word with a hole in it is unknown."""
+        """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing".
+
+        A word is unknown as a whole when no piece fits at some place.
+        """
         if len(word) > MAX_WORD_CHARACTERS:
             return [self.unk_id]
         ids, start = [], 0

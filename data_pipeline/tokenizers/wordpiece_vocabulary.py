@@ -30,7 +30,10 @@ _MAX_WORDS = 1 << 22
 
 
 def count_words(sentences: Iterable[str], lower: bool) -> collections.Counter:
-    """How often each word of `split_words` occurs; of millions, those that occur once may lack."""
+    """Number of occurrences of each word of `split_words`.
+
+    Beyond some four million different words, those that occurred once are forgotten.
+    """
     counts: collections.Counter = collections.Counter()
     some: list[str] = []
 
@@ -55,7 +58,7 @@ def count_words(sentences: Iterable[str], lower: bool) -> collections.Counter:
 
 
 def _alphabet(words: Mapping[str, int], coverage: float) -> set[str]:
-    """The most frequent characters, which make up that share of the text."""
+    """The most frequent characters, as many as make up the share `coverage` of the text."""
     counts: collections.Counter = collections.Counter()
     for word, times in words.items():
         for character in word:
@@ -76,12 +79,12 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
     alone and with ##; longer pieces, the most frequent ones first.
 
     Args:
-      words: how often each occurs, see `count_words`.
-      vocab_size: V.
+      words: number of occurrences of each word, see `count_words`.
+      vocab_size: V, special pieces included.
       character_coverage: share of the text's characters that get a piece.
 
     Raises:
-      UserError: the characters alone need more pieces, or the text has not so many.
+      UserError: the characters alone need more pieces, or the text does not have so many.
     """
     alphabet = _alphabet(words, character_coverage)
     alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)

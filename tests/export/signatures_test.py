@@ -70,7 +70,7 @@ def test_pairs_and_classify_equal_keras(exports, classifier):
     assert answer["classes"].numpy().tolist() == [[b"red", b"green", "blå".encode()]] * 3
 
 
-def test_an_answer_does_not_depend_on_its_neighbours_in_the_batch(classifier):
+def test_an_answer_does_not_depend_on_its_neighbors_in_the_batch(classifier):
     serve = classifier["serving_default"]
     alone = serve(text=tf.constant(["the cat"]))["logits"]
     together = serve(text=tf.constant(["the cat", "the dog runs slowly " * 9]))["logits"]

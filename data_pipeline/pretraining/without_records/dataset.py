@@ -1,4 +1,4 @@
-"""Text in a tf.data.Dataset to pre-training examples and batches, without files in between.
+"""Texts in a tf.data.Dataset to pre-training examples and batches, without files in between.
 
     examples = pretraining_examples(documents, tokenizer, settings)
     write_records(examples, "records", tokenizer, settings)             # ../writer.py
@@ -33,23 +33,23 @@ from data_pipeline.records.batches import host_rows, with_options
 from data_pipeline.tokenizers.base import Tokenizer
 
 BLOCK_BYTES = 1 << 20
-_DOCUMENTS, _NEIGHBORS = 128, 8  # In a block: at most; at least, but for the last block.
+_DOCUMENTS, _NEIGHBORS = 128, 8  # Largest and smallest number of documents in a block.
 _PAIRS, _MASKS = 2, 3  # Salts of the seed; ../dataset.py has 0 and 1.
 PADDED_COLUMNS = ("token_ids", "token_boundary")  # Of dynamic examples.
 
 
 class ExampleMaker:
-    """Blocks of documents to the examples made of them; to be made outside of graphs.
+    """A function from blocks of documents to examples; it is made outside of graphs.
 
     Args:
-      tokenizer: how text becomes ids.
-      settings: how ids become examples.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the examples.
 
     Raises:
-      UserError: settings that only create_pretraining_data knows.
+      UserError: settings.pack_documents, which only create_pretraining_data knows.
     """
 
-    def __init__(self, tokenizer: Tokenizer, settings: PretrainingSettings):
+    def __init__(self, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
         if settings.pack_documents:
             raise UserError(
                 "pack_documents=True is not supported for a dataset of text. Make records with "
@@ -58,8 +58,8 @@ class ExampleMaker:
         self._settings = settings
         self._to_ids = DocumentTokenizer(tokenizer)
         self._masker = DynamicMasking.of(settings, tokenizer)
-        # Traced once, however often a dataset is made of them.
-        self._tokenize, self._make, self._pad, self._mask = (
+        # Functions that are traced once, however many datasets are made of them.
+        self._tokenizing, self._pairing, self._padding, self._masking = (
             tf.function(step, autograph=False)
             for step in (self._tokenize, self._make, self._pad, self._mask)
         )
@@ -72,22 +72,24 @@ class ExampleMaker:
             What is made of a block is a function of the element, settings and tokenizer.
 
         Returns:
-          Elements are the R > 0 examples of a copy of a block: what `pretraining_examples` gives,
+          Elements are the R > 0 examples of a copy of a block: columns of `pretraining_examples`,
           with R in front.
         """
-        texts = blocks.map(self._tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        texts = blocks.map(self._tokenizing, num_parallel_calls=tf.data.AUTOTUNE)
         texts = texts.filter(lambda number, ids, *rest: tf.size(ids) > 0).flat_map(self._copies)
-        examples = texts.map(self._make, num_parallel_calls=tf.data.AUTOTUNE)
+        examples = texts.map(self._pairing, num_parallel_calls=tf.data.AUTOTUNE)
         examples = examples.filter(lambda number, columns: tf.size(columns["num_tokens_a"]) > 0)
         if self._settings.masking == "dynamic":
-            return examples.map(self._pad)
-        return examples.map(self._mask, num_parallel_calls=tf.data.AUTOTUNE)
+            return examples.map(self._padding)
+        return examples.map(self._masking, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _tokenize(self, number: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """A block's number and the fields of its `TokenizedDocuments`."""
         text = self._to_ids(documents)
         return number, *(getattr(text, field.name) for field in dataclasses.fields(text))
 
     def _copies(self, number: tf.Tensor, *text: tf.Tensor) -> tf.data.Dataset:
+        """The copies of a block; numbers [group, block] become [group, block, copy]."""
         return tf.data.Dataset.range(self._settings.dupe_factor).map(
             lambda copy: (tf.concat([number, copy[None]], axis=0), *text)
         )
@@ -95,6 +97,7 @@ class ExampleMaker:
     def _make(
         self, number: tf.Tensor, *fields: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """The shuffled pairs of a copy, as columns of dynamic records."""
         settings, text = self._settings, TokenizedDocuments(*fields)
         draws = Draws(_key(settings.seed, _PAIRS, number))
         pairs = make_pairs(
@@ -107,16 +110,18 @@ class ExampleMaker:
         return number, pair_columns(text, shuffle(pairs, draws))
 
     def _pad(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Columns of fixed lengths, which can be unbatched and batched again."""
         shape = [None, self._settings.max_num_tokens]
         padded = {name: columns[name].to_tensor(shape=shape) for name in PADDED_COLUMNS}
         return {**columns, **padded}
 
     def _mask(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Columns of static records."""
         return self._masker(columns, _key(self._settings.seed, _MASKS, number))
 
 
 def _key(seed: int, salt: int, numbers: tf.Tensor) -> tf.Tensor:
-    """int64 [2], a function of all arguments."""
+    """int64 [2]: a key of random numbers, a function of all arguments; numbers: int64 [3]."""
     key = tf.constant([seed, salt], tf.int64)
     for number in tf.unstack(numbers, num=3):
         key = tf.random.experimental.stateless_fold_in(key, number, alg="philox")
@@ -127,6 +132,9 @@ def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
     """Neighboring documents in numbered blocks of about BLOCK_BYTES.
 
     At least _NEIGHBORS are together, so that a next-sentence pair finds another document.
+
+        documents of 300 KB in runs of 8: 2.4 MB a run; a run begins at 0, 2.4, 4.8 MB, ... of text
+        -> blocks 0, 2, 4, ... (by the MB that a run begins in), renumbered 0, 1, 2
     """
 
     def divide(some: tf.Tensor) -> tf.data.Dataset:
@@ -161,8 +169,8 @@ def pretraining_examples(
       documents: scalar strings, UTF-8; documents without text give no example.
       tokenizer: see `loading.load_tokenizer`.
       settings: as for create_pretraining_data; copies (dupe_factor) of a block follow one another.
-      language: of raw text, whose sentences are to be found as in the program's jsonl; that happens
-        in Python, which one process does on one core. None: each line is a sentence, and everything
+      language: ISO code of raw text, whose sentences are found as in the program's jsonl; that
+        happens in Python, on one core of one process. None: each line is a sentence, and everything
         is one graph.
 
     Returns:
@@ -209,17 +217,17 @@ def pretraining_batches(
     start_step: int = 0,
     input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Examples to batches as `pretraining.dataset.pretraining_dataset` gives them.
+    """Examples to batches like those of `pretraining.dataset.pretraining_dataset`.
 
     Args:
-      examples: single ones, as `pretraining_examples` makes them, in the order of training;
-        repeated as often as needed. What does not fill a batch is left out.
+      examples: single examples, as `pretraining_examples` makes them, in the order of training and
+        repeated as often as needed. Those that do not fill a batch are left out.
       batch_size: B, over all replicas.
-      tokenizer, settings: those of the examples.
+      tokenizer, settings: tokenizer and settings of the examples.
       seed: dynamic examples are masked as a function of (seed, number of the batch).
       start_step: number of the first batch; `examples` begin with it.
-      input_context: which of several hosts asks. All give the same examples; each gets its part of
-        each batch, and masks nothing else.
+      input_context: number of this host among several. All give the same examples; each gets its
+        part of each batch, and masks nothing else.
 
     Returns:
       Batches, see `pretraining.dataset.pretraining_dataset`.
@@ -242,7 +250,7 @@ def pretraining_batches(
 def without_padding(
     columns: Mapping[str, tf.Tensor],
 ) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of dynamic records, see `features.parse`, from those of padded examples."""
+    """Columns of dynamic records, as from `features.parse`, of the columns of padded examples."""
     lengths = tf.math.count_nonzero(columns["token_ids"], axis=1)
     rows = {name: tf.RaggedTensor.from_tensor(columns[name], lengths) for name in PADDED_COLUMNS}
     return {**columns, **rows}

@@ -2,7 +2,7 @@
 
 The files are read as create_pretraining_data reads them, in Python; all that follows is the graph
 of dataset.py. As with dynamic records, epochs have the same pairs in another order and with
-other masks. So they have the same size, and a step can be found once an epoch was counted.
+other masks. So they have the same size, and the place of a step is known once an epoch was counted.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from data_pipeline.records.order import batch_epochs, permutation
 from data_pipeline.tokenizers.base import Tokenizer
 
 _READ_GROUPS = 16
-_END_BYTES = 1 << 20  # Of each end of a file that is too large to be read for its fingerprint.
-_READING = ("input_format", "text_field", "language")  # Of a Corpus.
+_END_BYTES = 1 << 20  # Bytes of each end that stand for a large file in its fingerprint.
+_READING = ("input_format", "text_field", "language")  # Fields of a Corpus.
 
 
 class _Warnings:
-    """Says on stderr what is wrong with the text while it is read for the first time.
+    """Warnings about the text on stderr, while it is read for the first time.
 
-    Examples are said as they are met, the counts once all groups were read to their end.
+    Examples are printed as they are met, the counts once all groups were read to their end.
 
     Args:
-      num_groups: of files.
+      num_groups: number of groups of files.
 
     Attributes:
-      report: all that was met.
+      report: all problems so far.
     """
 
-    def __init__(self, num_groups: int):
+    def __init__(self, num_groups: int) -> None:
         self.report = ReadReport()
-        self._next = [0] * num_groups  # The first block of each group that was not read yet.
+        self._next = [0] * num_groups  # Number of the first block of each group that is unread.
         self._unread = set(range(num_groups))
         self._lock = threading.Lock()
 
     def add(self, block: TextBlock, report: ReadReport) -> None:
-        """What was met in a block, of which each group's come in order."""
+        """Adds the problems of a block; the blocks of a group come in order."""
         with self._lock:
             if block.index < self._next[block.group]:
                 return
@@ -74,7 +74,7 @@ class _Warnings:
                 _warn(example)
 
     def end(self, group: int) -> None:
-        """A group of files was read to its end."""
+        """Notes that a group of files was read to its end."""
         with self._lock:
             if group in self._unread:
                 self._unread.remove(group)
@@ -92,17 +92,18 @@ class TrainingText:
 
     Args:
       corpus: the files; documents that occur twice stay.
-      tokenizer: how text becomes ids.
-      settings: how ids become examples, with dynamic masking.
+      tokenizer: the tokenizer of the text.
+      settings: the settings of the examples, with dynamic masking and a single copy.
 
     Attributes:
-      error: what ended the reading of the files, or None: a UserError, or an OSError.
+      error: the UserError or OSError that ended the reading of the files, or None.
 
     Raises:
       UserError: no such file.
+      ValueError: settings with static masking or several copies.
     """
 
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings):
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
         if settings.masking != "dynamic" or settings.dupe_factor != 1:
             raise ValueError(f"expected dynamic masking and a single copy, received {settings}")
         self._corpus, self._tokenizer, self._settings = corpus, tokenizer, settings
@@ -182,7 +183,7 @@ class TrainingText:
         return windows.enumerate().map(shuffle).prefetch(1).unbatch()
 
     def count(self, limit: int) -> int:
-        """How many examples an epoch has; once there are `limit`, the rest is left uncounted.
+        """Number of examples in an epoch; counting stops at `limit` or more.
 
         Warns when the vocabulary does not suit what was counted.
 
@@ -215,7 +216,7 @@ class TrainingText:
         return total
 
     def explain(self, error: Exception) -> Exception:
-        """What the user can mend behind an error raised while text was read, or that error."""
+        """The user's error behind one that TensorFlow raised while text was read, if there is."""
         return self.error or error
 
     @tf.autograph.experimental.do_not_convert
@@ -235,9 +236,15 @@ class TrainingText:
         Args:
           batch_size: B, over all replicas.
           seed: order and masks are functions of (seed, epoch) and (seed, number of the batch).
-          start_step: number of batches already used; the data go on exactly there.
-          input_context: which of several hosts asks. Each makes the examples of the whole batch,
-            and gets and masks its own rows.
+          start_step: number of batches already used; the first batch is the one after them.
+          input_context: number of this host among several. Each makes the examples of the whole
+            batch, and gets and masks its own rows.
+
+        Returns:
+          Batches without end.
+
+        Raises:
+          UserError: see `count`.
         """
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
@@ -255,6 +262,7 @@ class TrainingText:
 
 
 def _sha256_of_ends(path: str, size: int) -> str:
+    """Hexadecimal SHA-256 of the first and the last _END_BYTES of a file."""
     with storage.open_file(path, "rb") as file:
         digest = hashlib.sha256(file.read(_END_BYTES))
         file.seek(max(0, size - _END_BYTES))

@@ -3,7 +3,8 @@
 `segments.PairMaker` goes through a document from chunk to chunk. Here every sentence names the one
 that would follow it as the beginning of a chunk, and the way from a document's first sentence is
 found for all documents at once (`_on_the_way`), in as many rounds as the number of chunks has
-binary digits. The same draws give the same pairs (a test compares them).
+binary digits. A loop over chunks would be a graph operation for each of them, and take longer than
+tokenizing. The same draws give the same pairs (a test compares them).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.pretraining.without_records.tokens import split_long_sentences
 
-# What is drawn; each has a stream of random numbers of its own.
+# The choices that are drawn; each has a stream of random numbers of its own.
 (
     BACKWARDS,
     IS_SHORT,
@@ -41,7 +42,7 @@ class Draws:
       key: int64 [2].
     """
 
-    def __init__(self, key: tf.Tensor):
+    def __init__(self, key: tf.Tensor) -> None:
         self._key = key
 
     def _seed(self, stream: int) -> tf.Tensor:
@@ -53,7 +54,7 @@ class Draws:
         return tf.random.stateless_uniform([count], seed, dtype=tf.float64, alg="philox")
 
     def heads(self, stream: int, counts: tf.Tensor) -> tf.Tensor:
-        """int64 [R]: how many of `counts` (int64 [R]) coins show heads."""
+        """int64 [R]: number of heads among `counts` (int64 [R]) coins."""
         counts, half = tf.cast(counts, tf.float64), tf.constant(0.5, tf.float64)
         return tf.random.stateless_binomial(
             tf.shape(counts), self._seed(stream), counts, half, tf.int64
@@ -95,11 +96,13 @@ def make_pairs(
 
     Args:
       text: the documents, with tensors; at least one sentence.
-      objective, limit, short_seq_prob: see `segments.PairMaker`; limit is its max_num_tokens.
+      objective: "sop", "nsp" or "none", see `segments.PairMaker`.
+      limit: largest number of ids in A and B together.
+      short_seq_prob: probability that a document gets a shorter target length, 0 to 1.
       draws: every random choice.
 
     Returns:
-      Tensors int64 [R].
+      The pairs, with tensors int64 [R].
     """
     text = split_long_sentences(text, limit)
     layout = _layout(text)
@@ -174,13 +177,16 @@ def _numbers(layout: _Layout) -> tf.Tensor:
 
 
 def _on_the_way(starts: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
-    """Which sentences are reached from the starts by steps to the sentence that follows.
+    """Marks the sentences that are reached from the starts, step by step.
 
     Each round marks what is one jump behind a marked sentence; jumps double from round to round.
 
+        following [2, 3, 3, 5, 5], starts [0]: the way is 0, 2, 3
+        round 1: jump of one step  -> 0, 2;  round 2: of two steps -> 0, 2, 3;  then all jumps end
+
     Args:
       starts: bool [N].
-      following: int64 [N]; N ends a way.
+      following: int64 [N], the sentence behind each; N: none.
 
     Returns:
       bool [N].

@@ -1,6 +1,6 @@
-"""Documents to ids in a TensorFlow graph: the same `TokenizedDocuments` as ../tokenized.py makes.
+"""Documents to ids in a TensorFlow graph: the `TokenizedDocuments` of ../tokenized.py, as tensors.
 
-Every field is a tensor here. Needs tensorflow_text.
+Needs tensorflow_text.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from data_pipeline.tokenizers.graph import GraphSentencePieceTokenizer, graph_to
 
 
 class DocumentTokenizer:
-    """Tokenizes documents that have a sentence on each line.
+    """A function from documents with a sentence on each line to their ids.
 
     Args:
-      tokenizer: its Python face; the graph gives the same ids.
+      tokenizer: the tokenizer in Python; the graph gives the same ids.
     """
 
-    def __init__(self, tokenizer: Tokenizer):
-        self._face = graph_tokenizer(tokenizer)
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = graph_tokenizer(tokenizer)
         # A resource made while a function is traced would belong to that function.
-        self._face.tokenize(tf.constant(["a"]))
+        self._tokenizer.tokenize(tf.constant(["a"]))
         self._is_word_start = tf.constant(tokenizer.is_word_start)
 
     def __call__(self, documents: tf.Tensor) -> TokenizedDocuments:
@@ -40,9 +40,9 @@ class DocumentTokenizer:
         )
 
     def _ids(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        if isinstance(self._face, GraphSentencePieceTokenizer):
-            return self._face.tokenize_mostly_ascii(lines)
-        return self._face.tokenize(lines)
+        if isinstance(self._tokenizer, GraphSentencePieceTokenizer):
+            return self._tokenizer.tokenize_mostly_ascii(lines)
+        return self._tokenizer.tokenize(lines)
 
 
 def _boundaries(lengths: tf.Tensor) -> tf.Tensor:
@@ -51,7 +51,7 @@ def _boundaries(lengths: tf.Tensor) -> tf.Tensor:
 
 
 def split_long_sentences(text: TokenizedDocuments, limit: int) -> TokenizedDocuments:
-    """`tokenized.split_long_sentences` in a graph.
+    """`tokenized.split_long_sentences` in a graph; the same documents with the same cuts.
 
     All sentences that are too long lose their beginnings side by side, until none is too long.
     """

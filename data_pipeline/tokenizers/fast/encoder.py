@@ -28,7 +28,7 @@ def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
     """`tokenizer.encode_flat`, faster on a corpus.
 
     Args:
-      tokenizer: whose ids are wanted; of a kind that is unknown here, its own method is returned.
+      tokenizer: the plain tokenizer; for a kind that is unknown here, its own method is returned.
 
     Returns:
       A function from strings to their ids, which remembers words from call to call.
@@ -72,12 +72,13 @@ def _encoder_of_unigrams(
 
 
 def _split_again(encoded: FlatIds, resplit: dict[int, list[int]]) -> FlatIds:
-    """Ids with others in place of some: [7, 5 | 9], {5: [1, 2]} -> [7, 1, 2 | 9]."""
+    """Ids with the ids of `resplit` in place of some: [7, 5 | 9], {5: [1, 2]} -> [7, 1, 2 | 9]."""
     concerned = np.isin(encoded.ids, list(resplit))
     if not concerned.any():
         return encoded
     sizes = np.ones(len(encoded.ids), np.int64)
     sizes[concerned] = [len(resplit[i]) for i in encoded.ids[concerned].tolist()]
+    # [7, 5, 9]: sizes [1, 2, 1], ends [0, 1, 3, 4]; the repeated 5 is overwritten.
     ends = np.concatenate([[0], np.cumsum(sizes)])
     ids = np.repeat(encoded.ids, sizes)
     for place in np.flatnonzero(concerned).tolist():

@@ -1,4 +1,4 @@
-"""Ids of single words under a SentencePiece unigram model, when they do not depend on neighbours.
+"""Ids of single words under a SentencePiece unigram model, when they do not depend on neighbors.
 
 The model chooses the segmentation of a sentence with the highest sum of scores. Where no piece
 holds a space, that is the best segmentation of each word; only rounding could tell otherwise, as
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -27,9 +27,10 @@ import sentencepiece
 from data_pipeline.tokenizers.base import FlatIds
 from data_pipeline.tokenizers.fast.word_cache import Words
 
-# A piece scores more than -32, so a sentence of 1,024 characters more than -2^15; float32 has 24
-# bits, so a sum is rounded by at most 2^-10; and a word of 31 characters takes at most 32 sums in
-# either segmentation.
+# Where the margin of a sure word comes from. A piece scores more than -32, so a sentence of 1,024
+# characters more than -2^15. float32 has 24 bits, so a sum near 2^15 is rounded by at most 2^-10. A
+# word of 31 characters takes at most 32 sums in either segmentation, so that rounding moves the two
+# apart by at most 2 * 32 * 2^-10 = 1/16.
 MAX_SENTENCE_CHARACTERS = 1024
 _LOWEST_SCORE = -32.0
 _MAX_WORD_CHARACTERS = 31
@@ -43,8 +44,11 @@ _WORD_MARK = "\u2581"
 _KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
 
 
-def supports(model) -> bool:
-    """Whether words of this ModelProto stand alone: a unigram model, no piece with a space."""
+def supports(model: Any) -> bool:
+    """Whether words of a ModelProto can be encoded alone: a unigram model, no piece with a space.
+
+    A word mark inside a piece would be such a space; byte fallback makes pieces of unknown bytes.
+    """
     from sentencepiece import sentencepiece_model_pb2
 
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
@@ -71,18 +75,24 @@ class _Pieces(NamedTuple):
 
 
 class UnigramWords:
-    """Segments many words at once.
+    """Ids of many words at once, by a trie of the pieces and Viterbi's algorithm in NumPy.
 
-    Pieces are kept as a trie. Nodes with children come first; `_next[width * node + c]` is the node
-    after the character with code c, 0 when no piece goes on like this. `_score` (NaN without a
-    piece), `_id` and `_length` of a node are those of the piece that ends there.
+    Characters are small codes: ▁ 2, a 3, b 4, say; 1 stands for all that are no piece, 0 for those
+    that have no code. `_next[width * node + c]` is the node after the character with code c, 0 when
+    no piece goes on like this. `_score` (NaN without a piece), `_id` and `_length` of a node are
+    those of the piece that ends there.
+
+        pieces ▁a, ▁ab, b   root 1 -▁-> 2 -a-> 3 (▁a) -b-> 4 (▁ab);  root 1 -b-> 5 (b)
+
+    Nodes with children are numbered first, so that `_next`, the largest array, has no rows for the
+    many others.
 
     Args:
       model: a ModelProto for which `supports` is true.
       processor: SentencePiece with that model, for its normalization.
     """
 
-    def __init__(self, model, processor: sentencepiece.SentencePieceProcessor):
+    def __init__(self, model: Any, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._normalize = processor.Normalize
         pieces = _scored_pieces(model)
         characters = [text for text in pieces.texts if len(text) == 1]
@@ -94,6 +104,8 @@ class UnigramWords:
         points = np.array([ord(character) for character in characters], np.int64)
         points = points[: _MAX_CODES - _FIRST_CODE]
         self._code[points] = _FIRST_CODE + np.arange(len(points))
+        # Words of ASCII bytes need no normalization, if the model's rule leaves ASCII alone; bytes
+        # from 0x80 on belong to other characters.
         self._ascii_code = self._code[:256].copy()
         if model.normalizer_spec.name in _KEEP_ASCII:
             self._ascii_code[[*range(ord(" ")), *range(0x7F, 0x100)]] = _NO_CODE
@@ -104,13 +116,26 @@ class UnigramWords:
         self._build_trie(pieces)
 
     def _build_trie(self, pieces: _Pieces) -> None:
+        """Fills `_next`, `_score`, `_id` and `_length`.
+
+        Sorted, a piece shares the nodes of its beginning with the piece before it; the rest of its
+        letters are new nodes, numbered from 2 on:
+
+            letters   new nodes   nodes
+            ▁ a       2 3 .       2 3 .
+            ▁ a b     . . 4       2 3 4   2 and 3 come from the row above, by maximum
+            b         5 . .       5 . .   numbers behind a piece's end mean nothing
+
+        Numbers grow from row to row, so the maximum over the rows above brings down the latest.
+        """
         letters = self._letters(pieces.texts)
+        # Row 0 is the unknown character, a piece of its own with SentencePiece's penalty.
         letters = np.insert(letters, 0, _NO_CODE, axis=0)
         letters[0, 0] = _UNKNOWN_CODE
         scores = np.insert(pieces.scores, 0, pieces.scores.min() - _UNKNOWN_PENALTY)
         ids = np.insert(pieces.ids, 0, self._unknown_id)
         usable = np.flatnonzero(letters[:, 0])
-        # In sorted order a piece shares the nodes of its beginning with the piece before it.
+        # Rows of bytes are sorted as NumPy's byte strings.
         order = usable[np.argsort(letters[usable].view(f"S{letters.shape[1]}")[:, 0])]
         letters, is_letter = letters[order], letters[order] > 0
         is_same = np.zeros(is_letter.shape, bool)
@@ -148,7 +173,7 @@ class UnigramWords:
         return letters
 
     def encode(self, words: Words) -> tuple[FlatIds, np.ndarray]:
-        """Ids of words, and bool [W]: whether they are sure; those that are not have none."""
+        """Ids of words, and bool [W]: whether they are sure; unsure words have no ids."""
         found = [FlatIds(np.zeros(0, np.int32), np.zeros(0, np.int64))]
         all_sure = [np.zeros(0, bool)]
         for start in range(0, len(words.starts), _WORDS_AT_ONCE):
@@ -191,7 +216,11 @@ class UnigramWords:
         return codes, sizes
 
     def _matches(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All pieces in all words: flat position of the first character, length, node."""
+        """All pieces in all words: flat position of the first character, length, node.
+
+        One walk down the trie from every character of every word, in step: in round n each is at
+        the node of n characters, and those that no piece continues drop out.
+        """
         flat = codes.reshape(-1)  # Every row ends with a zero, which no piece goes beyond.
         positions = np.flatnonzero(flat)
         nodes = np.full(len(positions), self._root, np.int32)
@@ -218,6 +247,12 @@ class UnigramWords:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Viterbi's algorithm with the two best sums of scores, for all words side by side.
 
+        `best` and `second` are sums for the first n characters of word w, at place width * w + n:
+
+            ▁ab -2.5, ▁a -1.0, b -2.0; "ab"   n      0     1     2    3
+                                              best   0  -inf  -1.0 -2.5   ▁ab
+                                              second              -3.0   ▁a b: a lead of 0.5
+
         Args:
           codes: uint8 [W, width] characters.
           sizes: int64 [W], 0 for words to leave out.
@@ -226,12 +261,13 @@ class UnigramWords:
           int32 [W, width]: node of the last piece of the best segmentation of the first n
           characters; float64 [W]: lead of the best segmentation of the whole word.
         """
-        codes[sizes == 0] = _NO_CODE
+        codes[sizes == 0] = _NO_CODE  # Nothing matches there.
         count, width = codes.shape
         best, second = np.full((2, count * width), -np.inf)
         piece = np.zeros(count * width, np.int32)
         best[::width] = 0.0
         starts, lengths, nodes = self._matches(codes)
+        # By the character they start at: all sums up to it are final when they are added to.
         column = (starts % width).astype(np.uint8)
         order = np.argsort(column, kind="stable")
         bounds = np.searchsorted(column[order], np.arange(width + 1))
@@ -242,18 +278,19 @@ class UnigramWords:
             start, end, node = starts[first:last], ends[first:last], nodes[first:last]
             score = scores[first:last]
             totals, old = best[start] + score, best[end]
+            # The second best is the loser of totals and old, or follows a second best.
             runner_up = np.maximum(second[end], np.minimum(totals, old))
             second[end] = np.maximum(runner_up, second[start] + score)
             better = np.flatnonzero(totals > old)
             best[end[better]] = totals[better]
             piece[end[better]] = node[better]
         whole = np.arange(count) * width + sizes
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # -inf - -inf: no segmentation, no lead.
             lead = best[whole] - second[whole]
         return piece.reshape(count, width), np.nan_to_num(lead, nan=-np.inf, posinf=np.inf)
 
     def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
-        """Ids along the best segmentations, one word after the other, and their numbers."""
+        """Ids of the best segmentations, found from the last piece of each word backwards."""
         found = []  # Last pieces first.
         ends = sizes.copy()
         while ends.any():
@@ -262,14 +299,14 @@ class UnigramWords:
             ends -= self._length[nodes]
         nodes = np.stack(found[::-1], axis=1) if found else np.zeros((len(sizes), 0), np.int32)
         ids, is_piece = self._id[nodes], nodes > 0
-        # SentencePiece joins unknown pieces that are neighbours.
+        # SentencePiece joins unknown pieces that are neighbors.
         unknown = is_piece & (ids == self._unknown_id)
         is_piece[:, 1:] &= ~(unknown[:, 1:] & unknown[:, :-1])
         return FlatIds(ids[is_piece], np.count_nonzero(is_piece, axis=1))
 
 
-def _scored_pieces(model) -> _Pieces:
-    """Pieces that stand for text."""
+def _scored_pieces(model: Any) -> _Pieces:
+    """The pieces of a ModelProto that stand for text."""
     kinds = type(model.pieces[0])
     columns = zip(*((piece.piece, piece.score, piece.type) for piece in model.pieces))
     texts, scores, types = map(np.array, columns, (object, np.float64, np.int64))

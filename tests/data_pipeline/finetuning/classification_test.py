@@ -38,8 +38,8 @@ def test_reading(write_tsv):
     assert examples.text_a == ["A good film", "Bad", "The end"]
     assert examples.text_b == ['It is "fine"', "", "of it"]
     assert label_names(examples) == ["no", "yes"]
-    unlabelled = read_tsv(write_tsv(ROWS), label_column=None)
-    assert unlabelled.labels is None and unlabelled.text_b is None
+    unlabeled = read_tsv(write_tsv(ROWS), label_column=None)
+    assert unlabeled.labels is None and unlabeled.text_b is None
 
 
 def test_whole_numbers_are_sorted_as_numbers(write_tsv):

@@ -69,7 +69,7 @@ DOCUMENTS = st.lists(st.integers(1, 60), min_size=1, max_size=12).map(numbered)
     st.integers(0, 99),
     st.booleans(),
 )
-def test_sentence_order_pairs_are_neighbours_of_one_document(
+def test_sentence_order_pairs_are_neighbors_of_one_document(
     document, limit, short, seed, all_words
 ):
     starts = ALL_WORDS if all_words else EVEN_STARTS

@@ -99,7 +99,7 @@ def text(seed=0):
 
 
 def run_lengths(is_masked):
-    """How many runs of neighbours there are, by length."""
+    """How many runs of neighbors there are, by length."""
     counts = collections.Counter()
     for row in is_masked:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
@@ -142,7 +142,7 @@ def test_unknown_pieces_are_never_predicted_on_request(masks, whole_words):
     ids, starts = text()
     ids[np.random.default_rng(1).random(ids.shape) < 0.2] = UNK
     assert (ids == UNK)[masks(ids, starts, rule(whole_words=whole_words))].mean() > 0.15
-    found = masks(ids, starts, rule(whole_words=whole_words, never=UNK))
+    found = masks(ids, starts, rule(whole_words=whole_words, excluded_id=UNK))
     assert not found[ids == UNK].any()
     assert found.sum() > 0.9 * 6 * BATCH, "other words take their place"
     if whole_words:
@@ -156,12 +156,12 @@ def test_unknown_pieces_are_never_predicted_on_request(masks, whole_words):
 def test_text_of_unknown_pieces_has_nothing_to_predict(masks):
     ids, starts = text()
     ids[: BATCH // 2] = UNK
-    found = masks(ids, starts, rule(never=UNK))
+    found = masks(ids, starts, rule(excluded_id=UNK))
     assert not found[: BATCH // 2].any() and found[BATCH // 2 :].any(axis=1).all()
 
 
 def test_settings_reach_the_rule(wordpiece):
     how = PretrainingSettings(whole_word_mask=False, mask_unknown=False).masking_rule(wordpiece)
-    assert (how.ngram, how.whole_words, how.never) == (1, False, wordpiece.unk_id)
+    assert (how.ngram, how.whole_words, how.excluded_id) == (1, False, wordpiece.unk_id)
     how = PretrainingSettings().masking_rule(wordpiece)
-    assert (how.ngram, how.whole_words, how.never) == (3, True, None)
+    assert (how.ngram, how.whole_words, how.excluded_id) == (3, True, None)

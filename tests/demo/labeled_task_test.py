@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from data_pipeline.errors import UserError
 from demo import corpus
 from demo.corpus import CorpusDocument
-from demo.labelled_task import (
+from demo.labeled_task import (
     TASK_SPLITS,
     Sizes,
     by_package,
@@ -122,7 +122,7 @@ def own(files: int, per_file: int, sentences: int) -> list[CorpusDocument]:
         (1, 3, 11, "document", {"f0.txt:0", "f0.txt:1", "f0.txt:2"}),
     ],
 )
-def test_own_text_is_labelled_by_what_there_is(files, per_file, sentences, kind, labels):
+def test_own_text_is_labeled_by_what_there_is(files, per_file, sentences, kind, labels):
     found, task = first_task(own(files, per_file, sentences), True, Sizes(8, 100, 20), seed=0)
     assert found == kind
     for rows in task.values():
@@ -147,7 +147,7 @@ def test_own_text_that_repeats_itself_counts_once():
 
 
 def test_too_little_text_is_said_in_a_sentence():
-    with pytest.raises(UserError, match="too small for a labelled task"):
+    with pytest.raises(UserError, match="too small for a labeled task"):
         first_task(own(1, 3, 4), True, SIZES, seed=0)
 
 

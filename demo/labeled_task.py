@@ -1,7 +1,7 @@
-"""Labelled tasks from a corpus: where does this sentence come from?
+"""Labeled tasks from a corpus: where does this sentence come from?
 
-Docstrings are labelled with their package, and sentences that name one of the packages are left
-out. Your own text is labelled with its file; a single file with its documents, if they are long,
+Docstrings are labeled with their package, and sentences that name one of the packages are left
+out. Your own text is labeled with its file; a single file with its documents, if they are long,
 else with the part of the file. All labels have equally many rows. Training, development and test
 rows come from different documents (unless a document is the label), held-out ones first.
 """
@@ -19,7 +19,7 @@ from demo import corpus
 from demo.corpus import CorpusDocument
 
 TASK_SPLITS = ("train", "dev", "test")
-EVALUATION_SHARE = 0.2  # Dev and test may take at most this share of a label's sentences.
+EVALUATION_SHARE = 0.2  # Largest share of a label's sentences in dev and test.
 PARTS = 4
 # Abbreviations by which sentences name a package; its own name is always one.
 ALIASES = {
@@ -37,7 +37,13 @@ Groups = dict[str, list[list[str]]]
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """How large the task may be: labels, and rows of each label for training and per evaluation."""
+    """Largest sizes of a task.
+
+    Attributes:
+      classes: number of labels.
+      train: number of training rows of each label.
+      evaluation: number of rows of each label in dev, and in test.
+    """
 
     classes: int
     train: int
@@ -45,7 +51,7 @@ class Sizes:
 
 
 def names_package(packages: Iterable[str]) -> re.Pattern:
-    """Finds the packages' names and abbreviations, also as part of a word."""
+    """A pattern that finds the packages' names and abbreviations, also as part of a word."""
     names = [name for package in packages for name in (package, *ALIASES.get(package, ()))]
     long = [re.escape(name) for name in names if len(name) > 4]
     short = [rf"(?<![a-z]){re.escape(name)}" for name in names if len(name) <= 4]
@@ -53,7 +59,7 @@ def names_package(packages: Iterable[str]) -> re.Pattern:
 
 
 def group(documents: Sequence[CorpusDocument], labels: Sequence[str]) -> Groups:
-    """The documents' sentences by label; held-out documents first, otherwise shuffled."""
+    """The sentences of documents by label: held-out documents first, otherwise shuffled."""
     order = sorted(
         zip(documents, labels),
         key=lambda pair: (pair[0].split != "heldout", corpus.rank(pair[0].name)),
@@ -65,7 +71,7 @@ def group(documents: Sequence[CorpusDocument], labels: Sequence[str]) -> Groups:
 
 
 def by_package(documents: Sequence[CorpusDocument], classes: int) -> Groups:
-    """The packages with most sentences, without the sentences that name one of them."""
+    """Documents of the packages with most sentences, without sentences that name one of them."""
     counts: collections.Counter = collections.Counter()
     for document in documents:
         counts[document.source] += len(document.sentences)
@@ -82,12 +88,12 @@ def by_package(documents: Sequence[CorpusDocument], classes: int) -> Groups:
 
 
 def by_file(documents: Sequence[CorpusDocument]) -> Groups:
-    """Documents, labelled with their file."""
+    """Documents, labeled with their file."""
     return group(documents, [document.source for document in documents])
 
 
 def by_document(documents: Sequence[CorpusDocument]) -> Groups:
-    """Single sentences, labelled with their document."""
+    """Single sentences, labeled with their document."""
     return {
         document.name: [[text] for text in sorted(document.sentences, key=corpus.rank)]
         for document in documents
@@ -95,7 +101,7 @@ def by_document(documents: Sequence[CorpusDocument]) -> Groups:
 
 
 def by_part(documents: Sequence[CorpusDocument]) -> Groups:
-    """Documents, labelled with the part of the text that they begin in."""
+    """Documents, labeled with the part of the text that they begin in."""
     total = sum(len(document.sentences) for document in documents)
     labels, before = [], 0
     for document in documents:
@@ -105,11 +111,11 @@ def by_part(documents: Sequence[CorpusDocument]) -> Groups:
 
 
 def divide(units: Sequence[list[str]], rows: int) -> dict[str, list[str]]:
-    """Splits a label's sentences; a unit stays whole, and dev and test take the first units.
+    """The sentences of a label by split; a unit stays whole, dev and test take the first units.
 
     Args:
-      units: sentences that belong together.
-      rows: dev and test are full at so many sentences, or at EVALUATION_SHARE of all.
+      units: lists of sentences that belong together.
+      rows: number of sentences at which dev and test are full; or EVALUATION_SHARE of all.
     """
     limit = EVALUATION_SHARE * sum(map(len, units))
     divided: dict[str, list[str]] = {name: [] for name in TASK_SPLITS}
@@ -124,14 +130,17 @@ def divide(units: Sequence[list[str]], rows: int) -> dict[str, list[str]]:
 def balanced_task(
     groups: Groups, sizes: Sizes, least_rows: int, rng: random.Random
 ) -> dict[str, list[tuple[str, str]]] | None:
-    """Rows (label, text) by split, equally many of each label; None: too little text.
+    """A task with equally many rows of each label.
 
     Args:
       groups: units of sentences by label.
-      sizes: of the task at most.
+      sizes: largest sizes of the task.
       least_rows: labels with fewer training rows, or with fewer than an eighth of it in dev or
         test, are left out.
-      rng: chooses and shuffles rows.
+      rng: source of the choice and order of rows.
+
+    Returns:
+      Rows (label, text) by split; None: the text is too little for two labels.
     """
     divided = {label: divide(units, sizes.evaluation) for label, units in groups.items()}
     least = {"train": least_rows, "dev": least_rows // 8, "test": least_rows // 8}
@@ -158,10 +167,19 @@ def balanced_task(
 def first_task(
     documents: Sequence[CorpusDocument], own_text: bool, sizes: Sizes, seed: int
 ) -> tuple[str, dict[str, list[tuple[str, str]]]]:
-    """What the labels are, and the rows of the first kind of task that the text is enough for.
+    """The first kind of task that there is enough text for.
+
+    Args:
+      documents: the corpus.
+      own_text: whether it is the user's own text; otherwise docstrings of packages.
+      sizes: largest sizes of the task.
+      seed: seed of the choice and order of rows.
+
+    Returns:
+      The meaning of the label, as in "package"; rows (label, text) by split.
 
     Raises:
-      UserError: the text is not enough for any.
+      UserError: there is too little text for any kind.
     """
     if own_text:
         documents = without_repetitions(documents)
@@ -178,13 +196,13 @@ def first_task(
         if task is not None:
             return kind, task
     raise UserError(
-        "The corpus is too small for a labelled task: two documents of at least ten different "
+        "The corpus is too small for a labeled task: two documents of at least ten different "
         "sentences are needed; give more text."
     )
 
 
 def without_repetitions(documents: Sequence[CorpusDocument]) -> list[CorpusDocument]:
-    """The documents without sentences that an earlier one, or they themselves, have already."""
+    """The documents without repeated sentences, of which the first in the corpus stays."""
     seen: set[str] = set()
     kept = []
     for document in documents:
