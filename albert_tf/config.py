@@ -5,10 +5,12 @@ of the ALBERT paper are the same architecture with `embedding_size == hidden_siz
 `parameter_sharing="none"`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
 import json
-from typing import Any
+from typing import Any, get_type_hints
 
 import tensorflow as tf
 
@@ -83,8 +85,8 @@ class AlbertConfig:
     always_project_embeddings: bool = False
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_field(field.name, field.type, getattr(self, field.name))
+        for name, kind in get_type_hints(AlbertConfig).items():
+            _check_field(name, kind, getattr(self, name))
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -150,7 +152,7 @@ class AlbertConfig:
         """Names of all fields."""
         return frozenset(field.name for field in dataclasses.fields(cls))
 
-    def replace(self, **changes: Any) -> "AlbertConfig":
+    def replace(self, **changes: Any) -> AlbertConfig:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
@@ -158,7 +160,7 @@ class AlbertConfig:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
+    def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
         """Reads the keys of a published albert_config.json; an unknown key is an error that
         suggests the nearest.
         """
@@ -180,7 +182,7 @@ class AlbertConfig:
             raise UserError(f"{source}: {error}") from None
 
     @classmethod
-    def from_huggingface(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
+    def from_huggingface(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
         """Reads the keys of Hugging Face's config.json, whose "gelu" is another function than the
         reference's; keys that concern neither shape nor arithmetic are left out.
         """
@@ -227,7 +229,7 @@ class AlbertConfig:
             "eos_token_id": 3,
         }
 
-    def as_groups(self) -> "AlbertConfig":
+    def as_groups(self) -> AlbertConfig:
         """The same architecture said with groups where nothing is shared: one for each layer."""
         if self.parameter_sharing != "none":
             return self
@@ -241,7 +243,7 @@ class AlbertConfig:
         return grouped
 
     @classmethod
-    def from_json_file(cls, path: str) -> "AlbertConfig":
+    def from_json_file(cls, path: str) -> AlbertConfig:
         """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
         if not tf.io.gfile.exists(path):
             raise UserError(

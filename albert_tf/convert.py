@@ -31,7 +31,7 @@ from albert_tf.variable_names import variable_name
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-_GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"
+_GOOGLE_PREFIX = "model.ckpt"
 
 
 def define_flags() -> None:
@@ -98,7 +98,7 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
     if vocab_file:
         name = vocabulary.stored_name(vocab_file)
         if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:
-            name = _GOOGLE_VOCABULARY
+            name = google.VOCABULARY
         tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
 
 
@@ -143,4 +143,4 @@ def round_trip(model: keras.Model, folder: str) -> float:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(main)

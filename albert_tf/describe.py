@@ -82,4 +82,4 @@ def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> 
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(main)

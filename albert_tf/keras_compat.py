@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from albert_tf.keras_choice import TF_VERSION
 
 if TF_VERSION < (2, 16):
-    import tensorflow as tf
-
-    keras = tf.keras
+    from tensorflow import keras
 else:
     try:
         import tf_keras as keras

@@ -102,6 +102,4 @@ def train_and_evaluate(devices: Devices) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(
-        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
-    )
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir))

@@ -37,8 +37,12 @@ class Task(Protocol):
     """
 
     model: keras.Model
-    losses: Mapping[str, str]
-    metrics: tuple[str, ...]
+
+    @property
+    def losses(self) -> Mapping[str, str]: ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
@@ -74,11 +78,17 @@ class PretrainingTask:
         """Args: sentence_objective: a key of SENTENCE_OBJECTIVES; "none" leaves it out."""
         self.model = model
         self._objective = SENTENCE_OBJECTIVES[sentence_objective]
-        weights = {"masked_lm": "masked_lm_weights"}
+        self.losses = {"masked_lm_loss": "masked_lm_weights"}
         if self._objective:
-            weights[self._objective] = "example_weights"
-        self.losses = {f"{name}_loss": key for name, key in weights.items()}
-        self.metrics = (*self.losses, *(f"{name}_accuracy" for name in weights))
+            self.losses[f"{self._objective}_loss"] = "example_weights"
+        self.metrics = self.metrics_of(sentence_objective)
+
+    @staticmethod
+    def metrics_of(sentence_objective: str) -> tuple[str, ...]:
+        """Names of the metrics of a task with that objective."""
+        objectives = ("masked_lm", SENTENCE_OBJECTIVES[sentence_objective])
+        names = [name for name in objectives if name]
+        return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None

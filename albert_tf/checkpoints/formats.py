@@ -21,8 +21,6 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 
 FORMATS = ("native", "google", "huggingface")
-# Files beside google-research's checkpoints: the English archives', the Chinese ones'.
-_GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt")
 
 
 class Source(NamedTuple):
@@ -80,7 +78,7 @@ def recognise(path: str) -> Source:
 def _at_prefix(prefix: str) -> Source:
     bundle.check_exists(prefix)
     folder = os.path.dirname(prefix)
-    vocab_file = vocabulary.find(folder, *_GOOGLE_VOCABULARIES)
+    vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
     return Source("google", prefix, _in(folder, native.CONFIG_FILE), vocab_file)
 
 

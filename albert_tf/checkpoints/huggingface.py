@@ -112,7 +112,7 @@ def load(
     Arguments, result and errors are those of `checkpoints.google.load`. A pooler that Hugging
     Face's class for the task does not have keeps its values.
     """
-    places, with_pooler = _places(model)
+    stored_names, with_pooler = _stored_names(model)
     if not with_pooler:
         allow_missing = [*allow_missing, f"^{_POOLER}"]
     weights = SafetensorsWeights(directory)
@@ -127,7 +127,7 @@ def load(
                 "is used then."
             )
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
-    return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+    return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
 def read_config(directory: str) -> AlbertConfig:
@@ -185,13 +185,13 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     """
     import safetensors.numpy
 
-    places, with_pooler = _places(model)
+    stored_names, with_pooler = _stored_names(model)
     architecture, _ = ARCHITECTURES[type(model).__name__]
     tensors = {}
     for variable in model.variables:
         if variable_name(variable).startswith(_POOLER) and not with_pooler:
             continue
-        name, transposed = places[variable_name(variable)]
+        name, transposed = stored_names[variable_name(variable)]
         value = variable.numpy()
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
     if not model.config.has_embedding_projection:
@@ -221,7 +221,10 @@ def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[st
     }
 
 
-def _places(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
+def _stored_names(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
+    """Our name -> (Hugging Face's, whether its transpose is stored); and whether Hugging Face's
+    class for the task has a pooler.
+    """
     check_sharing(model.config, _SOFTWARE)
     if type(model).__name__ not in ARCHITECTURES:
         raise UserError(
@@ -229,5 +232,7 @@ def _places(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
             "google or native."
         )
     rows = variable_names(model).values()
-    places = {row.ours: (row.huggingface, row.huggingface_transposed) for row in rows}
-    return places, ARCHITECTURES[type(model).__name__][1]
+    stored_names = {
+        row.ours: (row.huggingface, row.huggingface_transposed) for row in rows if row.huggingface
+    }
+    return stored_names, ARCHITECTURES[type(model).__name__][1]

@@ -17,10 +17,10 @@ from albert_tf.variable_names import variable_name
 
 
 class Weights(Protocol):
-    """What is stored somewhere.
+    """The weights in a file or folder.
 
     Attributes:
-      path: where, for messages.
+      path: of the file or folder, for messages.
       shapes: name -> shape of every weight.
     """
 
@@ -34,16 +34,16 @@ class Weights(Protocol):
 def assign(
     variables: Sequence[tf.Variable],
     weights: Weights,
-    place: Callable[[str], tuple[str, bool]],
+    stored_name: Callable[[str], tuple[str, bool]],
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
     """Assigns stored weights to variables.
 
     Args:
-      variables: what to fill.
-      weights: what is stored.
-      place: our name -> (the stored name, whether its transpose is stored).
+      variables: those of a model.
+      weights: the stored weights.
+      stored_name: our name -> (the stored name, whether its transpose is stored).
       allow_missing: regular expressions of our names that may be absent and keep their values.
       allow_unused: regular expressions of stored names that may be left unread.
 
@@ -56,7 +56,7 @@ def assign(
     found, kept, problems, read = [], [], [], set()
     for variable in variables:
         ours = variable_name(variable)
-        theirs, transposed = place(ours)
+        theirs, transposed = stored_name(ours)
         read.add(theirs)
         expected = list(variable.shape[::-1] if transposed else variable.shape)
         stored = weights.shapes.get(theirs)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
+from albert_tf.errors import UserError
 from albert_tf.metrics import classification_scores
 from albert_tf.models import AlbertClassifier
 from albert_tf.tasks import ClassificationTask
@@ -102,7 +103,10 @@ def finetune(
         devices.strategy,
     )
     dev_data = functools.partial(classification_dataset, encoding(dev), eval_batch, training=False)
-    passes = num_steps * data.batch_size / data.num_examples
+    updates = f"{num_steps}"
+    if data.num_examples:
+        passes = num_steps * data.batch_size / data.num_examples
+        updates += f" ({passes:.1f} passes over {data.num_examples} examples)"
     folder = os.path.join(settings.output_dir, "model")
     return experiment.run(
         Experiment(
@@ -114,7 +118,7 @@ def finetune(
             flops_per_token=3 * encoder_flops_per_token(model.config, encoding.max_seq_length),
             evaluator=Evaluator([(task, dev_data)], devices.strategy),
             card={
-                "updates": f"{num_steps} ({passes:.1f} passes over {data.num_examples} examples)",
+                "updates": updates,
                 "expected first loss": f"{math.log(model.num_classes):.2f} (ln "
                 f"{model.num_classes})",
             },
@@ -157,7 +161,22 @@ def probabilities(
 
 
 def print_scores(folder: str, examples: Examples, batch_size: int, devices: Devices) -> None:
-    """Prints a model's scores on labelled examples, beside always guessing the same label."""
+    """Prints a model's scores on labeled examples, beside always guessing the same label.
+
+    Args:
+      folder: the model folder.
+      examples: texts with their labels.
+      batch_size: B, over all replicas.
+      devices: where the model computes.
+
+    Raises:
+      UserError: the examples have no labels.
+    """
+    if examples.labels is None:
+        raise UserError(
+            f"{examples.source} has no labels, and scores compare with them. Name its column of "
+            "labels, or predict instead."
+        )
     labels, scores = probabilities(folder, examples, batch_size, devices)
     predicted = [labels[index] for index in scores.argmax(axis=1)]
     majority = [max(labels, key=examples.labels.count)] * len(examples)

@@ -62,7 +62,9 @@ class AdamFamily(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
-        self.learning_rate_factors = tuple(map(tuple, learning_rate_factors))
+        self.learning_rate_factors = tuple(
+            (pattern, factor) for pattern, factor in learning_rate_factors
+        )
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
         """Makes both moments of every variable."""
@@ -96,8 +98,9 @@ class AdamFamily(keras.optimizers.Optimizer):
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
         update = lamb_update if adapts else adamw_update
-        tensors = map(tf.convert_to_tensor, (variable, gradient, m, v))
-        for old, new in zip((variable, m, v), update(*tensors, step, rate, settings)):
+        weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
+        updated = update(weights, gradient, old_m, old_v, step, rate, settings)
+        for old, new in zip((variable, m, v), updated):
             old.assign(new)
 
     def _moments(self, variable: tf.Variable) -> tuple[tf.Variable, tf.Variable]:

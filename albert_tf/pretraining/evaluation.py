@@ -90,7 +90,7 @@ class HeldOut:
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
             baselines = pretraining_baselines(train_manifest or manifest, manifest)
-            names = PretrainingTask(None, objective).metrics
+            names = list(PretrainingTask.metrics_of(objective))
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
             rows = {name: (metrics[name], *baselines[name]) for name in names}

@@ -214,11 +214,11 @@ def make_stepper(experiment: Experiment) -> Stepper:
     return Stepper(experiment.task, optimizer, strategy, data.seed, num_parts, settings.jit_compile)
 
 
-def _start(experiment: Experiment) -> contextlib.AbstractContextManager:
+def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     """Makes the folder and prints the card, on the chief; returns the lock of the folder."""
     model, data, settings = experiment.task.model, experiment.data, experiment.settings
     strategy = model.distribute_strategy
-    lock = contextlib.nullcontext()
+    lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
         batches = {"seed": data.seed, "train_batch_size": data.batch_size}
         lock = run_folder.prepare(

@@ -154,7 +154,7 @@ class _Loop:
             )
             resumed = self._state.restore()
         self._last_good = self._last_saved = self._state.step
-        self._reporter = SilentReporter()
+        self._reporter: Reporter | SilentReporter = SilentReporter()
         if self._is_chief:
             self._say_where(resumed)
             self._reporter = Reporter(
@@ -191,7 +191,7 @@ class _Loop:
             self._report(step, outcome)
             is_sound = self._is_sound(step)
             is_evaluated = self._settings.is_due(step, self._settings.eval_steps)
-            if self._evaluator and is_evaluated and is_sound:
+            if is_evaluated and is_sound:
                 self._evaluate(step)
             # After the evaluation, so that a run interrupted in between makes it again.
             is_preempted = notice.arrived(self._stepper.strategy)
@@ -266,6 +266,9 @@ class _Loop:
         )
 
     def _evaluate(self, step: int) -> None:
+        """Evaluates, where there is something to evaluate on, and tells everybody the figures."""
+        if self._evaluator is None:
+            return
         self._evaluated = self._evaluator()
         self._reporter.evaluation(step, self._evaluated)
         if self._is_chief and self._hooks.examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -76,10 +77,11 @@ def make_optimizer(
         settings.decay_after_warmup,
     )
     clipnorm = settings.global_clipnorm or None  # None does not clip.
-    common = dict(weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm)
-    layer_decay, factors = settings.layerwise_learning_rate_decay, []
-    if layer_decay != 1.0:
-        factors = layerwise_factors(config, layer_decay)
+    common: dict[str, Any] = dict(
+        weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm
+    )
+    layer_decay = settings.layerwise_learning_rate_decay
+    factors = layerwise_factors(config, layer_decay) if layer_decay != 1.0 else []
     if settings.optimizer == "tfa_lamb":
         if factors:
             raise UserError(

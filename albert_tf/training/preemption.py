@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
+from typing import Any
 
 import tensorflow as tf
 
@@ -36,7 +37,7 @@ class TerminationNotice:
 
     def __init__(self) -> None:
         self._arrived = False
-        self._previous = None
+        self._previous: Any = None  # What `signal.signal` returned: a function or a number.
 
     def __enter__(self) -> TerminationNotice:
         if threading.current_thread() is threading.main_thread():

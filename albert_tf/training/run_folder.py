@@ -24,14 +24,20 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import durable
+from albert_tf.checkpoints.native import CONFIG_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.training import checkpoint_files, lock, starts
 
-CONFIG_FILE = "albert_config.json"
 RUN_FILE = "run.json"
 # All that a start that was killed at once may leave: RUN_FILE is written last.
-_WRITTEN_FIRST = {CONFIG_FILE, lock.FILE, starts.FOLDER, starts.FLAGS_FILE, "environment.json"}
+_WRITTEN_FIRST = {
+    CONFIG_FILE,
+    lock.FILE,
+    starts.FOLDER,
+    starts.FLAGS_FILE,
+    starts.ENVIRONMENT_FILE,
+}
 
 
 def prepare(

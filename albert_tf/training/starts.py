@@ -15,7 +15,7 @@ from albert_tf import durable
 from albert_tf.errors import UserError
 
 FOLDER = "starts"
-FLAGS_FILE = "flags.json"
+FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
 # What a run cannot go on with, unless --allow_changes names it.
 CHANGES = ("optimizer", "precision", "init_checkpoint")
 
@@ -126,7 +126,7 @@ def record(
     }
     path = os.path.join(folder, f"{max(_numbers(folder), default=0) + 1:04}.json")
     durable.write_json(path, start, sort_keys=True)
-    durable.write_json(os.path.join(run_dir, "environment.json"), environment, sort_keys=True)
+    durable.write_json(os.path.join(run_dir, ENVIRONMENT_FILE), environment, sort_keys=True)
     durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -18,8 +18,8 @@ from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
 
 # Global batches, or a function that makes them.
-Data = tf.data.Dataset | Callable[..., tf.data.Dataset]
-Gradients = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
+Data: TypeAlias = tf.data.Dataset | Callable[..., tf.data.Dataset]
+Gradients: TypeAlias = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
 
 
 class Outcome(NamedTuple):
@@ -68,7 +68,7 @@ class Stepper:
         """
         self.task = task
         self.strategy = strategy
-        self.optimizer = optimizer
+        self.optimizer: Any = optimizer
         self.num_micro_batches = num_micro_batches
         self._jit_compile = jit_compile
         self._scaler = None
@@ -161,7 +161,7 @@ class Stepper:
             return compute(batch, denominators, seed)
 
         parts = tf.nest.map_structure(self._split, batch)
-        has_gradient = []
+        has_gradient: list[bool] = []
 
         def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
             part = tf.nest.map_structure(lambda values: values[index], parts)
@@ -234,10 +234,10 @@ class Stepper:
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """The task's metrics over all batches, see `distribute`, and `loss`."""
-        totals = None
+        totals: dict[str, Ratio] = {}
         for batch in batches:
             sums = self._evaluation_step(batch)
-            totals = sums if totals is None else tf.nest.map_structure(tf.add, totals, sums)
+            totals = tf.nest.map_structure(tf.add, totals, sums) if totals else sums
         metrics = {name: float(value) for name, value in _divide(totals).items()}
         return {"loss": sum(metrics[name] for name in self.task.losses), **metrics}
 

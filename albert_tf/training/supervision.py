@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -90,8 +91,8 @@ def supervise(
                 flush=True,
             )
             if pause:
-                if (code := signals.pause(pause)) is not None:
-                    return code
+                if (stopped := signals.pause(pause)) is not None:
+                    return stopped
                 pause_seconds *= 2
             if _version_of_run(run_dir) not in (old_run, None):
                 attempt = [*command, "--max_failures=0", "--overwrite=false"]
@@ -114,7 +115,7 @@ class _Signals:
     def __init__(self) -> None:
         self.stopped: int | None = None
         self._process: subprocess.Popen | None = None
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._interrupt}

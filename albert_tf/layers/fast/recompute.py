@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import once_in_graph
-from albert_tf.layers.operations import fold_in
+from albert_tf.layers.operations import Operations, fold_in
 
 
 class _Norm(NamedTuple):
@@ -19,7 +19,7 @@ class _Norm(NamedTuple):
     epsilon: float
 
 
-class Recomputing:
+class Recomputing(Operations):
     """Makes the blocks of a stack keep one tensor [T, H] each for the gradient.
 
     In `x = norm(total)` the gradient of the norm keeps total anyway. So a block that is applied to
@@ -112,8 +112,8 @@ class _RecomputedBlock:
         """
         norm = None
         if self._norm is not None:
-            variables = map(tf.convert_to_tensor, (self._norm.gamma, self._norm.beta))
-            norm = _Norm(*variables, self._norm.epsilon)
+            gamma, beta = map(tf.convert_to_tensor, (self._norm.gamma, self._norm.beta))
+            norm = _Norm(gamma, beta, self._norm.epsilon)
 
         # `tf.recompute_grad` copies all its arguments, the weights of the model, for every layer.
         @tf.custom_gradient

@@ -31,7 +31,7 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
         return copy(tensor) if number > 1 else [tensor]
 
     def shared(tensor: tf.Tensor) -> list[tf.Tensor]:
-        ready = []
+        ready: list[tf.Tensor] = []
         while uses - len(ready) > at_once:
             *some, tensor = copies(tensor, at_once + 1)
             ready += some
