@@ -19,16 +19,6 @@ from albert_tf.errors import UserError
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
-# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
-_HUGGINGFACE_ACTIVATIONS = {
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_new": "gelu",
-    "gelu": "gelu_erf",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-
 # Keys of published albert_config.json files that no code of the reference's encoder reads.
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
@@ -57,12 +47,12 @@ class AlbertConfig:
       attention_probs_dropout_prob: dropout of attention probabilities, in training.
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment types.
-      initializer_range: standard deviation of the truncated normal initialiser.
+      initializer_range: standard deviation of the truncated normal initializer.
       layer_norm_eps: added to the variance in layer normalization.
       recompute: in training, keep two tensors [T, H] for each layer and compute the others again
         for the gradient: less memory, more time, the same result.
-      always_project_embeddings: with E == H, too, a dense layer leads from the embeddings to the
-        transformer. Hugging Face's library always has one, google-research/albert has none there.
+      always_project_embeddings: have the dense layer E -> H even where E == H, as Hugging Face's
+        library does and google-research/albert does not.
     """
 
     vocab_size: int
@@ -103,7 +93,7 @@ class AlbertConfig:
             )
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
-                f"num_hidden_groups {self.num_hidden_groups} has a meaning only with "
+                f"num_hidden_groups {self.num_hidden_groups} goes only with "
                 f"parameter_sharing='all', not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
         if self.hidden_act not in ACTIVATIONS:
@@ -130,18 +120,15 @@ class AlbertConfig:
         return self._num_groups(shared_by=("all", "ffn"))
 
     def _num_groups(self, shared_by: tuple[str, ...]) -> int:
-        return (
-            self.num_hidden_groups
-            if self.parameter_sharing in shared_by
-            else self.num_hidden_layers
-        )
+        is_shared = self.parameter_sharing in shared_by
+        return self.num_hidden_groups if is_shared else self.num_hidden_layers
 
     def group_of_layer(self, layer: int, num_groups: int) -> int:
-        """Index of the group whose weights `layer` uses.
+        """Index of the group whose weights `layer` (0-based) uses.
 
-        The reference computes it in floating point, which is not always floor(l * G / L): with 22
-        layers and 22 groups, layer 15 uses group 14. Unshared parts have one group for each layer,
-        exactly.
+        12 layers in 4 groups: 0 0 0 1 1 1 2 2 2 3 3 3. The reference's formula rounds like any
+        float: of 22 layers in 22 groups, layer 15 uses group 14. Unshared parts have one group for
+        each layer, exactly.
         """
         if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
             return layer
@@ -157,12 +144,13 @@ class AlbertConfig:
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as albert_config.json has them."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
-        """Reads the keys of a published albert_config.json; an unknown key is an error that
-        suggests the nearest.
+        """The configuration of an albert_config.json with these keys, which `source` names in
+        errors. An unknown key is a UserError that suggests the nearest.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         for key in values:
@@ -181,56 +169,10 @@ class AlbertConfig:
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 
-    @classmethod
-    def from_huggingface(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
-        """Reads the keys of Hugging Face's config.json, whose "gelu" is another function than the
-        reference's; keys that concern neither shape nor arithmetic are left out.
-        """
-        if values.get("model_type") != "albert":
-            raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
-        if values.get("position_embedding_type", "absolute") != "absolute":
-            raise UserError(
-                f"{source}: position_embedding_type {values['position_embedding_type']!r} is not "
-                "supported, only 'absolute'."
-            )
-        act = values.get("hidden_act", "gelu_new")
-        if act not in _HUGGINGFACE_ACTIVATIONS:
-            raise UserError(
-                f"{source}: hidden_act {act!r} is not one of {', '.join(_HUGGINGFACE_ACTIVATIONS)}."
-            )
-        names = {field.name for field in dataclasses.fields(cls)}
-        defaults = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
-        known = {key: value for key, value in values.items() if key in names}
-        config = cls.from_dict(
-            {**defaults, **known, "hidden_act": _HUGGINGFACE_ACTIVATIONS[act]}, source
-        )
-        _check_groups_agree(config, source)
-        return config
-
-    def to_huggingface(self) -> dict[str, Any]:
-        """The keys of Hugging Face's config.json, with what it needs beside the architecture.
-
-        Its library, which ignores keys that it does not know, always has the projection; the key
-        is there for `from_huggingface`, where it matters.
-        """
-        _check_groups_agree(self, "Hugging Face's config.json")
-        activations = {ours: theirs for theirs, ours in _HUGGINGFACE_ACTIVATIONS.items()}
-        values = self.as_groups().to_dict()
-        del values["parameter_sharing"], values["recompute"]
-        if not self.always_project_embeddings:
-            del values["always_project_embeddings"]
-        return {
-            **values,
-            "model_type": "albert",
-            "hidden_act": activations[self.hidden_act],
-            "position_embedding_type": "absolute",
-            "pad_token_id": 0,
-            "bos_token_id": 2,
-            "eos_token_id": 3,
-        }
-
     def as_groups(self) -> AlbertConfig:
-        """The same architecture said with groups where nothing is shared: one for each layer."""
+        """The same architecture with parameter_sharing="all", for formats that know groups only:
+        where nothing is shared, each layer is a group.
+        """
         if self.parameter_sharing != "none":
             return self
         grouped = self.replace(parameter_sharing="all", num_hidden_groups=self.num_hidden_layers)
@@ -261,24 +203,16 @@ class AlbertConfig:
                 f"config file {path} holds a JSON {type(values).__name__}, not an object."
             )
         if "model_type" in values:
-            return cls.from_huggingface(values, source=path)
+            # Here, as that module imports this one.
+            from albert_tf.huggingface_config import from_huggingface
+
+            return from_huggingface(values, source=path)
         return cls.from_dict(values, source=path)
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""
         with tf.io.gfile.GFile(path, "w") as file:
             file.write(json.dumps(self.to_dict(), indent=2) + "\n")
-
-
-def _check_groups_agree(config: AlbertConfig, source: str) -> None:
-    """Hugging Face computes a layer's group by another formula, which at times differs."""
-    layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
-    for layer in range(layers):
-        if int(layer / (layers / groups)) != int(layer / layers * groups):
-            raise UserError(
-                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
-                "group in Hugging Face's library than in google-research/albert and here."
-            )
 
 
 _MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")

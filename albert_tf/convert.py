@@ -2,8 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-What the input is, is found out by looking at it. What is written is compared with the list of
-tensors that the other software has for such a model, and read back.
+The format of the input is recognized by its files. The output is compared with the list of tensors
+that the other software has for such a model, and read back.
 """
 
 from __future__ import annotations
@@ -79,7 +79,14 @@ def main() -> None:
 
 
 def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: str | None) -> None:
-    """Writes weights, configuration and vocabulary in --format."""
+    """Writes a folder with weights, configuration and vocabulary in --format.
+
+    Args:
+      model: with the weights of the input.
+      folder: to be made.
+      source: the input, whose model.json is carried over if it has one.
+      vocab_file: path of the vocabulary, if there is one.
+    """
     metadata = native.read_metadata(source.path) if source.format == "native" else {}
     if FLAGS.format == "native":
         tokenizer = load_tokenizer(vocab_file) if vocab_file else None
@@ -103,7 +110,14 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
 
 
 def check(model: keras.Model, folder: str) -> str:
-    """Compares what was written with what the software of --format has for such a model."""
+    """Compares a written folder with the tensors that --format's software has for such a model.
+
+    Returns:
+      A clause for the program's last line; empty for this project's own format.
+
+    Raises:
+      UserError: see target_tensors.py.
+    """
     if FLAGS.format == "google":
         count = target_tensors.check_google(
             os.path.join(folder, _GOOGLE_PREFIX),
@@ -119,11 +133,11 @@ def check(model: keras.Model, folder: str) -> str:
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
-    """The largest difference that writing and reading back makes, in weights and outputs.
+    """The largest difference of weights and outputs between a model and the written folder.
 
     A pooler that the format has no place for is left out.
     """
-    source = formats.recognise(folder)
+    source = formats.recognize(folder)
     copy = formats.make_model(source, source.config())
     lost = formats.load_weights(copy, source.path, *formats.TOLERATED[source.format])
     pairs = [

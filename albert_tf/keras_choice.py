@@ -1,4 +1,4 @@
-"""Which Keras this project runs on, decided before TensorFlow is imported; see keras_compat."""
+"""The choice of Keras 2, made before TensorFlow is imported; see keras_compat."""
 
 import importlib.metadata
 import os

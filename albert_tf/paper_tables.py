@@ -56,7 +56,7 @@ TABLES = {
 
 
 def paper_table(number: int) -> str:
-    """A table of the paper as text: its rounded millions, and exact counts.
+    """A table of the paper as text: its rounded millions beside exact counts.
 
     Args:
       number: 1 (models), 2 (main results), 3 (embedding size) or 4 (parameter sharing).

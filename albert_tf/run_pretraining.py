@@ -85,7 +85,7 @@ def train(devices: Devices) -> None:
 
 
 def train_manifest() -> dict[str, Any] | None:
-    """The manifest of --train_data, for baselines."""
+    """The manifest of --train_data, whose counts baselines need; None without records."""
     return read_manifest(FLAGS.train_data) if FLAGS.train_data else None
 
 

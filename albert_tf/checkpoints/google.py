@@ -29,15 +29,15 @@ _SOFTWARE = "google-research/albert"
 
 
 def is_google(weights: Weights) -> bool:
-    """Whether the reference's names are used."""
+    """Whether weights have the reference's names."""
     return any(name.startswith("bert/") for name in weights.shapes)
 
 
 def make_model(prefix: str, config: AlbertConfig) -> keras.Model:
-    """A model of the kind whose heads a checkpoint holds, with random weights.
+    """A model of the class whose heads a checkpoint holds, with random weights.
 
-    A head of one output is a regression's or RACE's: the file does not say which; it becomes an
-    AlbertClassifier of one class.
+    A head of one output may be a regression's or RACE's. The file does not say which, and it
+    becomes an AlbertClassifier of one class.
     """
     shapes = bundle.BundleWeights(prefix).shapes
     if "cls/predictions/output_bias" in shapes:

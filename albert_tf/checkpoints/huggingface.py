@@ -19,6 +19,7 @@ from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
+from albert_tf.huggingface_config import to_huggingface
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
@@ -59,7 +60,11 @@ _REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "positio
 
 
 class SafetensorsWeights:
-    """The weights of a folder; those of a bare AlbertModel get their prefix back."""
+    """The weights of a folder by Hugging Face's names.
+
+    Those of a bare AlbertModel get the prefix back that they have in models with heads:
+    "pooler.weight" -> "albert.pooler.weight".
+    """
 
     def __init__(self, directory: str) -> None:
         import safetensors.numpy
@@ -89,6 +94,7 @@ class SafetensorsWeights:
 
 
 def _no_weights(directory: str) -> str:
+    """The sentence of the error for a folder without safetensors."""
     pickled = [
         name for name in tf.io.gfile.listdir(directory) if name.endswith((".bin", ".pt", ".pth"))
     ]
@@ -109,8 +115,17 @@ def load(
 ) -> list[str]:
     """Fills a model from a folder.
 
-    Arguments, result and errors are those of `checkpoints.google.load`. A pooler that Hugging
-    Face's class for the task does not have keeps its values.
+    A pooler that Hugging Face's class for the task does not have keeps its values.
+
+    Args:
+      directory: with model.safetensors.
+      model, allow_missing, allow_unused: see `checkpoints.google.load`.
+
+    Returns:
+      Names of the variables that kept their values.
+
+    Raises:
+      UserError: see `checkpoints.google.load`.
     """
     stored_names, with_pooler = _stored_names(model)
     if not with_pooler:
@@ -131,9 +146,10 @@ def load(
 
 
 def read_config(directory: str) -> AlbertConfig:
-    """The architecture of a folder: its config.json, and what that does not tell of its weights.
+    """The architecture of a folder, by its config.json and its weights.
 
-    Where E == H the model keeps the projection unless it is the identity, which does nothing.
+    Where E == H, config.json does not tell whether the projection matters: the model keeps it
+    unless its weights are the identity, which does nothing.
     """
     config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
     if config.has_embedding_projection:
@@ -159,7 +175,7 @@ def _projects_by_identity(weights: SafetensorsWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
-    """A model of the kind that config.json names in `architectures`, with random weights."""
+    """A model of the class that config.json names in `architectures`, with random weights."""
     path = os.path.join(directory, CONFIG_FILE)
     with tf.io.gfile.GFile(path) as file:
         values = json.load(file)
@@ -201,7 +217,7 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     if architecture == "AlbertModel":  # Theirs has no prefix when it stands alone.
         tensors = {name.removeprefix("albert."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
-    config = {"architectures": [architecture], **model.config.to_huggingface()}
+    config = {"architectures": [architecture], **to_huggingface(model.config)}
     config.update(_class_settings(model, labels))
     with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE), "w") as file:
         file.write(json.dumps(config, indent=2, sort_keys=True) + "\n")
@@ -211,6 +227,7 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
 
 
 def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:
+    """The keys of config.json that a model with classes adds."""
     if not hasattr(model, "num_classes"):
         return {}
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]

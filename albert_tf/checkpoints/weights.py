@@ -1,7 +1,4 @@
-"""Weights of any format by name, and how a model is filled from them: strictly.
-
-A missing, unused or misshapen variable is an error that lists them all.
-"""
+"""Stored weights of any format by name, and their strict assignment to a model."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Weights(Protocol):
     shapes: dict[str, list[int]]
 
     def read(self, name: str) -> np.ndarray:
-        """One weight."""
+        """The weight of that name, an array of its shape."""
 
 
 def assign(

@@ -1,4 +1,4 @@
-"""Classification of texts and pairs of texts: training, scores on labelled lines, predictions."""
+"""Classification of texts and pairs of texts: training, scores on labeled lines, predictions."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TextEncoding:
-    """How texts and labels become numbers.
+    """A function from texts and labels to the inputs of a model.
 
     Attributes:
       tokenizer: of the model.
-      labels: names of the C classes in order.
+      labels: names of the C classes in order; a class's id is its place.
       max_seq_length: S; longer texts are cut.
     """
 
@@ -45,18 +45,23 @@ class TextEncoding:
     max_seq_length: int
 
     def __call__(self, examples: Examples) -> dict[str, np.ndarray]:
-        """See `encode_classification`."""
+        """Inputs and labels as arrays by name, see `encode_classification`."""
         return encode_classification(examples, self.tokenizer, self.max_seq_length, self.labels)
 
 
 def training_data(
     examples: Examples, encoding: TextEncoding, batch_size: int, seed: int
 ) -> TrainingData:
-    """Labelled examples as the data of a run.
+    """Labeled examples as the data of a run.
 
     Args:
+      examples: texts with their labels.
+      encoding: makes arrays of them.
       batch_size: B, over all replicas.
       seed: of the order, and of dropout.
+
+    Returns:
+      Data whose number of examples is known.
     """
     arrays = encoding(examples)
     return TrainingData(
@@ -88,8 +93,11 @@ def finetune(
 
     Args:
       model: made in the scope of `devices`.
-      data: see `training_data`.
-      dev: labelled examples that decide which model is best.
+      data: of `training_data`.
+      dev: labeled examples that decide which model is best.
+      encoding: that of `data`.
+      settings: folder, optimizer and loop.
+      devices: those that the model computes on.
 
     Returns:
       The figures of the last model on `dev`.
@@ -132,6 +140,7 @@ def finetune(
 
 
 def _model_folders(encoding: TextEncoding) -> ModelFolders:
+    """The best model alone, as the run keeps it."""
     return ModelFolders(
         best="model",
         last=None,
@@ -150,7 +159,17 @@ def _model_folders(encoding: TextEncoding) -> ModelFolders:
 def probabilities(
     folder: str, examples: Examples, batch_size: int, devices: Devices
 ) -> tuple[list[str], np.ndarray]:
-    """The labels that the model in a folder knows, and their probabilities float32 [N, C]."""
+    """The probabilities of every label, for each example.
+
+    Args:
+      folder: the model folder.
+      examples: M texts; their own labels are not read.
+      batch_size: B, over all replicas.
+      devices: those that the model computes on.
+
+    Returns:
+      The model's C labels, and probabilities float32 [M, C].
+    """
     metadata = native.read_metadata(folder)
     with devices.strategy.scope():
         model = native.load_model(folder, devices.packed)
@@ -167,7 +186,7 @@ def print_scores(folder: str, examples: Examples, batch_size: int, devices: Devi
       folder: the model folder.
       examples: texts with their labels.
       batch_size: B, over all replicas.
-      devices: where the model computes.
+      devices: those that the model computes on.
 
     Raises:
       UserError: the examples have no labels.
@@ -182,5 +201,5 @@ def print_scores(folder: str, examples: Examples, batch_size: int, devices: Devi
     majority = [max(labels, key=examples.labels.count)] * len(examples)
     model_scores = classification_scores(examples.labels, predicted)
     baseline = classification_scores(examples.labels, majority)
-    rows = {name: (score, baseline[name], "majority") for name, score in model_scores.items()}
-    print_comparison(f"Best model on {examples.source}, {len(examples)} examples", rows)
+    figures = {name: (score, baseline[name], "majority") for name, score in model_scores.items()}
+    print_comparison(f"Best model on {examples.source}, {len(examples)} examples", figures)

@@ -1,4 +1,4 @@
-"""The common base of LAMB and AdamW: moments, exclusion by name, clipping of dense gradients."""
+"""AdamFamily, the base of LAMB and AdamW: moments, exclusion by name, clipping, rates by layer."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         """Args:
         learning_rate: a number or a schedule of the 0-based step.
         weight_decay_rate: multiplied by the weights and added to the update.
+        beta_1, beta_2: shares of the old moments in the new ones.
+        epsilon: added to the root of the second moment.
         bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
         exclude_from_weight_decay: regular expressions searched in variable names.
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
@@ -89,7 +91,7 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert.
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Moves one variable, and replaces its moments."""
+        """Moves one variable, and replaces its moments; Keras calls it for each."""
         name = variable_name(variable)
         m, v = self._moments(variable)
         step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
@@ -113,13 +115,16 @@ class AdamFamily(keras.optimizers.Optimizer):
         return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, self.bias_correction)
 
     def _rate(self, variable: tf.Variable) -> tf.Tensor:
+        """The learning rate of one variable, a scalar in its precision."""
         factor = self.rate_factor(variable_name(variable))
         return tf.cast(self.learning_rate, variable.dtype) * factor
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
-        """`update_norm` and `trust_ratio` of the last update of variables, by their names.
+        """`update_norm` and `trust_ratio` of the last update, each from variable name to float32
+        scalar.
 
-        They are computed from the moments, and from the weights after the update instead of before.
+        They are computed from the moments, and from the weights after the update instead of before:
+        nothing has to be kept for them.
         """
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         for variable in variables:
@@ -148,6 +153,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         )
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
         config = super().get_config()
         rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(

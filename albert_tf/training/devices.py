@@ -19,7 +19,7 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 @dataclasses.dataclass(frozen=True)
 class DeviceSettings:
-    """Where a model is computed, and how.
+    """The devices that a model is computed on, and how it is.
 
     Attributes:
       distribution, tpu: see `make_strategy`.
@@ -57,7 +57,7 @@ class Devices(NamedTuple):
     Attributes:
       strategy: in whose scope models are made.
       packed: for the constructors of models.
-      is_fast: what `fast` became.
+      is_fast: whether the fast form is on, see fast_switch.py.
     """
 
     strategy: tf.distribute.Strategy

@@ -1,4 +1,4 @@
-"""One process trains in a folder at a time."""
+"""The lock of a run's folder: one process trains there at a time."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def locked(folder: str) -> Iterator[None]:
 
 
 def _lock(file: TextIO, folder: str) -> None:
+    """Locks the file and writes into it who holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

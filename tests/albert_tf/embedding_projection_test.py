@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer, from_preset
 from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors
 from albert_tf.errors import UserError
+from albert_tf.huggingface_config import from_huggingface, to_huggingface
 from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -20,7 +21,7 @@ PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 
 def load(path: Path):
-    source = formats.recognise(str(path))
+    source = formats.recognize(str(path))
     model = formats.make_model(source, source.config())
     assert formats.load_weights(model, source.path, *formats.TOLERATED[source.format]) == []
     return model
@@ -166,8 +167,8 @@ def test_the_switch_travels_with_the_configuration(tiny_config, tmp_path):
     config = tiny_config.replace(embedding_size=16, always_project_embeddings=True)
     config.to_json_file(str(tmp_path / "albert_config.json"))
     assert AlbertConfig.from_json_file(str(tmp_path / "albert_config.json")) == config
-    assert AlbertConfig.from_huggingface(config.to_huggingface()) == config
-    assert "always_project_embeddings" not in tiny_config.to_huggingface()
+    assert from_huggingface(to_huggingface(config)) == config
+    assert "always_project_embeddings" not in to_huggingface(tiny_config)
     encoder = AlbertEncoder(config)
     copy = AlbertEncoder.from_config(encoder.get_config())
     assert [value.shape for value in copy.variables] == [value.shape for value in encoder.variables]

@@ -37,11 +37,11 @@ def test_both_sentence_objectives(tiny_config, pretraining_data):
 def test_the_best_model_is_kept(tiny_config, tmp_path, higher_is_better, kept):
     folder = str(tmp_path / "best")
     best = BestModel(AlbertPretrainer(tiny_config), folder, "x", higher_is_better, {}, None, {})
-    best.offer(0, {"x": math.nan})
+    best.save_if_best(0, {"x": math.nan})
     assert not (tmp_path / "best").exists()
     steps = []
     for step, value in enumerate([0.5, math.nan, 0.4, 0.6, 0.45], start=1):
-        best.offer(step, {"x": value})
+        best.save_if_best(step, {"x": value})
         steps.append(native.read_metadata(folder)["step"])
     assert list(dict.fromkeys(steps)) == kept
 

@@ -1,0 +1,86 @@
+"""Hugging Face's config.json as an AlbertConfig, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+
+# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
+_ACTIVATIONS = {
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+    "gelu": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+# Hugging Face's own default, where it differs from ours or where a field of ours has none.
+_DEFAULTS = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
+
+
+def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertConfig:
+    """The architecture that a config.json describes.
+
+    Keys that concern neither shape nor arithmetic are left out.
+
+    Args:
+      values: the content of the file.
+      source: its name, for messages.
+
+    Raises:
+      UserError: another kind of model, or one that this project does not compute.
+    """
+    if values.get("model_type") != "albert":
+        raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
+    if values.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(
+            f"{source}: position_embedding_type {values['position_embedding_type']!r} is not "
+            "supported, only 'absolute'."
+        )
+    act = values.get("hidden_act", "gelu_new")
+    if act not in _ACTIVATIONS:
+        raise UserError(f"{source}: hidden_act {act!r} is not one of {', '.join(_ACTIVATIONS)}.")
+    known = {key: value for key, value in values.items() if key in AlbertConfig.field_names()}
+    config = AlbertConfig.from_dict({**_DEFAULTS, **known, "hidden_act": _ACTIVATIONS[act]}, source)
+    _check_groups_agree(config, source)
+    return config
+
+
+def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
+    """The keys of a config.json, with what Hugging Face needs beside the architecture.
+
+    Its library, which ignores keys that it does not know, always has the projection; the key is
+    there for `from_huggingface`, where it matters.
+    """
+    _check_groups_agree(config, "Hugging Face's config.json")
+    activations = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
+    values = config.as_groups().to_dict()
+    del values["parameter_sharing"], values["recompute"]
+    if not config.always_project_embeddings:
+        del values["always_project_embeddings"]
+    return {
+        **values,
+        "model_type": "albert",
+        "hidden_act": activations[config.hidden_act],
+        "position_embedding_type": "absolute",
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+    }
+
+
+def _check_groups_agree(config: AlbertConfig, source: str) -> None:
+    """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
+
+    With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
+    int(15 / 22 * 22) is 14 in the reference and here.
+    """
+    layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
+    for layer in range(layers):
+        if int(layer / (layers / groups)) != int(layer / layers * groups):
+            raise UserError(
+                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
+                "group in Hugging Face's library than in google-research/albert and here."
+            )
