@@ -26,7 +26,7 @@ help:
 	@echo "make test    all tests (PYTEST_ARGS=)"
 	@echo "make compatibility   the core of the tests on the oldest and the newest Python that is supported"
 	@echo "make test-long   the tests that take long: many kills of real runs"
-	@echo "make lint    ruff"
+	@echo "make lint    style, spelling, types, and the oldest Python that is supported"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
 	@echo "Every command takes PYTHON=, a version (3.10 to 3.13) or a path."
@@ -40,9 +40,15 @@ install: interpreter
 demo: install
 	@$(BIN)/python -m demo.run --output_dir="$(OUTPUT)" $(if $(CORPUS),--corpus="$(CORPUS)") $(if $(RESTART),--restart) $(DEMO_ARGS)
 
+# Vermin: nothing here needs a newer Python than the oldest that README.md promises.
+PYTHON_SOURCES := albert_tf benchmarks data_pipeline demo export tests
+
 lint: install
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.10- $(PYTHON_SOURCES)
+	@$(BIN)/mypy --no-error-summary
 
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
 test: lint
@@ -63,4 +69,4 @@ compatibility:
 	done
 
 clean:
-	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache build *.egg-info
+	rm -rf .venv-3.* demo_out .pytest_cache .ruff_cache .mypy_cache build *.egg-info

@@ -17,7 +17,7 @@ WORDS = [
     "window",
     "folder",
     "signal",
-    "colour",
+    "color",
     "number",
     "weight",
     "vector",
