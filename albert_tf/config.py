@@ -77,6 +77,10 @@ class AlbertConfig:
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(AlbertConfig).items():
             _check_field(name, kind, getattr(self, name))
+        choices = {"parameter_sharing": PARAMETER_SHARING, "hidden_act": ACTIVATIONS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{name} {getattr(self, name)!r} is not one of {allowed}.")
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -87,17 +91,12 @@ class AlbertConfig:
                 f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
                 f"{self.num_hidden_layers}. Use at most one group per layer."
             )
-        if self.parameter_sharing not in PARAMETER_SHARING:
-            raise UserError(
-                f"parameter_sharing {self.parameter_sharing!r} is not one of {PARAMETER_SHARING}."
-            )
+
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
                 f"num_hidden_groups {self.num_hidden_groups} goes only with "
                 f"parameter_sharing='all', not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
-        if self.hidden_act not in ACTIVATIONS:
-            raise UserError(f"hidden_act {self.hidden_act!r} is not one of {ACTIVATIONS}.")
 
     @property
     def head_size(self) -> int:
@@ -111,12 +110,12 @@ class AlbertConfig:
 
     @property
     def num_attention_groups(self) -> int:
-        """How many different attention blocks there are, not counting inner groups."""
+        """The number of different attention blocks, not counting inner groups."""
         return self._num_groups(shared_by=("all", "attention"))
 
     @property
     def num_ffn_groups(self) -> int:
-        """How many different feed-forward blocks there are, not counting inner groups."""
+        """The number of different feed-forward blocks, not counting inner groups."""
         return self._num_groups(shared_by=("all", "ffn"))
 
     def _num_groups(self, shared_by: tuple[str, ...]) -> int:

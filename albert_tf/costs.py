@@ -47,8 +47,8 @@ def training_bytes(
       Bytes.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
-    # What layers/ keeps for a token. The peak of albert-base grows with the batch by so much, to
-    # about 10 %; with `recompute` by a fifth more.
+    # Numbers that layers/ keeps for a token. The peak of albert-base grows with the batch by so
+    # much, to about 10 %; with `recompute` by a fifth more.
     layer = 9 * hidden + 2 * inner + config.num_attention_heads * sequence_length
     num_layers = config.num_hidden_layers * config.inner_group_num
     per_token = num_layers * 2 * hidden + layer if config.recompute else num_layers * layer

@@ -99,7 +99,7 @@ class PretrainingTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
+        """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
         outputs = self.model(batch, training=training, seed=seed)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
         weights = batch["masked_lm_weights"]
@@ -127,7 +127,7 @@ class ClassificationTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
+        """Ratios by name; batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
         logits = self.model(batch, training=training, seed=seed)
         labels, weights = batch["label_ids"], batch["example_weights"]
         return {
@@ -148,7 +148,7 @@ class RegressionTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: inputs, `label_values` float32 [B], `example_weights` float32 [B]."""
+        """Ratios by name; batch: inputs, `label_values` and `example_weights` float32 [B]."""
         values = self.model(batch, training=training, seed=seed)[:, 0]
         error = tf.square(values - batch["label_values"])
         return {"squared_error": weighted_mean(error, batch["example_weights"])}
@@ -166,7 +166,9 @@ class TokenClassificationTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: inputs, `token_label_ids` int32 and `token_weights` float32 [B, S]."""
+        """Ratios by name; batch: inputs, `token_label_ids` int32 [B, S] and `token_weights` float32
+        [B, S].
+        """
         logits = self.model(batch, training=training, seed=seed)
         labels, weights = batch["token_label_ids"], batch["token_weights"]
         return {
@@ -187,7 +189,7 @@ class SpanTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: inputs, `start_positions`, `end_positions` int32 [B],
+        """Ratios by name; batch: inputs, `start_positions`, `end_positions` int32 [B],
         `example_weights` float32 [B].
         """
         outputs = self.model(batch, training=training, seed=seed)
@@ -208,7 +210,7 @@ class SpanTaskV2:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """See Task. Batch: that of SpanTask, `impossible_positions` int32 [B, S] and
+        """Ratios by name; batch: that of SpanTask, `impossible_positions` int32 [B, S] and
         `is_impossible` int32 [B].
         """
         outputs = self.model(batch, training=training, seed=seed)

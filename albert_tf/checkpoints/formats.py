@@ -92,8 +92,9 @@ def _in(folder: str, name: str) -> str | None:
     return path if tf.io.gfile.exists(path) else None
 
 
-# What a file of each format may lack, and may have beside a model: Hugging Face's classes differ in
-# whether they have a pooler and a sentence order head. As (allow_missing, allow_unused).
+# Variables that a file of each format may lack, and names that it may have beside the model's, as
+# (allow_missing, allow_unused). Not all of Hugging Face's classes have a pooler and a sentence
+# order head.
 TOLERATED: dict[str, tuple[list[str], list[str]]] = {
     "native": ([], []),
     "google": ([], []),

@@ -1,7 +1,7 @@
 """Model folders, this project's own format: all that is needed to use a model, on either stack.
 
 albert_config.json   the architecture
-model.json           task, labels, lengths, and hashes of what it was made from
+model.json           task, labels, lengths, hashes of its sources
 model.ckpt.*         weights by name
 spiece.model         (or vocab.txt) the vocabulary
 tokenizer_settings.json   how text is normalized before it
@@ -41,7 +41,7 @@ METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
 TOKENIZER_FILE = "tokenizer_settings.json"
 
-# What model.json calls the task -> the model.
+# The task in model.json -> the class of the model.
 MODELS = {
     "encoder": AlbertEncoder,
     "pretraining": AlbertPretrainer,

@@ -6,8 +6,8 @@ is there at every moment. Elsewhere it is missing between two renames, and `exis
 one.
 
 model       the folder
-model.new   its successor while it is written; after an exchange, what was replaced
-model.old   between two renames, what is to be replaced
+model.new   its successor while it is written; after an exchange, its predecessor
+model.old   between two renames, its predecessor
 """
 
 from __future__ import annotations

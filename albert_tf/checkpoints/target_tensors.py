@@ -200,6 +200,6 @@ def _compare(written: dict[str, tuple[list[int], bool]], expected: Shapes, softw
             problems.append(f"  {name}: not float32 of shape {expected[name]}, but {shape}")
     if problems:
         raise UserError(
-            f"what was written is not what {software} has, and is deleted again. This is a fault "
-            "of this program:\n" + "\n".join(problems)
+            f"the tensors written are not those of {software}, and are deleted again. This is a "
+            "fault of this program:\n" + "\n".join(problems)
         )

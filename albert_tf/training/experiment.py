@@ -4,7 +4,7 @@ A program, or a notebook, describes the run by dataclasses and calls `run`:
 
     Experiment      a task with its data, evaluation and results
       RunSettings   the folder, the optimizer, the loop
-      TrainingData  batches, and what is known of them
+      TrainingData  batches, their sizes and their origin
       ModelFolders  which models are kept
 """
 

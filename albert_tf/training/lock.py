@@ -21,7 +21,7 @@ def locked(folder: str) -> Iterator[None]:
     """Locks a folder while the context lasts or until the process ends, however it ends.
 
     The lock is the operating system's (flock) on the file run.lock, which stays there and means
-    nothing by itself. gs:// and the like have no locks, and some network file systems neither.
+    nothing by itself. gs:// and the like, and some network file systems, have no locks.
 
     Raises:
       UserError: another process holds the lock; the message says which.

@@ -244,7 +244,7 @@ class _Loop:
         self._reporter.train(step, metrics, details)
 
     def _check_bad(self, first: int, count: int, in_a_row: int) -> None:
-        """Says that steps were left out; raises UserError when they were too many."""
+        """Prints that steps were left out; raises UserError when they were too many."""
         source = ""
         if self._hooks.describe_batch:
             source = f" (its batch comes from {self._hooks.describe_batch(first)})"

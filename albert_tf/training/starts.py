@@ -55,7 +55,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
     for number in reversed(_numbers(folder)):
         path = os.path.join(folder, f"{number:04}.json")
         start = read_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
-        # Not only more: a start that found damaged checkpoints goes on from an older one.
+        # Different, not larger: a start that finds damaged checkpoints resumes from an older one.
         if start["newest_checkpoint"] != newest_step:
             return start["flags"]
     path = os.path.join(run_dir, FLAGS_FILE)

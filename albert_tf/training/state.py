@@ -13,7 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
 
-# What TensorFlow raises for files that are missing, cut or altered; IndexError: one is too short.
+# TensorFlow's errors for files that are missing, cut or altered; IndexError: one is too short.
 _DAMAGE = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
@@ -71,7 +71,7 @@ class TrainingState:
 
     @property
     def step(self) -> int:
-        """How many updates have been made, and batches used."""
+        """The number of updates made, and of batches used."""
         return int(self._optimizer.iterations.numpy())
 
     @property

@@ -5,7 +5,7 @@ Forward, kept are the tensors in brackets, one [T, H] a block:
     [total] -> x = norm(total) -> [next total] = x + block(x) -> ...
 
 Backward, from the last block to the first: x is made of total again, block(x) is computed again
-under a tape, its gradient is taken, and what it needed is free before the block before is begun.
+under a tape, and its gradient is taken. All that this needed is free before the next block's turn.
 """
 
 from __future__ import annotations

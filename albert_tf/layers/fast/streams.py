@@ -37,7 +37,7 @@ def in_streams(
 
 
 def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
-    """How many sequences each stream of a batch gets; None: the batch is one stream.
+    """Numbers of sequences in the streams of a batch; None: the batch is one stream.
 
     More than one stream only on a CPU, since accelerators overlap operations by themselves, in a
     graph, since eager operations wait for each other, and if B and S are static. [9, 128] -> 5, 4.
