@@ -166,7 +166,13 @@ def _output(ours: str, google_scope: str | None, hugging: str) -> list[VariableN
         for part in ("weights", "bias")
     )
     return [
-        VariableName(f"{ours}/kernel", weights, f"{hugging}.weight", True, True),
+        VariableName(
+            f"{ours}/kernel",
+            weights,
+            f"{hugging}.weight",
+            google_transposed=True,
+            huggingface_transposed=True,
+        ),
         VariableName(f"{ours}/bias", bias, f"{hugging}.bias"),
     ]
 

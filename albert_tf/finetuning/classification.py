@@ -130,7 +130,7 @@ def finetune(
                 "expected first loss": f"{math.log(model.num_classes):.2f} (ln "
                 f"{model.num_classes})",
             },
-            report=lambda _: print_scores(folder, dev, settings.eval_batch_size, devices),
+            print_results=lambda _: print_scores(folder, dev, settings.eval_batch_size, devices),
             next_commands=[
                 f"python -m export.run_export --model_dir={folder} --task=classifier "
                 "--output_dir=..."

@@ -70,7 +70,7 @@ def _evaluation(
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
         "examples": example_writer(model, data, held_out),
-        "report": functools.partial(held_out.print_results, train_manifest=train_manifest),
+        "print_results": functools.partial(held_out.print_results, train_manifest=train_manifest),
     }
 
 

@@ -143,7 +143,7 @@ class Experiment:
         that has its attribute `metrics`; None: there are none.
       card: further figures of the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      report: prints the held-out figures, which it is called with at the end.
+      print_results: prints the held-out figures, which it is called with at the end.
       next_commands: command lines that use the result, to be printed at the end.
     """
 
@@ -156,7 +156,7 @@ class Experiment:
     evaluator: Evaluator | None = None
     card: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Callable[[], str] | None = None
-    report: Callable[[dict[str, float]], None] | None = None
+    print_results: Callable[[dict[str, float]], None] | None = None
     next_commands: Sequence[str] = ()
 
     def path(self, name: str) -> str:
@@ -242,15 +242,19 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
     best = BestModel(
         experiment.task.model,
         experiment.path(models.best),
-        models.metric,
-        models.higher_is_better,
-        dict(models.metadata),
-        models.vocab_file,
-        models.tokenizer,
+        metric=models.metric,
+        higher_is_better=models.higher_is_better,
+        metadata=dict(models.metadata),
+        vocab_file=models.vocab_file,
+        tokenizer=models.tokenizer,
     )
     tokens = data.batch_size * data.max_seq_length
     cost = step_cost(tokens, experiment.flops_per_token, stepper.strategy)
-    hooks = Hooks(best.save_if_best, experiment.examples, data.describe_batch)
+    hooks = Hooks(
+        on_evaluation=best.save_if_best,
+        examples=experiment.examples,
+        describe_batch=data.describe_batch,
+    )
     try:
         return train(
             stepper,
@@ -277,8 +281,8 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
             models.vocab_file,
             models.tokenizer,
         )
-    if metrics and experiment.report:
-        experiment.report(metrics)
+    if metrics and experiment.print_results:
+        experiment.print_results(metrics)
     print(f"Model: {experiment.path(models.last or models.best)}")
     for number, command in enumerate(experiment.next_commands):
         print(f"{'  or' if number else 'Next'}: {command}")

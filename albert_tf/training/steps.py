@@ -159,7 +159,7 @@ class Stepper:
     ) -> tuple[Gradients, dict[str, Ratio]]:
         """Gradients and ratios, summed over the micro-batches of a replica's batch.
 
-        The optimizer is called once, after the loop: `apply_gradients` inside of control flow fails
+        The optimizer is called once, after the loop: in a loop of a replica `apply_gradients` fails
         under a MirroredStrategy.
         """
         compute = self._gradients

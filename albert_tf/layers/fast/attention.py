@@ -65,7 +65,7 @@ def _softmax_gradient(
 ) -> tf.Tensor:
     """Gradient of the attention logits, float [B, N, Q, S].
 
-    That of a softmax is probs * (d_probs - sum(probs * d_probs)), the sum over S keys. It equals
+    That of a softmax is probs * (d_probs - sum(probs * d_probs)). The sum over S keys equals
     sum(context * d_context) over D, a much smaller one (FlashAttention, Dao et al. 2022, appendix
     B.2).
 

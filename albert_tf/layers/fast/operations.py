@@ -56,9 +56,7 @@ class InferenceOperations(Operations):
 class TrainingOperations(InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
-    row_multiple = (
-        64  # Every new number of rows takes seconds of compiling: at most B S / 64 of them.
-    )
+    row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
     uses_at_once = 3  # So many gradients of shared weights are added at a time, in each stream.
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
