@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
 from albert_tf.finetuning import classification
 from albert_tf.models import AlbertClassifier
 from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
@@ -42,3 +44,10 @@ def test_a_classifier_is_trained_and_used(work, tmp_path, few_words, capsys):
     assert labels == ["a", "b"] and found.shape == (20, 2)
     predicted = [labels[index] for index in found.argmax(axis=1)]
     np.testing.assert_allclose(np.mean(np.equal(predicted, examples.labels)), best, atol=1e-6)
+
+
+def test_scores_need_labels(tmp_path):
+    (tmp_path / "new.tsv").write_text("text\nno label here\n")
+    examples = read_tsv(str(tmp_path / "new.tsv"), label_column=None)
+    with pytest.raises(UserError, match="new.tsv has no labels, and scores compare with them"):
+        classification.print_scores(str(tmp_path / "model"), examples, 8, DEVICES)
