@@ -15,14 +15,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import (
-    formats,
-    google,
-    huggingface,
-    native,
-    target_tensors,
-    vocabulary,
-)
+from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors, vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -112,11 +105,7 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
 def check(model: keras.Model, folder: str) -> str:
     """Compares a written folder with the tensors that --format's software has for such a model.
 
-    Returns:
-      A clause for the program's last line; empty for this project's own format.
-
-    Raises:
-      UserError: see target_tensors.py.
+    Returns a clause for the program's last line; empty for this project's own format.
     """
     if FLAGS.format == "google":
         count = target_tensors.check_google(
