@@ -1,7 +1,7 @@
 """ALBERT for TensorFlow 2: configurations, Keras models, checkpoints and training.
 
-What it offers is imported when it is first used, so that a program may prepare the import of
-TensorFlow; the choice of Keras is made at once.
+A name is imported when it is first used, so that a program may prepare the import of TensorFlow;
+the choice of Keras is made at once.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ of the ALBERT paper are the same architecture with `embedding_size == hidden_siz
 `parameter_sharing="none"`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
 import json
-from typing import Any
+from typing import Any, get_type_hints
 
 import tensorflow as tf
 
@@ -45,12 +47,12 @@ class AlbertConfig:
       attention_probs_dropout_prob: dropout of attention probabilities, in training.
       max_position_embeddings: longest sequence.
       type_vocab_size: number of segment types.
-      initializer_range: standard deviation of the truncated normal initialiser.
+      initializer_range: standard deviation of the truncated normal initializer.
       layer_norm_eps: added to the variance in layer normalization.
       recompute: in training, keep two tensors [T, H] for each layer and compute the others again
         for the gradient: less memory, more time, the same result.
-      always_project_embeddings: with E == H, too, a dense layer leads from the embeddings to the
-        transformer. Hugging Face's library always has one, google-research/albert has none there.
+      always_project_embeddings: have the dense layer E -> H even where E == H, as Hugging Face's
+        library does and google-research/albert does not.
     """
 
     vocab_size: int
@@ -73,8 +75,12 @@ class AlbertConfig:
     always_project_embeddings: bool = False
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_field(field.name, field.type, getattr(self, field.name))
+        for name, kind in get_type_hints(AlbertConfig).items():
+            _check_field(name, kind, getattr(self, name))
+        choices = {"parameter_sharing": PARAMETER_SHARING, "hidden_act": ACTIVATIONS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{name} {getattr(self, name)!r} is not one of {allowed}.")
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "
@@ -85,17 +91,12 @@ class AlbertConfig:
                 f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
                 f"{self.num_hidden_layers}. Use at most one group per layer."
             )
-        if self.parameter_sharing not in PARAMETER_SHARING:
-            raise UserError(
-                f"parameter_sharing {self.parameter_sharing!r} is not one of {PARAMETER_SHARING}."
-            )
+
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
-                f"num_hidden_groups {self.num_hidden_groups} has a meaning only with "
+                f"num_hidden_groups {self.num_hidden_groups} goes only with "
                 f"parameter_sharing='all', not {self.parameter_sharing!r}. Use num_hidden_groups=1."
             )
-        if self.hidden_act not in ACTIVATIONS:
-            raise UserError(f"hidden_act {self.hidden_act!r} is not one of {ACTIVATIONS}.")
 
     @property
     def head_size(self) -> int:
@@ -109,27 +110,24 @@ class AlbertConfig:
 
     @property
     def num_attention_groups(self) -> int:
-        """How many different attention blocks there are, not counting inner groups."""
+        """The number of different attention blocks, not counting inner groups."""
         return self._num_groups(shared_by=("all", "attention"))
 
     @property
     def num_ffn_groups(self) -> int:
-        """How many different feed-forward blocks there are, not counting inner groups."""
+        """The number of different feed-forward blocks, not counting inner groups."""
         return self._num_groups(shared_by=("all", "ffn"))
 
     def _num_groups(self, shared_by: tuple[str, ...]) -> int:
-        return (
-            self.num_hidden_groups
-            if self.parameter_sharing in shared_by
-            else self.num_hidden_layers
-        )
+        is_shared = self.parameter_sharing in shared_by
+        return self.num_hidden_groups if is_shared else self.num_hidden_layers
 
     def group_of_layer(self, layer: int, num_groups: int) -> int:
-        """Index of the group whose weights `layer` uses.
+        """Index of the group whose weights `layer` (0-based) uses.
 
-        The reference computes it in floating point, which is not always floor(l * G / L): with 22
-        layers and 22 groups, layer 15 uses group 14. Unshared parts have one group for each layer,
-        exactly.
+        12 layers in 4 groups: 0 0 0 1 1 1 2 2 2 3 3 3. The reference's formula rounds like any
+        float: of 22 layers in 22 groups, layer 15 uses group 14. Unshared parts have one group for
+        each layer, exactly.
         """
         if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
             return layer
@@ -154,17 +152,18 @@ class AlbertConfig:
         """Names of all fields."""
         return frozenset(field.name for field in dataclasses.fields(cls))
 
-    def replace(self, **changes: Any) -> "AlbertConfig":
+    def replace(self, **changes: Any) -> AlbertConfig:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields by name, as albert_config.json has them."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "config") -> "AlbertConfig":
-        """Reads the keys of a published albert_config.json; an unknown key is an error that
-        suggests the nearest.
+    def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
+        """The configuration of an albert_config.json with these keys, which `source` names in
+        errors. An unknown key is a UserError that suggests the nearest.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         for key in values:
@@ -183,8 +182,10 @@ class AlbertConfig:
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 
-    def as_groups(self) -> "AlbertConfig":
-        """The same architecture said with groups where nothing is shared: one for each layer."""
+    def as_groups(self) -> AlbertConfig:
+        """The same architecture with parameter_sharing="all", for formats that know groups only:
+        where nothing is shared, each layer is a group.
+        """
         if self.parameter_sharing != "none":
             return self
         grouped = self.replace(parameter_sharing="all", num_hidden_groups=self.num_hidden_layers)
@@ -197,10 +198,8 @@ class AlbertConfig:
         return grouped
 
     @classmethod
-    def from_json_file(cls, path: str) -> "AlbertConfig":
+    def from_json_file(cls, path: str) -> AlbertConfig:
         """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
-        from albert_tf import huggingface_config  # Here, as that module imports this one.
-
         if not tf.io.gfile.exists(path):
             raise UserError(
                 f"config file {path} does not exist. Pass the path of an albert_config.json."
@@ -217,7 +216,10 @@ class AlbertConfig:
                 f"config file {path} holds a JSON {type(values).__name__}, not an object."
             )
         if "model_type" in values:
-            return huggingface_config.from_huggingface(values, source=path)
+            # Here, as that module imports this one.
+            from albert_tf.huggingface_config import from_huggingface
+
+            return from_huggingface(values, source=path)
         return cls.from_dict(values, source=path)
 
     def to_json_file(self, path: str) -> None:

@@ -2,8 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-What the input is, is found out by looking at it. What is written is compared with the list of
-tensors that the other software has for such a model, and read back.
+The format of the input is recognized by its files. The output is compared with the list of tensors
+that the other software has for such a model, and read back.
 """
 
 from __future__ import annotations
@@ -15,14 +15,7 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import (
-    formats,
-    google,
-    huggingface,
-    native,
-    target_tensors,
-    vocabulary,
-)
+from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors, vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -31,7 +24,7 @@ from albert_tf.variable_names import variable_name
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-_GOOGLE_PREFIX, _GOOGLE_VOCABULARY = "model.ckpt", "30k-clean.model"
+_GOOGLE_PREFIX = "model.ckpt"
 
 
 def define_flags() -> None:
@@ -79,7 +72,14 @@ def main() -> None:
 
 
 def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: str | None) -> None:
-    """Writes weights, configuration and vocabulary in --format."""
+    """Writes a folder with weights, configuration and vocabulary in --format.
+
+    Args:
+      model: with the weights of the input.
+      folder: to be made.
+      source: the input, whose model.json is carried over if it has one.
+      vocab_file: path of the vocabulary, if there is one.
+    """
     metadata = native.read_metadata(source.path) if source.format == "native" else {}
     if FLAGS.format == "native":
         tokenizer = load_tokenizer(vocab_file) if vocab_file else None
@@ -98,12 +98,15 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
     if vocab_file:
         name = vocabulary.stored_name(vocab_file)
         if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:
-            name = _GOOGLE_VOCABULARY
+            name = google.VOCABULARY
         tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
 
 
 def check(model: keras.Model, folder: str) -> str:
-    """Compares what was written with what the software of --format has for such a model."""
+    """Compares a written folder with the tensors that --format's software has for such a model.
+
+    Returns a clause for the program's last line; empty for this project's own format.
+    """
     if FLAGS.format == "google":
         count = target_tensors.check_google(
             os.path.join(folder, _GOOGLE_PREFIX),
@@ -119,11 +122,11 @@ def check(model: keras.Model, folder: str) -> str:
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
-    """The largest difference that writing and reading back makes, in weights and outputs.
+    """The largest difference of weights and outputs between a model and the written folder.
 
     A pooler that the format has no place for is left out.
     """
-    source = formats.recognise(folder)
+    source = formats.recognize(folder)
     copy = formats.make_model(source, source.config())
     lost = formats.load_weights(copy, source.path, *formats.TOLERATED[source.format])
     pairs = [
@@ -143,4 +146,4 @@ def round_trip(model: keras.Model, folder: str) -> float:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(main)

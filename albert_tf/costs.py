@@ -1,4 +1,4 @@
-"""What a configuration costs: floating point operations and memory, computed and not measured."""
+"""The costs of a configuration, computed and not measured: operations, memory, parameters."""
 
 from __future__ import annotations
 
@@ -35,12 +35,20 @@ def pretraining_flops_per_token(
 def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:
-    """About how much memory a training step of one replica needs: weights, optimizer and stored
-    activations.
+    """The memory of a training step on one device, about: weights, optimizer, stored activations.
+
+    Args:
+      config: of the model.
+      num_parameters: of all replicas on the device; 0 for the activations alone.
+      batch_size: B, sequences on the device.
+      sequence_length: S.
+
+    Returns:
+      Bytes.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
-    # What layers/ keeps for a token. The peak of albert-base grows with the batch by so much, to
-    # about 10 %; with `recompute` by a fifth more.
+    # Numbers that layers/ keeps for a token. The peak of albert-base grows with the batch by so
+    # much, to about 10 %; with `recompute` by a fifth more.
     layer = 9 * hidden + 2 * inner + config.num_attention_heads * sequence_length
     num_layers = config.num_hidden_layers * config.inner_group_num
     per_token = num_layers * 2 * hidden + layer if config.recompute else num_layers * layer
@@ -51,7 +59,7 @@ def training_bytes(
 
 
 def count_parameters(config: AlbertConfig) -> dict[str, int]:
-    """Exact numbers of parameters of a pre-training model by part, without making it."""
+    """Exact numbers of parameters of an AlbertPretrainer by part, without making it."""
     embedding, hidden, inner = config.embedding_size, config.hidden_size, config.intermediate_size
     rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
     attention = 4 * (hidden * hidden + hidden) + 2 * hidden  # Four dense layers, one norm.

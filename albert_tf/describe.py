@@ -1,4 +1,4 @@
-"""What a model costs: parameters by part, arithmetic, memory; and the paper's tables.
+"""Prints the costs of a model: parameters by part, arithmetic, memory; and the paper's tables.
 
 python -m albert_tf.describe --preset=albert-base-v2 --batch_size=8 --max_seq_length=128
 python -m albert_tf.describe --paper_table=3
@@ -82,4 +82,4 @@ def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> 
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[UserError])
+    run_binary(main)

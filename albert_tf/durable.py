@@ -1,6 +1,6 @@
 """Files that are whole after a power cut: safe on the disk before anything relies on them.
 
-Files of gs:// and the like appear whole when they are closed; nothing is to be done for them.
+Files of gs:// and the like appear whole when they are closed; for them nothing is done.
 """
 
 from __future__ import annotations

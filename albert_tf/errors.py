@@ -1,5 +1,5 @@
-"""The error that is meant for the user."""
+"""The error that is meant for the user; one class for all packages of the project."""
 
+from data_pipeline.errors import UserError
 
-class UserError(ValueError):
-    """A mistake in flags, files or configuration; the message says what to do."""
+__all__ = ["UserError"]

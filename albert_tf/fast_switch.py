@@ -1,4 +1,4 @@
-"""Whether models train and compute in their fast form, which is tuned to CPUs and needs XLA.
+"""The switch of the fast form of models, which is tuned to CPUs and needs XLA.
 
 Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes through
 the layers as one stream, and sums are sums. Values and gradients are equal up to rounding, where
@@ -29,7 +29,7 @@ _SWITCHED_OFF = contextvars.ContextVar("switched_off", default=False)
 
 
 def choose(mode: str = "auto") -> bool:
-    """Turns the fast form on or off, and says which.
+    """Turns the fast form on or off; returns whether it is on.
 
     Args:
       mode: "on", "off", or "auto", which also holds when nobody chooses: on for the CPU of a Linux
@@ -86,8 +86,8 @@ def _is_linux_on_cpu() -> bool:
 
 @functools.cache
 def xla_error() -> str:
-    """Why XLA cannot compile on this machine, in one line; empty if it can, and on TPUs, whose host
-    compiles nothing itself. Tried once.
+    """The error of XLA where it cannot compile on this machine, in one line; empty if it can, and
+    on TPUs, whose host compiles nothing itself. Tried once.
     """
     if has_tpu():
         return ""
@@ -101,5 +101,7 @@ def xla_error() -> str:
 
 
 def _trial(x: tf.Tensor) -> tf.Tensor:
-    """Takes what is missing from half-installed GPUs: libdevice for tanh, ptxas for any kernel."""
+    """A function that XLA cannot compile on half-installed GPUs: tanh needs libdevice, and any
+    kernel needs ptxas.
+    """
     return tf.reduce_sum(tf.tanh(x))

@@ -1,4 +1,4 @@
-"""Flags that programs share, and the dataclasses that they stand for; nothing else is done here."""
+"""The flags that programs share, and the dataclasses made of them; nothing else is done here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _READING = {"vocab_file", "lower_case", "input_format", "text_field", "language"
 
 
 def define_model_flags() -> None:
-    """Which model."""
+    """Flags of the model."""
     flags.group("Model")
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string(
@@ -50,7 +50,7 @@ def define_model_flags() -> None:
 
 
 def define_run_flags(modes: tuple[str, ...]) -> None:
-    """What to do, and where the results go."""
+    """Flags of the run: its mode, its folder, its seed."""
     flags.group("Run")
     flags.DEFINE_enum("mode", modes[0], modes, "What to do.")
     flags.DEFINE_string(
@@ -72,7 +72,7 @@ def define_run_flags(modes: tuple[str, ...]) -> None:
 
 
 def define_training_flags(optimizer: str, learning_rate: float, train_batch_size: int) -> None:
-    """How to train; the arguments are the binary's defaults."""
+    """Flags of the training; the arguments are the program's defaults."""
     flags.group("Training")
     flags.DEFINE_enum(
         "optimizer",
@@ -95,7 +95,7 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
     flags.DEFINE_float(
         "layerwise_learning_rate_decay",
         1.0,
-        "Factor of the rate for each layer further down; has no meaning where all layers share.",
+        "Factor of the rate for each layer further down; for models whose layers do not all share.",
         upper_bound=1,
         above=0,
     )
@@ -145,7 +145,7 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
 
 
 def define_device_flags() -> None:
-    """Where to train."""
+    """Flags of the devices and the precision."""
     flags.group("Devices")
     flags.DEFINE_enum(
         "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
@@ -180,7 +180,7 @@ def define_device_flags() -> None:
 
 
 def define_pretraining_data_flags() -> None:
-    """Which records or text."""
+    """Flags of the records or the text."""
     flags.group("Data")
     flags.DEFINE_string("train_data", None, "Folder of training records.")
     flags.DEFINE_string(
@@ -199,7 +199,7 @@ def define_pretraining_data_flags() -> None:
 
 
 def prepare_flagged_devices() -> Devices:
-    """The devices of the device flags; --fast and --packed then hold what `auto` became."""
+    """The devices of the device flags; sets --fast and --packed, if `auto`, to what was chosen."""
     devices = prepare_devices(DeviceSettings(**_values(DeviceSettings)))
     FLAGS.fast = "on" if devices.is_fast else "off"
     FLAGS.packed = "true" if devices.packed else "false"
@@ -244,7 +244,7 @@ def run_settings(optimizer: OptimizerSettings, loop: LoopSettings) -> RunSetting
 
 
 def _values(settings: type, *others: str) -> dict[str, Any]:
-    """The flags that are called as the fields of a dataclass, but for some fields."""
+    """The values of the flags that have the names of a dataclass's fields, but for `others`."""
     names = [field.name for field in dataclasses.fields(settings) if field.name not in others]
     return {name: FLAGS[name].value for name in names}
 
@@ -278,6 +278,7 @@ def pretraining_data() -> PretrainingData:
 
 
 def _text() -> PretrainingData:
+    """The examples of --train_text."""
     if FLAGS.train_data:
         raise UserError("--train_data and --train_text are both given. Give one.")
     return open_text(

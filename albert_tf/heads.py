@@ -1,4 +1,4 @@
-"""What stands on an encoder: masked language model, sentence pair, and one head for each task.
+"""The heads on an encoder: the masked language model, and dropout with a dense layer for the rest.
 
 Shapes: B batch, S sequence, P predictions, H hidden, E embedding, V vocabulary, C classes. Logits
 are float32 whatever the precision of the computation.

@@ -1,4 +1,4 @@
-"""Hugging Face's config.json, and where it says the same in other words than ours."""
+"""Hugging Face's config.json as an AlbertConfig, and back."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
+# Hugging Face's own default, where it differs from ours or where a field of ours has none.
+_DEFAULTS = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
 
 
 def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertConfig:
-    """The configuration that the keys of a config.json describe; keys that concern neither shape
-    nor arithmetic are left out.
+    """The architecture that a config.json describes.
+
+    Keys that concern neither shape nor arithmetic are left out.
 
     Args:
-      values: the file's keys.
-      source: its name in errors.
+      values: the content of the file.
+      source: its name, for messages.
 
     Raises:
-      UserError: it is of another kind of model, or says what has no equal here.
+      UserError: another kind of model, or one that this project does not compute.
     """
     if values.get("model_type") != "albert":
         raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
@@ -39,21 +42,17 @@ def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertCo
     act = values.get("hidden_act", "gelu_new")
     if act not in _ACTIVATIONS:
         raise UserError(f"{source}: hidden_act {act!r} is not one of {', '.join(_ACTIVATIONS)}.")
-    defaults = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
     known = {key: value for key, value in values.items() if key in AlbertConfig.field_names()}
-    config = AlbertConfig.from_dict({**defaults, **known, "hidden_act": _ACTIVATIONS[act]}, source)
+    config = AlbertConfig.from_dict({**_DEFAULTS, **known, "hidden_act": _ACTIVATIONS[act]}, source)
     _check_groups_agree(config, source)
     return config
 
 
 def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
-    """The keys of a config.json, with what Hugging Face's library needs beside the architecture.
+    """The keys of a config.json, with what Hugging Face needs beside the architecture.
 
-    The library, which ignores keys that it does not know, always has the projection; the key is
+    Its library, which ignores keys that it does not know, always has the projection; the key is
     there for `from_huggingface`, where it matters.
-
-    Raises:
-      UserError: the library would share the layers in another way.
     """
     _check_groups_agree(config, "Hugging Face's config.json")
     activations = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
@@ -73,7 +72,11 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
 
 
 def _check_groups_agree(config: AlbertConfig, source: str) -> None:
-    """Hugging Face computes a layer's group by another formula, which at times differs."""
+    """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
+
+    With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
+    int(15 / 22 * 22) is 14 in the reference and here.
+    """
     layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
     for layer in range(layers):
         if int(layer / (layers / groups)) != int(layer / layers * groups):

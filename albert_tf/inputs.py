@@ -1,4 +1,4 @@
-"""What models may be called with, made into what layers compute with."""
+"""The inputs of models: completed, checked, and cast to what layers compute with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
 
 
 def complete_inputs(inputs: Any, rank: int = 2) -> dict[str, tf.Tensor]:
-    """All inputs of an encoder, of whatever a Keras user gives.
+    """The three inputs of an encoder, from all that it may be called with.
 
     Args:
       inputs: a dict with `input_word_ids`, and `input_mask` (1 for real tokens; missing: all are)

@@ -1,4 +1,4 @@
-"""Which Keras this project runs on, decided before TensorFlow is imported; see keras_compat."""
+"""The choice of Keras 2, made before TensorFlow is imported; see keras_compat."""
 
 import importlib.metadata
 import os
@@ -7,13 +7,14 @@ import sys
 
 
 def _installed_version(*distributions: str) -> tuple[int, int]:
+    """Major and minor version of the first of these distributions that is installed."""
     for name in distributions:
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-        major, minor = re.match(r"(\d+)\.(\d+)", version).groups()
-        return int(major), int(minor)
+        if numbers := re.match(r"(\d+)\.(\d+)", version):
+            return int(numbers[1]), int(numbers[2])
     raise ImportError(
         "TensorFlow is not installed. Install the requirements first: pip install -r "
         "requirements.txt"

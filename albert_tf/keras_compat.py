@@ -1,4 +1,4 @@
-"""Chooses Keras 2 for everybody: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package beyond.
+"""Keras 2 for everybody: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package beyond.
 
 `from albert_tf.keras_compat import keras`. Where this project is imported before TensorFlow,
 `TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own `tf.keras` is the same Keras. Keras 3
@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from albert_tf.keras_choice import TF_VERSION
 
 if TF_VERSION < (2, 16):
-    import tensorflow as tf
-
-    keras = tf.keras
+    from tensorflow import keras
 else:
     try:
         import tf_keras as keras
@@ -28,7 +26,7 @@ else:
 
 @contextlib.contextmanager
 def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
-    """Makes a dtype policy the one of all layers constructed inside, which name none themselves."""
+    """A context whose layers have a dtype policy, unless their constructors are given another."""
     before = keras.mixed_precision.global_policy()
     if before.name == policy.name:
         yield

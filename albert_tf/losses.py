@@ -17,7 +17,7 @@ EPSILON = 1e-5
 
 
 class Ratio(NamedTuple):
-    """A weighted mean that has not been divided yet; both are float32 scalars."""
+    """A weighted mean that has not been divided yet; both sums are float32 scalars."""
 
     numerator: tf.Tensor
     denominator: tf.Tensor
@@ -30,12 +30,12 @@ def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> Ratio:
 
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """logits [..., C], labels int32 [...] -> float32 [...], in nats."""
+    """Cross-entropies in nats: logits [..., C], labels int32 [...] -> float32 [...]."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=labels, logits=tf.cast(logits, tf.float32)
     )
 
 
 def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Where the largest logit is the label's: logits [..., C], labels int32 [...] -> bool [...]."""
+    """Whether the largest logit is the label's; [..., C] and labels int32 [...] -> bool [...]."""
     return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)

@@ -8,7 +8,7 @@ import sklearn.metrics
 
 
 def classification_scores(labels: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """Accuracy, macro F1 and Matthews correlation of predicted labels, by name."""
+    """The scores "accuracy" and "macro F1" in [0, 1], "Matthews correlation" in [-1, 1]."""
     return {
         "accuracy": float(sklearn.metrics.accuracy_score(labels, predicted)),
         "macro F1": float(

@@ -19,7 +19,7 @@ _MODELS = {
 }
 # Embedding size -> millions of parameters with nothing shared, with all shared.
 _EMBEDDINGS = {64: (87, 10), 128: (89, 12), 256: (93, 16), 768: (108, 31)}
-# What is shared -> millions of parameters with E = 768, with E = 128.
+# Parts that are shared -> millions of parameters with E = 768, with E = 128.
 _SHARING = {"all": (31, 12), "attention": (83, 64), "ffn": (57, 38), "none": (108, 89)}
 
 Row = tuple[str, int, AlbertConfig]
@@ -56,7 +56,7 @@ TABLES = {
 
 
 def paper_table(number: int) -> str:
-    """A table of the paper as text: its rounded millions, and exact counts.
+    """A table of the paper as text: its rounded millions beside exact counts.
 
     Args:
       number: 1 (models), 2 (main results), 3 (embedding size) or 4 (parameter sharing).

@@ -1,10 +1,15 @@
 """Named architectures: the published ALBERTs, the paper's BERT baselines, small ones to try."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 
 
-def _size(hidden: int, layers: int, heads: int) -> dict[str, int]:
+def _size(hidden: int, layers: int, heads: int) -> dict[str, Any]:
+    """The fields of an AlbertConfig that a size decides: H, L and N; F is 4 H."""
     return dict(
         hidden_size=hidden,
         num_hidden_layers=layers,

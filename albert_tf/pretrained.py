@@ -1,4 +1,4 @@
-"""Published weights by name, and one's own by path."""
+"""Models from published weights, by name, or from one's own, by path."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from albert_tf.published import PUBLISHED, download
 
 
 def locate(name_or_path: str) -> formats.Source:
-    """Where weights lie: a preset's, downloaded if need be, or those of a path (gs:// too).
+    """The folder or checkpoint of a preset, downloaded if need be, or of a path (gs:// too).
 
     Args:
-      name_or_path: name of a preset with published weights, or see `formats.recognise`.
+      name_or_path: name of a preset with published weights, or see `formats.recognize`.
 
     Raises:
       UserError: no such preset, nothing at the path, or not to be had (offline and not cached).
     """
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
-        return formats.recognise(name_or_path)
+        return formats.recognize(name_or_path)
     if name_or_path in PUBLISHED:
-        return formats.recognise(download(PUBLISHED[name_or_path]))
+        return formats.recognize(download(PUBLISHED[name_or_path]))
     _check_name(name_or_path)
-    return formats.recognise(name_or_path)  # Says what a path must be.
+    return formats.recognize(name_or_path)  # Says what a path must be.
 
 
 def _check_name(name: str) -> None:
@@ -62,13 +62,13 @@ def from_preset(
     config: AlbertConfig | None = None,
     **arguments: Any,
 ) -> keras.Model:
-    """A model with an encoder of published or own weights; heads that these lack are new.
+    """A model whose encoder has published or one's own weights; its heads are new.
 
         classifier = from_preset("albert-base-v2", AlbertClassifier, num_classes=3)
 
     Args:
       name_or_path: see `locate`.
-      model_class: any model of the zoo.
+      model_class: AlbertEncoder or any model of models.py.
       config: None takes the one beside the weights; another may differ in dropout, for example.
       **arguments: of the model's constructor.
 
@@ -82,8 +82,15 @@ def from_preset(
 
 
 def preset_vocabulary(name_or_path: str) -> str:
-    """Path of the vocabulary that lies beside the weights."""
+    """Path of the vocabulary beside the weights.
+
+    Raises:
+      UserError: see `locate`; or there is no vocabulary.
+    """
     source = locate(name_or_path)
     if source.vocab_file is None:
-        raise UserError(f"{source.path} has no vocabulary beside it.")
+        raise UserError(
+            f"{source.path} has no vocabulary beside it. Copy the one that the model was trained "
+            "with there, or pass its path instead."
+        )
     return source.vocab_file

@@ -1,5 +1,4 @@
-"""Published weights: which revision of which repository of the Hugging Face hub, their download,
-and the check of what came.
+"""Published weights: their revisions on the Hugging Face hub, their download, and its check.
 
 The cache is the hub's own (HF_HOME), where a file gets its name once its last byte is there.
 HF_ENDPOINT names a mirror. With HF_HUB_OFFLINE nothing is asked of the network.
@@ -25,12 +24,12 @@ _SHA256, _GIT_SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
 
 class PublishedWeights(NamedTuple):
-    """Where the weights of a preset are published in a format that can be loaded safely.
+    """The place where weights of a preset are published in a format that can be loaded safely.
 
     Attributes:
       repository: on the Hugging Face hub.
       revision: the commit that is downloaded, whatever is committed later.
-      sha256: of model.safetensors; None where only the hub itself is known to state it.
+      sha256: of model.safetensors; None where only the hub itself says it.
     """
 
     repository: str
@@ -39,6 +38,7 @@ class PublishedWeights(NamedTuple):
 
 
 def _version(version: str, **pinned: tuple[str, str | None]) -> dict[str, PublishedWeights]:
+    """The published weights of one version; pinned: size -> (revision, sha256)."""
     return {
         f"albert-{size}-{version}": PublishedWeights(f"albert/albert-{size}-{version}", *values)
         for size, values in pinned.items()
@@ -110,7 +110,7 @@ def download(weights: PublishedWeights) -> str:
 
 
 def _file(weights: PublishedWeights, name: str) -> str:
-    """The path of one file in the cache, which is what was published."""
+    """The path in the cache of a file that equals the published one."""
     import huggingface_hub
 
     known = weights.sha256 if name == huggingface.WEIGHTS_FILE else None
@@ -135,7 +135,7 @@ def _file(weights: PublishedWeights, name: str) -> str:
 
 
 def _wait_for_hub(url: str) -> None:
-    """Asks the hub for a file's description, and raises whatever keeps it from answering in time.
+    """Asks the hub for a file's description; raises the error if it does not answer in time.
 
     `hf_hub_download` repeats its questions for half a minute where nobody answers, or for many
     where packets are lost. A thread, because the lookup of a host name has no time limit.
@@ -166,10 +166,10 @@ def _wait_for_hub(url: str) -> None:
 
 
 def _damage(path: str, sha256: str | None) -> str | None:
-    """What is wrong with a file of the cache, if anything is.
+    """The damage to a file of the cache, in words; None: it is whole.
 
-    Where no hash is known beforehand, it is the one that the hub gave the file: the cache calls its
-    content by it. It is a SHA-256, or git's SHA-1 for small files.
+    Where `sha256` is None, the expected hash is the one that the hub gave the file, by which the
+    cache names its content: a SHA-256, or git's SHA-1 for small files.
     """
     expected = sha256 or (os.path.basename(os.readlink(path)) if os.path.islink(path) else "")
     if _SHA256.fullmatch(expected):

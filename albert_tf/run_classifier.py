@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def read_examples(flag: str) -> Examples:
-    """The TSV file that a flag names; a file to be predicted has no labels."""
+    """The examples of the TSV file that a flag names; a file to be predicted has no labels."""
     if not FLAGS[flag].value:
         raise UserError(f"--{flag} is missing, and --mode={FLAGS.mode} needs it.")
     label_column = None if flag == "predict_file" else FLAGS.label_column
@@ -80,7 +80,7 @@ def read_examples(flag: str) -> Examples:
 
 
 def train_and_evaluate(devices: Devices) -> None:
-    """Trains; the model with the best dev accuracy is kept."""
+    """Trains, and keeps the model with the best accuracy on --dev_file."""
     training, dev = read_examples("train_file"), read_examples("dev_file")
     labels = label_names(training)
     start, vocab_file = shared_flags.initial_model(), shared_flags.vocabulary_file()
@@ -102,6 +102,4 @@ def train_and_evaluate(devices: Devices) -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(
-        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
-    )
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir))

@@ -12,7 +12,6 @@ import os
 from typing import Any
 
 from albert_tf import flags as shared_flags
-from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
@@ -86,12 +85,10 @@ def train(devices: Devices) -> None:
 
 
 def train_manifest() -> dict[str, Any] | None:
-    """The manifest of --train_data, for baselines."""
+    """The manifest of --train_data, whose counts baselines need; None without records."""
     return read_manifest(FLAGS.train_data) if FLAGS.train_data else None
 
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(
-        lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir), user_errors=[UserError]
-    )
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir))

@@ -12,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
 
-# The logit of positions that no answer may start or end at. float32, where exp of it is 0.
+# The logit of positions that no answer may start or end at: exp of it is 0 in float32.
 _IMPOSSIBLE = -10000.0
 _ANSWER_DROPOUT = 0.1  # The reference's, whatever the configuration says.
 
@@ -23,7 +23,7 @@ def position_mask(impossible: tf.Tensor) -> tf.Tensor:
 
 
 class SpanHead(keras.layers.Layer):
-    """Start, end given the start, and whether there is an answer at all."""
+    """Scores of starts, of ends given a start, and of there being no answer."""
 
     def __init__(
         self, config: AlbertConfig, start_n_top: int = 5, end_n_top: int = 5, **kwargs
@@ -66,6 +66,8 @@ class SpanHead(keras.layers.Layer):
           hidden: float [B, S, H], the sequence output.
           impossible: int32 [B, S], 1 where no answer may start or end.
           start_positions: int32 [B], gold starts, in training.
+          training: whether dropout is on.
+          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
 
         Returns:
           With start_positions: `start_log_probs`, `end_log_probs` float32 [B, S]. Without, for the
@@ -109,7 +111,7 @@ class SpanHead(keras.layers.Layer):
     def _answer(
         self, hidden: tf.Tensor, start_logits: tf.Tensor, training: bool, seed: tf.Tensor | None
     ) -> tf.Tensor:
-        """float32 [B], from the likely starts and from position 0."""
+        """The logit of "no answer", float32 [B], from the likely starts and from position 0."""
         probs = tf.cast(tf.nn.softmax(start_logits), hidden.dtype)  # [B, S]
         starts = tf.linalg.matvec(hidden, probs, transpose_a=True)  # [B, H]
         features = tf.concat([starts, hidden[:, 0]], axis=-1)  # [B, 2H]

@@ -1,4 +1,4 @@
-"""What the graph that is being made will run on."""
+"""The devices and the compiler that the graph being made is for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def has_tpu() -> bool:
 
 
 def forget_devices() -> None:
-    """Asks for devices again, after new ones were connected."""
+    """Makes `has_gpu` and `has_tpu` ask again, after new devices were connected."""
     has_gpu.cache_clear()
     has_tpu.cache_clear()
 
 
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Whether it is either of TensorFlow's two strategies for TPUs, which are not related."""
+    """Whether a strategy is one of TensorFlow's two for TPUs, whose classes are not related."""
     return isinstance(strategy, (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy))
 
 

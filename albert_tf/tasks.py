@@ -1,6 +1,4 @@
-"""What is trained and measured: a model, its losses and its metrics, independent of how it is
-trained.
-"""
+"""Tasks: a model with its losses and metrics, independent of how it is trained."""
 
 from __future__ import annotations
 
@@ -22,28 +20,39 @@ from albert_tf.models import (
 
 Batch = dict[str, tf.Tensor]
 
-# What a pair of segments is trained on, and how its metrics are called.
+# Objective of a pair of segments -> the name in its metrics.
 SENTENCE_OBJECTIVES = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
 
 
 class Task(Protocol):
-    """A model and what a batch says about it.
+    """A model with the losses and metrics that it has on a batch.
 
     Attributes:
       model: the Keras model.
-      losses: names of the ratios that are minimised, and of the batch's weights that are their
-        denominators; the sum of these ratios is the loss.
-      metrics: names of all ratios.
     """
 
     model: keras.Model
-    losses: Mapping[str, str]
-    metrics: tuple[str, ...]
+
+    @property
+    def losses(self) -> Mapping[str, str]:
+        """Name of a ratio that is minimized -> name of the batch's weights whose sum is its
+        denominator. The sum of these ratios is the loss.
+        """
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all ratios."""
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Losses and metrics of one batch."""
+        """Losses and metrics of one batch, by name.
+
+        Args:
+          batch: the model's inputs, labels and weights, by name.
+          training: whether dropout is on.
+          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
+        """
 
 
 def loss_denominators(task: Task, batch: Batch) -> dict[str, tf.Tensor]:
@@ -55,9 +64,10 @@ def loss_denominators(task: Task, batch: Batch) -> dict[str, tf.Tensor]:
 def total_loss(
     task: Task, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
 ) -> tf.Tensor:
-    """The loss that is minimised, a scalar.
+    """The loss that is minimized, a float32 scalar.
 
     Args:
+      ratios: of `task.ratios`.
       denominators: of the whole batch, when `ratios` are those of a part of it.
     """
     if denominators is None:
@@ -71,19 +81,25 @@ class PretrainingTask:
     """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
 
     def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
-        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES; "none" leaves it out."""
+        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES."""
         self.model = model
         self._objective = SENTENCE_OBJECTIVES[sentence_objective]
-        weights = {"masked_lm": "masked_lm_weights"}
+        self.losses = {"masked_lm_loss": "masked_lm_weights"}
         if self._objective:
-            weights[self._objective] = "example_weights"
-        self.losses = {f"{name}_loss": key for name, key in weights.items()}
-        self.metrics = (*self.losses, *(f"{name}_accuracy" for name in weights))
+            self.losses[f"{self._objective}_loss"] = "example_weights"
+        self.metrics = self.metrics_of(sentence_objective)
+
+    @staticmethod
+    def metrics_of(sentence_objective: str) -> tuple[str, ...]:
+        """Names of the metrics of a task with that objective."""
+        objectives = ("masked_lm", SENTENCE_OBJECTIVES[sentence_objective])
+        names = [name for name in objectives if name]
+        return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
 
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
+        """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
         outputs = self.model(batch, training=training, seed=seed)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
         weights = batch["masked_lm_weights"]
@@ -111,7 +127,7 @@ class ClassificationTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
+        """Ratios by name; batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
         logits = self.model(batch, training=training, seed=seed)
         labels, weights = batch["label_ids"], batch["example_weights"]
         return {
@@ -132,7 +148,7 @@ class RegressionTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: inputs, `label_values` float32 [B], `example_weights` float32 [B]."""
+        """Ratios by name; batch: inputs, `label_values` and `example_weights` float32 [B]."""
         values = self.model(batch, training=training, seed=seed)[:, 0]
         error = tf.square(values - batch["label_values"])
         return {"squared_error": weighted_mean(error, batch["example_weights"])}
@@ -150,7 +166,9 @@ class TokenClassificationTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: inputs, `token_label_ids` int32 and `token_weights` float32 [B, S]."""
+        """Ratios by name; batch: inputs, `token_label_ids` int32 [B, S] and `token_weights` float32
+        [B, S].
+        """
         logits = self.model(batch, training=training, seed=seed)
         labels, weights = batch["token_label_ids"], batch["token_weights"]
         return {
@@ -171,13 +189,17 @@ class SpanTask:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: inputs, `start_positions`, `end_positions` int32 [B], `example_weights`."""
+        """Ratios by name; batch: inputs, `start_positions`, `end_positions` int32 [B],
+        `example_weights` float32 [B].
+        """
         outputs = self.model(batch, training=training, seed=seed)
         return _span_ratios(outputs["start_logits"], outputs["end_logits"], batch)
 
 
 class SpanTaskV2:
-    """SpanTask given the gold start, plus half the cross-entropy of "no answer"."""
+    """Mean of the cross-entropies of start, and of end given the gold start; plus half the
+    cross-entropy of "no answer".
+    """
 
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
@@ -188,7 +210,9 @@ class SpanTaskV2:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Batch: that of SpanTask, `impossible_positions` and `is_impossible` int32 [B]."""
+        """Ratios by name; batch: that of SpanTask, `impossible_positions` int32 [B, S] and
+        `is_impossible` int32 [B].
+        """
         outputs = self.model(batch, training=training, seed=seed)
         logits, is_impossible = outputs["answer_logits"], batch["is_impossible"]
         answer = tf.nn.sigmoid_cross_entropy_with_logits(
@@ -203,7 +227,7 @@ class SpanTaskV2:
 
 
 def _span_ratios(start: tf.Tensor, end: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
-    """start, end: logits or log-probabilities float32 [B, S]."""
+    """Loss and accuracies of spans; start, end: logits or log-probabilities, float32 [B, S]."""
     starts, ends = batch["start_positions"], batch["end_positions"]
     weights = batch["example_weights"]
     loss = 0.5 * (cross_entropy(start, starts) + cross_entropy(end, ends))

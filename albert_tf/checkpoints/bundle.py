@@ -17,7 +17,9 @@ _READ_ERRORS = (tf.errors.OpError, IndexError, ValueError, RuntimeError)
 
 
 class BundleWeights:
-    """The weights of a checkpoint; slots and counters left out, TF-Hub's `module/` stripped."""
+    """The weights of a checkpoint by name: optimizer slots and counters are left out, TF-Hub's
+    `module/` is stripped.
+    """
 
     def __init__(self, prefix: str) -> None:
         """Args: prefix: the path without .index."""
@@ -36,7 +38,7 @@ class BundleWeights:
         self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """One weight; a damaged file is a UserError."""
+        """The weight of that name; a UserError where the file is damaged."""
         try:
             return self._reader.get_tensor(self._stored[name])
         except _READ_ERRORS as error:

@@ -1,4 +1,4 @@
-"""What a path holds, found out by looking, and loading from it whatever it is."""
+"""The format of a model folder or checkpoint, recognized by its files; loading from any of them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 
 FORMATS = ("native", "google", "huggingface")
-# Files beside google-research's checkpoints: the English archives', the Chinese ones'.
-_GOOGLE_VOCABULARIES = ("30k-clean.model", "vocab_chinese.txt")
 
 
 class Source(NamedTuple):
-    """The model folder or checkpoint that was found.
+    """A model folder or a checkpoint, with the files beside its weights.
 
     Attributes:
       format: one of FORMATS.
       path: a folder, or for "google" the prefix of a checkpoint.
-      config_file: its configuration, if there is one.
-      vocab_file: its vocabulary, if there is one.
+      config_file: path of its configuration, if there is one.
+      vocab_file: path of its vocabulary, if there is one.
     """
 
     format: str
@@ -41,7 +39,7 @@ class Source(NamedTuple):
     vocab_file: str | None
 
     def config(self) -> AlbertConfig:
-        """The architecture; an error where no configuration lies beside the weights."""
+        """The architecture; a UserError where no configuration lies beside the weights."""
         if self.config_file is None:
             raise UserError(
                 f"{self.path} has no {native.CONFIG_FILE} beside it. Pass --config_file."
@@ -51,9 +49,12 @@ class Source(NamedTuple):
         return AlbertConfig.from_json_file(self.config_file)
 
 
-def recognise(path: str) -> Source:
-    """A model folder of this project, a Hugging Face folder, or a checkpoint of google-research:
-    its prefix, or a folder with exactly one.
+def recognize(path: str) -> Source:
+    """The model folder or checkpoint at a path.
+
+    Args:
+      path: a model folder of this project, a Hugging Face folder, the prefix of a checkpoint of
+        google-research, or a folder with exactly one such checkpoint.
 
     Raises:
       UserError: the path is none of them.
@@ -78,19 +79,22 @@ def recognise(path: str) -> Source:
 
 
 def _at_prefix(prefix: str) -> Source:
+    """A checkpoint of google-research, with what lies beside it."""
     bundle.check_exists(prefix)
     folder = os.path.dirname(prefix)
-    vocab_file = vocabulary.find(folder, *_GOOGLE_VOCABULARIES)
+    vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
     return Source("google", prefix, _in(folder, native.CONFIG_FILE), vocab_file)
 
 
 def _in(folder: str, name: str) -> str | None:
+    """Path of a file in a folder, if it is there."""
     path = os.path.join(folder, name)
     return path if tf.io.gfile.exists(path) else None
 
 
-# What a file of each format may lack, and may have beside a model: Hugging Face's classes differ in
-# whether they have a pooler and a sentence order head. As (allow_missing, allow_unused).
+# Variables that a file of each format may lack, and names that it may have beside the model's, as
+# (allow_missing, allow_unused). Not all of Hugging Face's classes have a pooler and a sentence
+# order head.
 TOLERATED: dict[str, tuple[list[str], list[str]]] = {
     "native": ([], []),
     "google": ([], []),
@@ -99,9 +103,9 @@ TOLERATED: dict[str, tuple[list[str], list[str]]] = {
 
 
 def make_model(source: Source, config: AlbertConfig) -> keras.Model:
-    """A model of the kind that a source holds, with random weights.
+    """A model of the class that a source's weights are for, with random weights.
 
-    A native folder says what it is, a Hugging Face configuration too; the reference's checkpoints
+    Native folders and Hugging Face's configurations name the class; the reference's checkpoints
     tell it by the names of their heads.
     """
     if source.format == "native":
@@ -117,11 +121,19 @@ def load_weights(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from whatever `path` holds, see `recognise`.
+    """Fills a model from a path of any format.
 
-    Arguments, result and errors are those of `checkpoints.google.load`.
+    Args:
+      path: see `recognize`.
+      model, allow_missing, allow_unused: see `checkpoints.google.load`.
+
+    Returns:
+      Names of the variables that kept their values.
+
+    Raises:
+      UserError: see `recognize` and `checkpoints.google.load`.
     """
-    source = recognise(path)
+    source = recognize(path)
     if source.format == "google" and not google.is_google(bundle.BundleWeights(source.path)):
         raise UserError(
             f"checkpoint {source.path} has none of google-research's names (bert/...). Pass the "
@@ -132,7 +144,10 @@ def load_weights(
 
 
 def load_encoder(model: keras.Model, path: str) -> list[str]:
-    """Like load_weights, for a model whose heads are new; the heads that `path` has go unread."""
+    """Fills the encoder of a model, whose heads stay as they are; the heads at `path` go unread.
+
+    Result and errors are those of `load_weights`.
+    """
     heads = {variable.name.split("/")[0] for variable in model.variables} - {"encoder"}
     return load_weights(
         model,

@@ -23,19 +23,21 @@ from albert_tf.models import (
 )
 from albert_tf.variable_names import variable_name
 
+# Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
+VOCABULARY, CHINESE_VOCABULARY = "30k-clean.model", "vocab_chinese.txt"
 _SOFTWARE = "google-research/albert"
 
 
 def is_google(weights: Weights) -> bool:
-    """Whether the reference's names are used."""
+    """Whether weights have the reference's names."""
     return any(name.startswith("bert/") for name in weights.shapes)
 
 
 def make_model(prefix: str, config: AlbertConfig) -> keras.Model:
-    """A model of the kind whose heads a checkpoint holds, with random weights.
+    """A model of the class whose heads a checkpoint holds, with random weights.
 
-    A head of one output is a regression's or RACE's: the file does not say which; it becomes an
-    AlbertClassifier of one class.
+    A head of one output may be a regression's or RACE's. The file does not say which, and it
+    becomes an AlbertClassifier of one class.
     """
     shapes = bundle.BundleWeights(prefix).shapes
     if "cls/predictions/output_bias" in shapes:
@@ -73,21 +75,26 @@ def load(
     Raises:
       UserError: listing every missing, unused or misshapen variable.
     """
-    places = _places(model)
+    stored_names = _stored_names(model)
     weights = bundle.BundleWeights(prefix)
-    return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+    return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
 def save(model: keras.Model, prefix: str) -> None:
     """Writes a checkpoint with exactly the reference's names and shapes."""
-    places, tensors = _places(model), {}
+    stored_names, tensors = _stored_names(model), {}
     for variable in model.variables:
-        name, transposed = places[variable_name(variable)]
+        name, transposed = stored_names[variable_name(variable)]
         tensors[name] = variable.numpy().T if transposed else variable.numpy()
     bundle.write(prefix, tensors)
 
 
-def _places(model: keras.Model) -> dict[str, tuple[str, bool]]:
+def _stored_names(model: keras.Model) -> dict[str, tuple[str, bool]]:
+    """Our name -> (the reference's, whether its transpose is stored).
+
+    Raises:
+      UserError: the reference has no place for some variable.
+    """
     check_sharing(model.config, _SOFTWARE)
     rows = variable_names(model).values()
     without = [row.ours for row in rows if row.google is None]
@@ -102,4 +109,4 @@ def _places(model: keras.Model) -> dict[str, tuple[str, bool]]:
             f"{type(model).__name__} has no counterpart in {_SOFTWARE}: {', '.join(without)}. Use "
             "the format huggingface or native."
         )
-    return {row.ours: (row.google, row.google_transposed) for row in rows}
+    return {row.ours: (row.google, row.google_transposed) for row in rows if row.google}

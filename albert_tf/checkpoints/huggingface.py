@@ -60,7 +60,11 @@ _REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "positio
 
 
 class SafetensorsWeights:
-    """The weights of a folder; those of a bare AlbertModel get their prefix back."""
+    """The weights of a folder by Hugging Face's names.
+
+    Those of a bare AlbertModel get the prefix back that they have in models with heads:
+    "pooler.weight" -> "albert.pooler.weight".
+    """
 
     def __init__(self, directory: str) -> None:
         import safetensors.numpy
@@ -90,6 +94,7 @@ class SafetensorsWeights:
 
 
 def _no_weights(directory: str) -> str:
+    """The sentence of the error for a folder without safetensors."""
     pickled = [
         name for name in tf.io.gfile.listdir(directory) if name.endswith((".bin", ".pt", ".pth"))
     ]
@@ -110,10 +115,19 @@ def load(
 ) -> list[str]:
     """Fills a model from a folder.
 
-    Arguments, result and errors are those of `checkpoints.google.load`. A pooler that Hugging
-    Face's class for the task does not have keeps its values.
+    A pooler that Hugging Face's class for the task does not have keeps its values.
+
+    Args:
+      directory: with model.safetensors.
+      model, allow_missing, allow_unused: see `checkpoints.google.load`.
+
+    Returns:
+      Names of the variables that kept their values.
+
+    Raises:
+      UserError: see `checkpoints.google.load`.
     """
-    places, with_pooler = _places(model)
+    stored_names, with_pooler = _stored_names(model)
     if not with_pooler:
         allow_missing = [*allow_missing, f"^{_POOLER}"]
     weights = SafetensorsWeights(directory)
@@ -128,13 +142,14 @@ def load(
                 "is used then."
             )
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
-    return assign(model.variables, weights, places.__getitem__, allow_missing, allow_unused)
+    return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
 def read_config(directory: str) -> AlbertConfig:
-    """The architecture of a folder: its config.json, and what that does not tell of its weights.
+    """The architecture of a folder, by its config.json and its weights.
 
-    Where E == H the model keeps the projection unless it is the identity, which does nothing.
+    Where E == H, config.json does not tell whether the projection matters: the model keeps it
+    unless its weights are the identity, which does nothing.
     """
     config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
     if config.has_embedding_projection:
@@ -160,7 +175,7 @@ def _projects_by_identity(weights: SafetensorsWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
-    """A model of the kind that config.json names in `architectures`, with random weights."""
+    """A model of the class that config.json names in `architectures`, with random weights."""
     path = os.path.join(directory, CONFIG_FILE)
     with tf.io.gfile.GFile(path) as file:
         values = json.load(file)
@@ -186,13 +201,13 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     """
     import safetensors.numpy
 
-    places, with_pooler = _places(model)
+    stored_names, with_pooler = _stored_names(model)
     architecture, _ = ARCHITECTURES[type(model).__name__]
     tensors = {}
     for variable in model.variables:
         if variable_name(variable).startswith(_POOLER) and not with_pooler:
             continue
-        name, transposed = places[variable_name(variable)]
+        name, transposed = stored_names[variable_name(variable)]
         value = variable.numpy()
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
     if not model.config.has_embedding_projection:
@@ -212,6 +227,7 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
 
 
 def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:
+    """The keys of config.json that a model with classes adds."""
     if not hasattr(model, "num_classes"):
         return {}
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]
@@ -222,7 +238,10 @@ def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[st
     }
 
 
-def _places(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
+def _stored_names(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
+    """Our name -> (Hugging Face's, whether its transpose is stored); and whether Hugging Face's
+    class for the task has a pooler.
+    """
     check_sharing(model.config, _SOFTWARE)
     if type(model).__name__ not in ARCHITECTURES:
         raise UserError(
@@ -230,5 +249,7 @@ def _places(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
             "google or native."
         )
     rows = variable_names(model).values()
-    places = {row.ours: (row.huggingface, row.huggingface_transposed) for row in rows}
-    return places, ARCHITECTURES[type(model).__name__][1]
+    stored_names = {
+        row.ours: (row.huggingface, row.huggingface_transposed) for row in rows if row.huggingface
+    }
+    return stored_names, ARCHITECTURES[type(model).__name__][1]

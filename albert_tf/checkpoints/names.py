@@ -25,7 +25,14 @@ HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 
 class VariableName(NamedTuple):
-    """Where one variable is found in each format; None where the format has no such variable."""
+    """The names of one variable in each format.
+
+    Attributes:
+      ours: here, and in model folders.
+      google: in google-research's checkpoints; None: it has no such variable.
+      huggingface: in Hugging Face's folders; None: it has no such variable.
+      google_transposed, huggingface_transposed: whether the format stores the transpose.
+    """
 
     ours: str
     google: str | None
@@ -35,7 +42,7 @@ class VariableName(NamedTuple):
 
 
 def variable_names(model: keras.Model) -> dict[str, VariableName]:
-    """The rows of a model's variables, by our name."""
+    """The names of every variable of a model, by our name."""
     return {row.ours: row for row in [*_encoder(model.config), *_head(model)]}
 
 
@@ -64,8 +71,8 @@ def _encoder(config: AlbertConfig) -> list[VariableName]:
 
 
 def _block(group: int, inner: int) -> list[VariableName]:
-    """The reference calls the blocks of every group attention_1 and ffn_1, and nests the FFN's
-    output oddly.
+    """The variables of a pair of blocks. The reference calls those of every group attention_1 and
+    ffn_1, and nests the second dense layer of the FFN in the first.
     """
     google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
     hugging = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
@@ -125,7 +132,7 @@ def _pretraining_heads() -> list[VariableName]:
 
 
 def _span_head() -> list[VariableName]:
-    """run_squad_v2's, which Hugging Face does not have."""
+    """The head of the reference's run_squad_v2, which Hugging Face does not have."""
     return [
         *_dense("span/start_logits", "start_logits/dense"),
         *_dense("span/end_transform", "end_logits/dense_0"),
@@ -159,13 +166,19 @@ def _output(ours: str, google_scope: str | None, hugging: str) -> list[VariableN
         for part in ("weights", "bias")
     )
     return [
-        VariableName(f"{ours}/kernel", weights, f"{hugging}.weight", True, True),
+        VariableName(
+            f"{ours}/kernel",
+            weights,
+            f"{hugging}.weight",
+            google_transposed=True,
+            huggingface_transposed=True,
+        ),
         VariableName(f"{ours}/bias", bias, f"{hugging}.bias"),
     ]
 
 
 def check_sharing(config: AlbertConfig, software: str) -> None:
-    """Raises UserError when a format that knows sharing by groups only cannot hold the weights."""
+    """Raises UserError for sharing that cannot be expressed by groups, all that `software` has."""
     if config.parameter_sharing in ("attention", "ffn"):
         raise UserError(
             f"parameter_sharing={config.parameter_sharing!r} has no counterpart in {software}, "

@@ -1,11 +1,10 @@
-"""A model folder: configuration, weights, vocabulary and what the model is for. Loads on either
-stack.
+"""Model folders, this project's own format: all that is needed to use a model, on either stack.
 
 albert_config.json   the architecture
-model.json           task, labels, lengths, and hashes of what it was made from
+model.json           task, labels, lengths, hashes of its sources
 model.ckpt.*         weights by name
 spiece.model         (or vocab.txt) the vocabulary
-tokenizer_settings.json   how text is normalised before it
+tokenizer_settings.json   how text is normalized before it
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
 TOKENIZER_FILE = "tokenizer_settings.json"
 
-# What model.json calls the task -> the model.
+# The task in model.json -> the class of the model.
 MODELS = {
     "encoder": AlbertEncoder,
     "pretraining": AlbertPretrainer,
@@ -62,13 +61,12 @@ def save(
     vocab_file: str | None = None,
     tokenizer: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a model folder beside an older one, which it replaces when it is whole, see
-    replacement.py.
+    """Writes a model folder. An older one is replaced once the new one is whole: replacement.py.
 
     Args:
       model: one of MODELS.
       directory: the folder to write.
-      metadata: what model.json says beside task and classes, e.g. labels, max_seq_length, hashes.
+      metadata: entries of model.json beside task and classes, e.g. labels, max_seq_length, hashes.
       vocab_file: vocabulary to copy into the folder.
       tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
     """
@@ -83,8 +81,8 @@ def save(
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
-    """Task and constructor arguments; how the model was computed (`packed`, `dtype`) and what was
-    frozen is not recorded.
+    """The entries of model.json that follow from the model: its task and the constructor arguments
+    of its class. `packed`, `dtype` and frozen parts are of a run, not of the model.
     """
     task = next(task for task, kind in MODELS.items() if type(model) is kind)
     settings = model.get_config().items()
@@ -92,7 +90,7 @@ def _describe(model: keras.Model) -> dict[str, Any]:
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
-    """The contents of model.json."""
+    """The content of model.json; a UserError where there is none."""
     directory = replacement.existing(directory)
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
@@ -121,7 +119,7 @@ def vocabulary_file(directory: str) -> str:
 
 
 def make_model(directory: str, config: AlbertConfig, packed: bool | None = None) -> keras.Model:
-    """A model of the kind that model.json names, with random weights."""
+    """A model of the class that model.json names, with random weights."""
     metadata = read_metadata(directory)
     kind = MODELS[metadata["task"]]
     names = set(inspect.signature(kind).parameters) & set(metadata)
@@ -132,10 +130,11 @@ def load_model(directory: str, packed: bool | None = None) -> keras.Model:
     """The model of a folder, with its weights.
 
     Args:
-      packed: see AlbertEncoder.
+      directory: the model folder.
+      packed: see AlbertModel.
 
     Raises:
-      UserError: when the folder is no model folder, or its weights do not fit its configuration.
+      UserError: the folder is no model folder, or its weights do not fit its configuration.
     """
     read_metadata(directory)
     model = make_model(directory, read_config(directory), packed)
@@ -149,9 +148,17 @@ def load_weights(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from a model folder.
+    """Fills a model from a model folder, whose names are the model's own.
 
-    Arguments, result and errors are those of `checkpoints.google.load`, with our names throughout.
+    Args:
+      directory: the model folder.
+      model, allow_missing, allow_unused: see `checkpoints.google.load`.
+
+    Returns:
+      Names of the variables that kept their values.
+
+    Raises:
+      UserError: listing every missing, unused or misshapen variable.
     """
     prefix = os.path.join(replacement.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)

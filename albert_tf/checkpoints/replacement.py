@@ -1,13 +1,13 @@
-"""Replaces a folder by another one, so that a process that is killed at any moment leaves the old
-folder or the new one, and never less.
+"""Replacement of a folder by another one, so that a process that is killed at any moment leaves the
+old folder or the new one, and never less.
 
 Where the system can exchange two folders in one step (Linux, on its own file systems), the folder
 is there at every moment. Elsewhere it is missing between two renames, and `existing` finds the old
 one.
 
 model       the folder
-model.new   its successor while it is written; after an exchange, what was replaced
-model.old   between two renames, what is to be replaced
+model.new   its successor while it is written; after an exchange, its predecessor
+model.old   between two renames, its predecessor
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def of(directory: str) -> Iterator[str]:
 
 
 def settle(directory: str) -> None:
-    """Removes what a replacement left that was interrupted; for the process that writes."""
+    """Ends a replacement that was interrupted: one whole folder is left. For the process that
+    writes there.
+    """
     directory = directory.rstrip("/")
     if tf.io.gfile.exists(f"{directory}.old") and not tf.io.gfile.exists(directory):
         tf.io.gfile.rename(f"{directory}.old", directory)

@@ -81,8 +81,8 @@ def google_tensors(config: dict[str, Any], model_name: str, num_classes: int = 2
 
     Args:
       config: the content of albert_config.json.
-      model_name: class of the model here.
-      num_classes: of an AlbertClassifier.
+      model_name: name of the model's class here.
+      num_classes: C, of an AlbertClassifier.
     """
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     embedding, vocabulary = config["embedding_size"], config["vocab_size"]
@@ -164,7 +164,16 @@ def check_huggingface(folder: str) -> int:
 def check_google(prefix: str, config_file: str, model_name: str, num_classes: int) -> int:
     """Compares a written checkpoint with the variables of google-research/albert.
 
-    Arguments are those of `google_tensors`, result and errors those of `check_huggingface`.
+    Args:
+      prefix: path of the checkpoint.
+      config_file: path of its albert_config.json.
+      model_name, num_classes: see `google_tensors`.
+
+    Returns:
+      The number of tensors.
+
+    Raises:
+      UserError: naming every tensor that is missing, unknown or of another shape or kind.
     """
     with tf.io.gfile.GFile(config_file) as file:
         config = json.load(file)
@@ -180,6 +189,7 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
 
 
 def _compare(written: dict[str, tuple[list[int], bool]], expected: Shapes, software: str) -> None:
+    """Raises UserError for differences; written: name -> (shape, whether it is float32)."""
     problems = [
         *(f"  missing: {name}" for name in sorted(expected.keys() - written.keys())),
         *(f"  unknown: {name}" for name in sorted(written.keys() - expected.keys())),
@@ -190,6 +200,6 @@ def _compare(written: dict[str, tuple[list[int], bool]], expected: Shapes, softw
             problems.append(f"  {name}: not float32 of shape {expected[name]}, but {shape}")
     if problems:
         raise UserError(
-            f"what was written is not what {software} has, and is deleted again. This is a fault "
-            "of this program:\n" + "\n".join(problems)
+            f"the tensors written are not those of {software}, and are deleted again. This is a "
+            "fault of this program:\n" + "\n".join(problems)
         )

@@ -1,4 +1,4 @@
-"""What vocabulary files are called in model folders."""
+"""The names of vocabulary files in model folders."""
 
 from __future__ import annotations
 

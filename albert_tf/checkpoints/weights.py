@@ -1,7 +1,4 @@
-"""Weights of any format by name, and how a model is filled from them: strictly.
-
-A missing, unused or misshapen variable is an error that lists them all.
-"""
+"""Stored weights of any format by name, and their strict assignment to a model."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from albert_tf.variable_names import variable_name
 
 
 class Weights(Protocol):
-    """What is stored somewhere.
+    """The weights in a file or folder.
 
     Attributes:
-      path: where, for messages.
+      path: of the file or folder, for messages.
       shapes: name -> shape of every weight.
     """
 
@@ -28,22 +25,22 @@ class Weights(Protocol):
     shapes: dict[str, list[int]]
 
     def read(self, name: str) -> np.ndarray:
-        """One weight."""
+        """The weight of that name, an array of its shape."""
 
 
 def assign(
     variables: Sequence[tf.Variable],
     weights: Weights,
-    place: Callable[[str], tuple[str, bool]],
+    stored_name: Callable[[str], tuple[str, bool]],
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
     """Assigns stored weights to variables.
 
     Args:
-      variables: what to fill.
-      weights: what is stored.
-      place: our name -> (the stored name, whether its transpose is stored).
+      variables: those of a model.
+      weights: the stored weights.
+      stored_name: our name -> (the stored name, whether its transpose is stored).
       allow_missing: regular expressions of our names that may be absent and keep their values.
       allow_unused: regular expressions of stored names that may be left unread.
 
@@ -56,7 +53,7 @@ def assign(
     found, kept, problems, read = [], [], [], set()
     for variable in variables:
         ours = variable_name(variable)
-        theirs, transposed = place(ours)
+        theirs, transposed = stored_name(ours)
         read.add(theirs)
         expected = list(variable.shape[::-1] if transposed else variable.shape)
         stored = weights.shapes.get(theirs)

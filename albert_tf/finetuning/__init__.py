@@ -1,1 +1,1 @@
-"""Fine-tuning: tasks with labelled examples, from Python or for the programs."""
+"""Fine-tuning: tasks with labeled examples, from Python or for the programs."""

@@ -1,4 +1,4 @@
-"""Classification of texts and pairs of texts: training, scores on labelled lines, predictions."""
+"""Classification of texts and pairs of texts: training, scores on labeled lines, predictions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
+from albert_tf.errors import UserError
 from albert_tf.metrics import classification_scores
 from albert_tf.models import AlbertClassifier
 from albert_tf.tasks import ClassificationTask
@@ -31,11 +32,11 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TextEncoding:
-    """How texts and labels become numbers.
+    """A function from texts and labels to the inputs of a model.
 
     Attributes:
       tokenizer: of the model.
-      labels: names of the C classes in order.
+      labels: names of the C classes in order; a class's id is its place.
       max_seq_length: S; longer texts are cut.
     """
 
@@ -44,18 +45,23 @@ class TextEncoding:
     max_seq_length: int
 
     def __call__(self, examples: Examples) -> dict[str, np.ndarray]:
-        """See `encode_classification`."""
+        """Inputs and labels as arrays by name, see `encode_classification`."""
         return encode_classification(examples, self.tokenizer, self.max_seq_length, self.labels)
 
 
 def training_data(
     examples: Examples, encoding: TextEncoding, batch_size: int, seed: int
 ) -> TrainingData:
-    """Labelled examples as the data of a run.
+    """Labeled examples as the data of a run.
 
     Args:
+      examples: texts with their labels.
+      encoding: makes arrays of them.
       batch_size: B, over all replicas.
       seed: of the order, and of dropout.
+
+    Returns:
+      Data whose number of examples is known.
     """
     arrays = encoding(examples)
     return TrainingData(
@@ -87,8 +93,11 @@ def finetune(
 
     Args:
       model: made in the scope of `devices`.
-      data: see `training_data`.
-      dev: labelled examples that decide which model is best.
+      data: of `training_data`.
+      dev: labeled examples that decide which model is best.
+      encoding: that of `data`.
+      settings: folder, optimizer and loop.
+      devices: those that the model computes on.
 
     Returns:
       The figures of the last model on `dev`.
@@ -102,7 +111,10 @@ def finetune(
         devices.strategy,
     )
     dev_data = functools.partial(classification_dataset, encoding(dev), eval_batch, training=False)
-    passes = num_steps * data.batch_size / data.num_examples
+    updates = f"{num_steps}"
+    if data.num_examples:
+        passes = num_steps * data.batch_size / data.num_examples
+        updates += f" ({passes:.1f} passes over {data.num_examples} examples)"
     folder = os.path.join(settings.output_dir, "model")
     return experiment.run(
         Experiment(
@@ -114,11 +126,11 @@ def finetune(
             flops_per_token=3 * encoder_flops_per_token(model.config, encoding.max_seq_length),
             evaluator=Evaluator([(task, dev_data)], devices.strategy),
             card={
-                "updates": f"{num_steps} ({passes:.1f} passes over {data.num_examples} examples)",
+                "updates": updates,
                 "expected first loss": f"{math.log(model.num_classes):.2f} (ln "
                 f"{model.num_classes})",
             },
-            report=lambda _: print_scores(folder, dev, settings.eval_batch_size, devices),
+            print_results=lambda _: print_scores(folder, dev, settings.eval_batch_size, devices),
             next_commands=[
                 f"python -m export.run_export --model_dir={folder} --task=classifier "
                 "--output_dir=..."
@@ -128,6 +140,7 @@ def finetune(
 
 
 def _model_folders(encoding: TextEncoding) -> ModelFolders:
+    """The best model alone, as the run keeps it."""
     return ModelFolders(
         best="model",
         last=None,
@@ -146,7 +159,17 @@ def _model_folders(encoding: TextEncoding) -> ModelFolders:
 def probabilities(
     folder: str, examples: Examples, batch_size: int, devices: Devices
 ) -> tuple[list[str], np.ndarray]:
-    """The labels that the model in a folder knows, and their probabilities float32 [N, C]."""
+    """The probabilities of every label, for each example.
+
+    Args:
+      folder: the model folder.
+      examples: M texts; their own labels are not read.
+      batch_size: B, over all replicas.
+      devices: those that the model computes on.
+
+    Returns:
+      The model's C labels, and probabilities float32 [M, C].
+    """
     metadata = native.read_metadata(folder)
     with devices.strategy.scope():
         model = native.load_model(folder, devices.packed)
@@ -157,11 +180,26 @@ def probabilities(
 
 
 def print_scores(folder: str, examples: Examples, batch_size: int, devices: Devices) -> None:
-    """Prints a model's scores on labelled examples, beside always guessing the same label."""
+    """Prints a model's scores on labeled examples, beside always guessing the same label.
+
+    Args:
+      folder: the model folder.
+      examples: texts with their labels.
+      batch_size: B, over all replicas.
+      devices: those that the model computes on.
+
+    Raises:
+      UserError: the examples have no labels.
+    """
+    if examples.labels is None:
+        raise UserError(
+            f"{examples.source} has no labels, and scores compare with them. Name its column of "
+            "labels, or predict instead."
+        )
     labels, scores = probabilities(folder, examples, batch_size, devices)
     predicted = [labels[index] for index in scores.argmax(axis=1)]
     majority = [max(labels, key=examples.labels.count)] * len(examples)
     model_scores = classification_scores(examples.labels, predicted)
     baseline = classification_scores(examples.labels, majority)
-    rows = {name: (score, baseline[name], "majority") for name, score in model_scores.items()}
-    print_comparison(f"Best model on {examples.source}, {len(examples)} examples", rows)
+    figures = {name: (score, baseline[name], "majority") for name, score in model_scores.items()}
+    print_comparison(f"Best model on {examples.source}, {len(examples)} examples", figures)

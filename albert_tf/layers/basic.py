@@ -1,4 +1,4 @@
-"""Small layers of every block: dense, seeded dropout, layer normalization."""
+"""The small layers that blocks and heads are made of: dense, dropout, layer normalization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
 
 
 def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
-    """A dense layer with the configuration's initializer."""
+    """A dense layer with the configuration's initializer.
+
+    Args:
+      units: width of its output.
+      config: of the model.
+      name: of the layer, and so of its variables.
+      use_bias: whether it has a bias.
+    """
     return keras.layers.Dense(
         units, use_bias=use_bias, kernel_initializer=initializer(config), name=name
     )
@@ -44,9 +51,7 @@ class SizedLayer(keras.layers.Layer):
 
 
 class SeededDropout(keras.layers.Layer):
-    """Dropout whose mask is a function of a seed, so that an interrupted training run can be
-    repeated exactly.
-    """
+    """Dropout whose mask is a function of a seed, so that a resumed run draws the same masks."""
 
     def __init__(self, rate: float, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -55,8 +60,8 @@ class SeededDropout(keras.layers.Layer):
     def call(
         self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Drops with probability `rate` in training; without a seed (int32 [2]) the mask is a fresh
-        random one.
+        """x, in training with dropout of probability `rate`. Without a seed, int32 [2], the mask is
+        a random one.
         """
         if not training or self.rate == 0:
             return x

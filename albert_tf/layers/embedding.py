@@ -56,7 +56,17 @@ class AlbertEmbedding(SizedLayer):
         training: bool = False,
         seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """word_ids, type_ids: int32 [B, S]; returns float [T, H]."""
+        """The embedded tokens.
+
+        Args:
+          word_ids, type_ids: int32 [B, S].
+          layout: of the rows that come out.
+          training: whether dropout is on.
+          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
+
+        Returns:
+          float [T, H].
+        """
         self._check_length(word_ids.shape[1])
         rows = tf.gather(self.word_embeddings, layout.to_rows(word_ids))  # [T, E]
         # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than

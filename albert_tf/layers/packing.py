@@ -1,9 +1,14 @@
-"""How tokens lie in memory between the dense layers: the only file that knows.
+"""Layouts: how the tokens of a batch lie in memory. No other file knows.
 
-Dense layers see tokens as rows, `[T, width]`; attention needs them by sequence, `[B, S, width]`.
-A layout goes from one to the other. The padded one has a row for every position (T = B * S) and
-static shapes, as TPUs and XLA need. The packed one has rows for real tokens only, so that no dense
-layer works on padding; both give the same values and gradients at real tokens.
+Dense layers see tokens as rows [T, width]; attention needs them by sequence, [B, S, width]. A
+layout goes from one to the other. With B = 2, S = 3 and `.` for padding:
+
+    batch    padded rows, T = 6    packed rows, T = 4
+    a b .    a b . c d .           a b c d
+    c d .
+
+The padded layout has static shapes, as TPUs and XLA need. In the packed one no dense layer works on
+padding. Values and gradients at real tokens are the same.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from albert_tf.targets import has_gpu, shapes_must_be_static
 
 
 class PaddedLayout:
-    """Every position is a row."""
+    """A row for every position, padding included."""
 
     def __init__(self, input_mask: tf.Tensor) -> None:
         """Args: input_mask: int32 [B, S], 1 for real tokens."""
@@ -39,38 +44,37 @@ class PaddedLayout:
         """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width]; None: all rows."""
         if positions is None:
             return rows
-        starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]
+        starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]: 0, S, 2 S, ...
         return tf.gather(rows, tf.reshape(starts + positions, [-1]))
 
 
 class PackedLayout:
-    """Real tokens are rows, in the order of sequences and positions.
+    """A row for every real token, in the order of sequences and positions.
 
-    The first position of a sequence with real tokens counts as real, since heads read it. What is
-    no row is zero when it is asked for by position, and without gradient.
+    The first position of a sequence with real tokens counts as real, since heads read it. Where
+    there is no row, values by position are zero, and have no gradient.
     """
 
     def __init__(self, input_mask: tf.Tensor, operations: Operations) -> None:
-        """Rows for the real tokens of a batch.
-
-        Args:
-          input_mask: int32 [B, S], 1 for real tokens.
-          operations: how rows are moved; and the number of rows is rounded up to a multiple of its
-            `row_multiple`, or that of all positions, with the first few paddings.
+        """Args:
+        input_mask: int32 [B, S], 1 for real tokens.
+        operations: moves the rows. Their number is a multiple of its `row_multiple`, or B * S: the
+          first few paddings are rows, too.
         """
         self._operations = operations
         shape = tf.shape(input_mask)
         self.batch, self.sequence = shape[0], input_mask.shape[1] or shape[1]
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
-        flat = tf.reshape(real | first, [-1])  # [B * S]
+        is_row = tf.reshape(real | first, [-1])  # [B * S]
         if operations.row_multiple > 1:
-            missing = -tf.reduce_sum(tf.cast(flat, tf.int32)) % operations.row_multiple
-            flat |= tf.cumsum(tf.cast(~flat, tf.int32)) <= missing
-        self._places = tf.where(flat)  # [T, 1] int64: row -> position among B * S.
-        # Position among B * S -> row; padding points behind the last row.
-        counts = tf.cumsum(tf.cast(flat, tf.int32)) - 1
-        self._row_of = tf.where(flat, counts, tf.shape(self._places)[0])
+            # The first `missing` paddings: multiple 3, [1 1 0 1 1 0] -> 2 missing -> [1 1 1 1 1 1].
+            missing = -tf.reduce_sum(tf.cast(is_row, tf.int32)) % operations.row_multiple
+            is_row |= tf.cumsum(tf.cast(~is_row, tf.int32)) <= missing
+        self._places = tf.where(is_row)  # [T, 1] int64, [1 1 0 1 1 0] -> 0 1 3 4.
+        # [B * S]: place -> row, and padding -> T, behind the last: [1 1 0 1 1 0] -> 0 1 4 2 3 4.
+        numbers = tf.cumsum(tf.cast(is_row, tf.int32)) - 1
+        self._row_of = tf.where(is_row, numbers, tf.shape(self._places)[0])
 
     def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
         """[B, S, ...] -> [T, ...]."""
@@ -89,7 +93,9 @@ class PackedLayout:
         return rows + tf.gather(table[: self.sequence], positions)
 
     def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-        """As in PaddedLayout; rows at padding are zero."""
+        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width], zero at padding; None:
+        all rows.
+        """
         if positions is None:
             return rows
         places = tf.reshape(tf.range(self.batch)[:, None] * self.sequence + positions, [-1])
@@ -100,24 +106,16 @@ class PackedLayout:
 def make_layout(
     input_mask: tf.Tensor, operations: Operations, packed: bool | None = None
 ) -> PaddedLayout | PackedLayout:
-    """The layout for a batch.
-
-    Args:
-      input_mask: int32 [B, S], 1 for real tokens.
-      operations: see PackedLayout.
-      packed: None: see `packs_here`.
-    """
-    if packed is None:
-        packed = packs_here()
-    if not packed:
-        return PaddedLayout(input_mask)
-    return PackedLayout(input_mask, operations)
+    """The layout for a batch; arguments: see PackedLayout; packed=None: see `packs_here`."""
+    if packed or (packed is None and packs_here()):
+        return PackedLayout(input_mask, operations)
+    return PaddedLayout(input_mask)
 
 
 def packs_here() -> bool:
     """Whether `packed=None` leaves padding out of the graph that is being made.
 
-    It does where shapes may depend on values, not under XLA or a TPU's strategy, and not on GPUs,
-    which would wait for the host to count the rows, and compile again for every new number.
+    Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
+    wait for the host to count the rows, and compile again for every new number.
     """
     return not (shapes_must_be_static() or has_gpu())

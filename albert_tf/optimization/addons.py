@@ -17,7 +17,7 @@ def addons_lamb(
     weight_decay_rate: float = 0.01,
     global_clipnorm: float | None = 1.0,
 ) -> keras.optimizers.legacy.Optimizer:
-    """tfa.optimizers.LAMB: as LAMB with bias_correction=True.
+    """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does.
 
     Raises:
       UserError: TensorFlow Addons is not installed; it ends at TensorFlow 2.15.
@@ -44,7 +44,7 @@ def addons_lamb(
             skip_gradients_aggregation: bool = False,
             **kwargs: Any,
         ):
-            """As Keras's newer optimizers have it."""
+            """Applies gradients, with the argument that Keras's newer optimizers have."""
             kwargs.setdefault("experimental_aggregate_gradients", not skip_gradients_aggregation)
             return super().apply_gradients(grads_and_vars, **kwargs)
 

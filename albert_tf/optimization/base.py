@@ -1,4 +1,4 @@
-"""The common base of LAMB and AdamW: moments, exclusion by name, clipping of dense gradients."""
+"""AdamFamily, the base of LAMB and AdamW: moments, exclusion by name, clipping, rates by layer."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class AdamFamily(keras.optimizers.Optimizer):
         """Args:
         learning_rate: a number or a schedule of the 0-based step.
         weight_decay_rate: multiplied by the weights and added to the update.
+        beta_1, beta_2: shares of the old moments in the new ones.
+        epsilon: added to the root of the second moment.
         bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
         exclude_from_weight_decay: regular expressions searched in variable names.
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
@@ -62,7 +64,9 @@ class AdamFamily(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
-        self.learning_rate_factors = tuple(map(tuple, learning_rate_factors))
+        self.learning_rate_factors = tuple(
+            (pattern, factor) for pattern, factor in learning_rate_factors
+        )
 
     def build(self, var_list: Sequence[tf.Variable]) -> None:
         """Makes both moments of every variable."""
@@ -87,7 +91,7 @@ class AdamFamily(keras.optimizers.Optimizer):
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert.
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Moves one variable, and replaces its moments."""
+        """Moves one variable, and replaces its moments; Keras calls it for each."""
         name = variable_name(variable)
         m, v = self._moments(variable)
         step, rate, settings = self.iterations + 1, self._rate(variable), self._settings(name)
@@ -96,8 +100,9 @@ class AdamFamily(keras.optimizers.Optimizer):
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
         update = lamb_update if adapts else adamw_update
-        tensors = map(tf.convert_to_tensor, (variable, gradient, m, v))
-        for old, new in zip((variable, m, v), update(*tensors, step, rate, settings)):
+        weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
+        updated = update(weights, gradient, old_m, old_v, step, rate, settings)
+        for old, new in zip((variable, m, v), updated):
             old.assign(new)
 
     def _moments(self, variable: tf.Variable) -> tuple[tf.Variable, tf.Variable]:
@@ -110,13 +115,16 @@ class AdamFamily(keras.optimizers.Optimizer):
         return AdamSettings(self.beta_1, self.beta_2, self.epsilon, decay, self.bias_correction)
 
     def _rate(self, variable: tf.Variable) -> tf.Tensor:
+        """The learning rate of one variable, a scalar in its precision."""
         factor = self.rate_factor(variable_name(variable))
         return tf.cast(self.learning_rate, variable.dtype) * factor
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
-        """`update_norm` and `trust_ratio` of the last update of variables, by their names.
+        """`update_norm` and `trust_ratio` of the last update, each from variable name to float32
+        scalar.
 
-        They are computed from the moments, and from the weights after the update instead of before.
+        They are computed from the moments, and from the weights after the update instead of before:
+        nothing has to be kept for them.
         """
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         for variable in variables:
@@ -145,6 +153,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         )
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
         config = super().get_config()
         rate = self._serialize_hyperparameter(self._learning_rate)
         config.update(

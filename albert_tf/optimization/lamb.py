@@ -15,8 +15,7 @@ class LAMB(AdamFamily):
     """AdamW's update, scaled for each variable by its trust ratio.
 
     A shared block is one variable, so all layers that share it have one ratio; query, key and value
-    have three. Variables excluded from layer adaptation move as under AdamW; by default those
-    excluded from decay.
+    have three. Variables excluded from layer adaptation move as under AdamW.
     """
 
     def __init__(
@@ -26,16 +25,23 @@ class LAMB(AdamFamily):
         name: str = "LAMB",
         **kwargs: Any,
     ) -> None:
+        """Args:
+        learning_rate, name, **kwargs: see AdamFamily.
+        exclude_from_layer_adaptation: regular expressions searched in variable names; None: those
+          of `exclude_from_weight_decay`.
+        """
         super().__init__(learning_rate, name=name, **kwargs)
         if exclude_from_layer_adaptation is None:
             exclude_from_layer_adaptation = self.exclude_from_weight_decay_patterns
         self.exclude_from_layer_adaptation = tuple(exclude_from_layer_adaptation)
 
     def adapts(self, name: str) -> bool:
+        """Whether the trust ratio scales the update of the variable of that name."""
         patterns = self.exclude_from_layer_adaptation
         return not any(re.search(pattern, name) for pattern in patterns)
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
         config = super().get_config()
         config["exclude_from_layer_adaptation"] = list(self.exclude_from_layer_adaptation)
         return config

@@ -9,7 +9,8 @@ from albert_tf.errors import UserError
 def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, float]]:
     """Factors of the learning rate: 1 for heads and top layer, times `decay` for each layer down.
 
-    A block that several layers share counts as the highest of them.
+    A block that several layers share counts as the highest of them. With 4 layers in 2 groups and
+    decay 0.5: 1 for group 1, 0.25 for group 0, 0.0625 for the embeddings.
 
     Returns:
       Pairs of a regular expression for variable names and a factor, see AdamFamily.
@@ -18,7 +19,10 @@ def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, flo
       UserError: all layers share their weights, so that no weight belongs to a lower layer.
     """
     if not 0 < decay <= 1:
-        raise UserError(f"layerwise learning rate decay {decay} does not lie in (0, 1].")
+        raise UserError(
+            f"layerwise learning rate decay {decay} does not lie in (0, 1]. Use 1 for one rate, or "
+            "less for smaller rates further down."
+        )
     parts = {"attention": config.num_attention_groups, "ffn": config.num_ffn_groups}
     if set(parts.values()) == {1}:
         raise UserError(

@@ -21,14 +21,21 @@ def warmup_polynomial_decay(
 ) -> tf.Tensor:
     """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py).
 
-    The step counts from 0, so the first update has rate 0. In the reference the decay begins at
-    step 0 too: the rate drops from `peak` to peak * (1 - warmup / train) where the warm-up ends.
+    The step counts from 0, so with a warm-up the first update has rate 0. In the reference the
+    decay begins at step 0 too: the rate drops from `peak` to peak * (1 - warmup / train) where the
+    warm-up ends. Peak 1, 4 steps of warm-up, 8 in all: 0 .25 .5 .75 .5 .375 .25 .125; with
+    `decay_after_warmup` 0 .25 .5 .75 1 .75 .5 .25.
 
     Args:
       step: scalar, 0-based.
       peak: the highest rate.
+      num_train_steps: updates until the rate is 0.
+      num_warmup_steps: updates until the rate is `peak`, or as high as the decay lets it be.
       power: of the polynomial; 1 is linear.
       decay_after_warmup: decay from the end of the warm-up on, from `peak`.
+
+    Returns:
+      float32 scalar.
     """
     step = tf.cast(step, tf.float32)
     start = num_warmup_steps if decay_after_warmup else 0
@@ -41,7 +48,7 @@ def warmup_polynomial_decay(
 
 @keras.utils.register_keras_serializable("albert_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """`warmup_polynomial_decay` as a Keras schedule."""
+    """`warmup_polynomial_decay`, whose arguments it takes, as a Keras schedule."""
 
     def __init__(
         self,
@@ -51,11 +58,16 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: float = 1.0,
         decay_after_warmup: bool = False,
     ) -> None:
+        """Args: see `warmup_polynomial_decay`.
+
+        Raises:
+          UserError: the warm-up is longer than the training.
+        """
         super().__init__()
         if not 0 <= num_warmup_steps <= num_train_steps:
             raise UserError(
                 f"num_warmup_steps {num_warmup_steps} does not lie between 0 and num_train_steps "
-                f"{num_train_steps}."
+                f"{num_train_steps}. Lower it, or train longer."
             )
         self.peak = peak
         self.num_train_steps = num_train_steps
@@ -67,6 +79,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         return warmup_polynomial_decay(step, **self.get_config())
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
         return {
             "peak": self.peak,
             "num_train_steps": self.num_train_steps,
@@ -77,7 +90,13 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class Recipe(NamedTuple):
-    """What a batch size decides: learning rate and numbers of updates."""
+    """The figures of a training run that go with a batch size.
+
+    Attributes:
+      learning_rate: the highest.
+      num_train_steps: updates in all.
+      num_warmup_steps: updates until the highest rate.
+    """
 
     learning_rate: float
     num_train_steps: int
@@ -87,10 +106,12 @@ class Recipe(NamedTuple):
 def scale_recipe(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
     """The recipe for another batch size: the same number of sequences, the rate by the square root.
 
-    That rule keeps LAMB's results over batch sizes (You et al., ICLR 2020, section 4.2).
+    That rule keeps LAMB's results over batch sizes (You et al., ICLR 2020, section 4.2). Rate
+    0.002, 1,000 updates, 100 of warm-up, made for 4,096, at 1,024: 0.001, 4,000, 400.
 
     Args:
       recipe: for batches of `made_for` sequences.
+      made_for: sequences in a batch of that recipe.
       batch_size: sequences in a batch.
     """
     ratio = batch_size / made_for

@@ -23,6 +23,8 @@ class AdamSettings(NamedTuple):
     """Numbers of one variable's update.
 
     Attributes:
+      beta_1, beta_2: shares of the old moments in the new ones.
+      epsilon: added to the root of the second moment.
       weight_decay: 0 for a variable that is not decayed.
       bias_correction: divide the moments by 1 - beta^step as Adam does; the reference does not.
     """
@@ -46,9 +48,11 @@ def adamw_update(
     """One update of AdamW.
 
     Args:
+      weights, gradient: of the variable.
       m, v: the moments before the update, 0 before the first.
       step: scalar, number of this update, from 1.
       rate: scalar, the learning rate.
+      settings: numbers of the update.
 
     Returns:
       The new weights, m and v.
@@ -68,7 +72,11 @@ def lamb_update(
     settings: AdamSettings,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """One update of LAMB (You et al., ICLR 2020, first version): AdamW's direction at a length that
-    is `rate` times the norm of the weights. Arguments and result: see `adamw_update`.
+    is `rate` times the norm of the weights.
+
+    Args: see `adamw_update`.
+
+    Returns: see `adamw_update`.
     """
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
@@ -78,7 +86,16 @@ def lamb_update(
 def next_moments(
     gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, settings: AdamSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Running means of the gradient and of its square, after another gradient."""
+    """The new m and v: running means of the gradient and of its square.
+
+    Args:
+      gradient: the next one.
+      m, v: the moments before it.
+      settings: the betas are read.
+
+    Returns:
+      Two tensors.
+    """
     beta_1, beta_2 = settings.beta_1, settings.beta_2
     next_m = beta_1 * m + (1.0 - beta_1) * gradient
     next_v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
@@ -107,8 +124,13 @@ def adam_direction(
     """The direction of Adam with the weight decay inside it.
 
     Args:
+      weights: before the update.
       m, v: the new moments.
       corrections: see `bias_corrections`.
+      settings: epsilon and decay are read.
+
+    Returns:
+      A tensor of the shape of the weights.
     """
     if corrections is not None:
         m, v = m / corrections[0], v / corrections[1]

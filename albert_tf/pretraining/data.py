@@ -1,4 +1,4 @@
-"""The examples of pre-training: records, or text that becomes examples on the way."""
+"""The training data of pre-training: records, or text of which examples are made in training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PretrainingData(TrainingData):
 
     Attributes:
       manifest: that of the records, or one like it of the text.
-      has_statistics: the manifest counts what baselines need: tokens and labels.
+      has_statistics: whether the manifest has the counts of tokens and labels that baselines need.
     """
 
     manifest: dict[str, Any]
@@ -36,7 +36,7 @@ class PretrainingData(TrainingData):
 
     @property
     def sentence_objective(self) -> str:
-        """ "sop", "nsp" or "none"."""
+        """The objective of the segments: "sop", "nsp" or "none"."""
         return self.manifest["settings"]["sentence_objective"]
 
     @property
@@ -46,9 +46,10 @@ class PretrainingData(TrainingData):
 
 
 def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData:
-    """The records in a folder that create_pretraining_data wrote.
+    """The data of a folder of records, which create_pretraining_data wrote.
 
     Args:
+      folder: of the records.
       batch_size: B, over all replicas.
       seed: of their order, of dynamic masks and of dropout.
 
@@ -83,11 +84,16 @@ def open_text(
     batch_size: int,
     seed: int = 0,
 ) -> PretrainingData:
-    """The examples of a corpus, made while they are trained on. Needs tensorflow_text.
+    """The data of a corpus, whose examples are made in training. Needs tensorflow_text.
 
     Args:
+      corpus: text files, and how they are read.
+      tokenizer: of the model.
       settings: of the examples, with dynamic masking and a single copy.
-      batch_size, seed: see open_records.
+      batch_size, seed: see `open_records`.
+
+    Returns:
+      Data without a number of examples and without statistics.
 
     Raises:
       UserError: no such file, or settings that only records can have.
@@ -98,9 +104,8 @@ def open_text(
             f"dupe_factor=1 and pack_documents=False; received {settings.masking!r}, "
             f"{settings.dupe_factor} and {settings.pack_documents}. Make records for these."
         )
-    from data_pipeline.pretraining.without_records.files import (  # Needs tensorflow_text.
-        TrainingText,
-    )
+    # Here, because it needs tensorflow_text, and records do not.
+    from data_pipeline.pretraining.without_records.files import TrainingText
 
     text = TrainingText(corpus, tokenizer, settings)
     manifest = text.manifest()
@@ -122,7 +127,7 @@ def open_text(
 
 
 def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:
-    """The fields that the manifests of records and of text hold alike."""
+    """The fields of PretrainingData that manifests of records and of text have in common."""
     return {
         "manifest": manifest,
         "batch_size": batch_size,

@@ -23,7 +23,7 @@ from data_pipeline.records.record_folder import read_manifest
 
 
 class HeldOut:
-    """Held-out records, at most one folder for each sentence objective."""
+    """Held-out records: at most one folder for each sentence objective."""
 
     def __init__(self, folders: Sequence[str], batch_size: int = 64) -> None:
         """Args:
@@ -50,9 +50,10 @@ class HeldOut:
             self._manifests[objective] = manifest
 
     def evaluator(self, model: AlbertPretrainer, vocab_fingerprint: str) -> Evaluator:
-        """Evaluates a model on every folder, each with the objective that it was made for.
+        """An Evaluator of a model on every folder, each with the objective of its records.
 
         Args:
+          model: made in the scope of the strategy that it is evaluated on.
           vocab_fingerprint: of the vocabulary that the model was made with.
 
         Raises:
@@ -80,22 +81,22 @@ class HeldOut:
     def print_results(
         self, metrics: dict[str, float], train_manifest: dict[str, Any] | None
     ) -> None:
-        """Prints the figures beside what a guess without a model would reach.
+        """Prints the figures beside baselines: those of guesses without a model.
 
         Args:
-          metrics: of `evaluator`.
-          train_manifest: that of the training records, from which baselines are known; None: they
-            are taken from the held-out records.
+          metrics: of `evaluator`, by name.
+          train_manifest: that of the training records, whose counts the guesses follow; None: those
+            of the held-out records.
         """
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
             baselines = pretraining_baselines(train_manifest or manifest, manifest)
-            names = PretrainingTask(None, objective).metrics
+            names = list(PretrainingTask.metrics_of(objective))
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
-            rows = {name: (metrics[name], *baselines[name]) for name in names}
+            figures = {name: (metrics[name], *baselines[name]) for name in names}
             folder = self.folders[number]
-            print_comparison(f"Held-out evaluation on {folder}{fitted}", rows)
+            print_comparison(f"Held-out evaluation on {folder}{fitted}", figures)
 
 
 def evaluate_model(
@@ -104,7 +105,10 @@ def evaluate_model(
     """Evaluates the model in a model folder, and prints the figures.
 
     Args:
-      train_manifest: see HeldOut.print_results.
+      folder: the model folder.
+      held_out: the records.
+      devices: those that the model computes on.
+      train_manifest: see `HeldOut.print_results`.
 
     Returns:
       The figures by name.
@@ -134,22 +138,27 @@ def evaluate_run(
 
     Args:
       run_dir: folder of the run, which another process trains.
-      num_train_steps: the run's last step, with whose checkpoint this ends.
-      timeout: seconds without a new checkpoint after which it ends, too.
-      train_manifest: see HeldOut.print_results.
+      held_out: the records.
+      devices: those that the model computes on.
+      num_train_steps: the run's last step, whose checkpoint is the last to be evaluated.
+      timeout: seconds to wait for a new checkpoint.
+      train_manifest: see `HeldOut.print_results`.
+
+    Returns:
+      The last figures by name.
 
     Raises:
       UserError: there is no such run, or no checkpoint came.
     """
-    config, fixed = run_folder.read(run_dir)
+    config, must_not_change = run_folder.read(run_dir)
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)
-    evaluator = held_out.evaluator(model, fixed["vocab_fingerprint"])
+    evaluator = held_out.evaluator(model, must_not_change["vocab_fingerprint"])
     metrics = evaluate_checkpoints(model, evaluator, run_dir, num_train_steps, timeout)
     if not metrics:
         raise UserError(
             f"no checkpoint appeared in --output_dir={run_dir} within --eval_timeout={timeout} "
-            "seconds."
+            "seconds. Check that the run is being trained, or wait longer."
         )
     held_out.print_results(metrics, train_manifest)
     return metrics

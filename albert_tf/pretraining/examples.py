@@ -1,4 +1,4 @@
-"""Predictions on held-out text that a person can read."""
+"""Predictions on held-out texts, as Markdown that a person can read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def example_writer(
     """A function that returns the model's predictions on the first held-out texts as Markdown.
 
     Args:
+      model: it predicts with the weights that it has when the function is called.
       data: of the training, whose vocabulary the model has.
+      held_out: the texts are those of its first folder.
     """
     tokenizer = load_tokenizer(data.vocab_file, **data.manifest["tokenizer"])
     folder = held_out.folders[0]
@@ -41,9 +43,11 @@ def masked_lm_examples(
 ) -> str:
     """The first texts of a batch as Markdown, with the model's predictions at their masks.
 
-    Right predictions are bold; wrong ones are struck out, followed by what the text says.
+    Right predictions are bold; wrong ones are struck out, and followed by the right word: "the
+    **cat** ~~sits~~ sat".
 
     Args:
+      model: for pre-training.
       batch: see data_pipeline.pretraining.dataset.pretraining_dataset.
       pieces: from ids to pieces.
     """

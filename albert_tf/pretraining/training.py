@@ -24,13 +24,13 @@ def pretrain(
     settings: RunSettings,
     eval_data: Sequence[str] = (),
 ) -> dict[str, float]:
-    """Trains a model, keeps the last one and that with the lowest held-out loss.
+    """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
 
     Args:
       model: it is trained on the devices of the strategy in whose scope it was made. A run that is
         continued takes its weights from the newest checkpoint.
-      data: see `open_records` and `open_text`.
-      settings: optimizer, length, folder.
+      data: of `open_records` or `open_text`.
+      settings: folder, optimizer and loop.
       eval_data: folders of held-out records, at most one for each sentence objective.
 
     Returns:
@@ -62,7 +62,7 @@ def _evaluation(
     settings: RunSettings,
     eval_data: Sequence[str],
 ) -> dict[str, Any]:
-    """The fields of an Experiment that say how it is evaluated; none without `eval_data`."""
+    """The fields of an Experiment that concern its evaluation; none without `eval_data`."""
     if not eval_data:
         return {}
     held_out = HeldOut(eval_data, settings.eval_batch_size)
@@ -70,12 +70,12 @@ def _evaluation(
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
         "examples": example_writer(model, data, held_out),
-        "report": functools.partial(held_out.print_results, train_manifest=train_manifest),
+        "print_results": functools.partial(held_out.print_results, train_manifest=train_manifest),
     }
 
 
 def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) -> dict[str, str]:
-    """What the start-up card says of pre-training."""
+    """The figures of pre-training on the start-up card, by name."""
     passes = "not counted (--train_text)"
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
@@ -88,6 +88,7 @@ def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) 
 
 
 def _next_commands(model_dir: str) -> list[str]:
+    """Command lines that use the model."""
     return [
         f"python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
@@ -96,6 +97,7 @@ def _next_commands(model_dir: str) -> list[str]:
 
 
 def _model_folders(data: PretrainingData) -> ModelFolders:
+    """The best model and the last one, as the run keeps them."""
     names = ("max_seq_length", "vocab_fingerprint")
     return ModelFolders(
         best="best_model",

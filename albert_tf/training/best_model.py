@@ -1,4 +1,4 @@
-"""Keeps the best model of a run, by a metric on held-out data."""
+"""The best model of a run, by a metric on held-out data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from albert_tf.keras_compat import keras
 
 
 class BestModel:
-    """A model folder that is rewritten whenever an evaluation beats the one it holds.
+    """A model folder that is rewritten whenever an evaluation beats the model in it.
 
-    The score to beat is read from the folder, so that a resumed run goes on where it was.
+    The score to beat is read from the folder, so that a resumed run continues where it was.
     """
 
     def __init__(
@@ -27,7 +27,13 @@ class BestModel:
         vocab_file: str,
         tokenizer: dict[str, Any],
     ) -> None:
-        """Args: metric: name of the metric that decides; others as for native.save."""
+        """Args:
+        model: whose weights are saved.
+        directory: the model folder.
+        metric: name of the metric that decides.
+        higher_is_better: whether its largest value is the best.
+        metadata, vocab_file, tokenizer: see `native.save`.
+        """
         self.directory = directory
         self._model = model
         self._metric = metric
@@ -35,9 +41,9 @@ class BestModel:
         self._metadata = metadata
         self._vocabulary = (vocab_file, tokenizer)
 
-    def offer(self, step: int, metrics: dict[str, float]) -> None:
-        """Saves the model of `step` if its metrics are better than those of the folder. A figure
-        that is no number is never better.
+    def save_if_best(self, step: int, metrics: dict[str, float]) -> None:
+        """Saves the model if its metrics, after `step` updates, are better than the folder's. A nan
+        is never better.
         """
         replacement.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):

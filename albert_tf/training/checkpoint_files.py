@@ -1,4 +1,4 @@
-"""The files of a run's checkpoints, told by their names alone: step-1000.index, step-1000.data-...
+"""The files of a run's checkpoints, found by their names: step-1000.index, step-1000.data-...
 
 A checkpoint is written in a folder of its own, step-1000_unfinished, and its files get their names
 only when all of them are safe on the disk, the index last. TensorFlow's file `checkpoint` is
@@ -20,17 +20,17 @@ _LEFTOVER = re.compile(r"step-(\d+)_(?:unfinished|temp\w*)")
 
 
 def checkpoints_dir(run_dir: str) -> str:
-    """Where a run keeps its checkpoints."""
+    """The folder of a run's checkpoints."""
     return os.path.join(run_dir, "checkpoints")
 
 
 def path_of(directory: str, step: int) -> str:
-    """The checkpoint of a step, as TensorFlow names it: without the ending of its files."""
+    """The path of a step's checkpoint, as TensorFlow takes it: without the ending of its files."""
     return os.path.join(directory, f"step-{step}")
 
 
 def find(directory: str) -> list[int]:
-    """Steps of which there is a checkpoint, or a file of one, in ascending order."""
+    """The steps of the checkpoints in a folder, whole or not, in ascending order."""
     matches = map(_NAME.fullmatch, _names_in(directory))
     return sorted({int(match[1]) for match in matches if match})
 
@@ -47,7 +47,7 @@ def check_steps(run_dir: str, num_train_steps: int) -> None:
 
 
 def unfinished(directory: str, step: int) -> str:
-    """Where the checkpoint of a step is to be written until `publish`; makes its folder."""
+    """The path to which the checkpoint of a step is written until `publish`; makes its folder."""
     folder = _unfinished_folder(directory, step)
     tf.io.gfile.makedirs(folder)
     return path_of(folder, step)
@@ -57,13 +57,15 @@ def publish(directory: str, step: int, keep: int) -> None:
     """Gives the files of an unfinished checkpoint their names, and removes the oldest ones.
 
     Args:
-      step: of the checkpoint, which is the newest; what is newer could not be read, see
-        `TrainingState.restore`.
+      directory: of the checkpoints.
+      step: of this checkpoint. Those of later steps are removed: the run would have gone on from
+        them if they could be read, see `TrainingState.restore`.
       keep: how many are kept.
     """
     folder = _unfinished_folder(directory, step)
     durable.sync_tree(folder)
     names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))
+    # The index last: TensorFlow finds data through it, so that no reader sees half a checkpoint.
     for name in sorted(names, key=lambda name: name.endswith(".index")):
         old, new = os.path.join(folder, name), os.path.join(directory, name)
         tf.io.gfile.rename(old, new, overwrite=True)
@@ -78,7 +80,7 @@ def publish(directory: str, step: int, keep: int) -> None:
 
 
 def remove_unfinished(directory: str) -> None:
-    """Removes what saves left that were interrupted."""
+    """Removes the files that interrupted saves have left."""
     names = _names_in(directory)
     for match in filter(None, map(_LEFTOVER.fullmatch, names)):
         if f"step-{match[1]}.index" not in names:

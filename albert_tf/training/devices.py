@@ -19,16 +19,16 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 @dataclasses.dataclass(frozen=True)
 class DeviceSettings:
-    """Where a model is computed, and how.
+    """The devices of a run, and the form and precision of its arithmetic.
 
     Attributes:
       distribution, tpu: see `make_strategy`.
       precision: of the arithmetic, one of PRECISIONS; variables stay float32.
-      jit_compile: loss and gradient will be compiled with XLA.
-      fast: "on": small functions compiled by XLA and what else is fast on CPUs; "off": ordinary
-        operations; "auto": on where that is fast.
-      packed: "true": padding is left out of the dense layers; "false"; "auto": where that is fast.
-      deterministic: GPUs, too, give the same bits in every run.
+      jit_compile: whether loss and gradient will be compiled with XLA.
+      fast: "on": the fast form, see fast_switch.py; "off": ordinary operations; "auto": on where it
+        is faster.
+      packed: whether padding is left out of the dense layers: "true", "false" or "auto".
+      deterministic: whether GPUs, too, give the same bits in every run.
       seed: of Keras's and TensorFlow's random operations; used with `deterministic` only.
     """
 
@@ -57,7 +57,7 @@ class Devices(NamedTuple):
     Attributes:
       strategy: in whose scope models are made.
       packed: for the constructors of models.
-      is_fast: what `fast` became.
+      is_fast: whether the fast form is on, see fast_switch.py.
     """
 
     strategy: tf.distribute.Strategy

@@ -17,7 +17,7 @@ from albert_tf.training.memory import check_evaluation_memory
 from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
-# A figure that follows from another: name -> (the other's name, how).
+# A figure that follows from another: name -> (the other's name, the function of it).
 _DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
 
 _POLL_SECONDS = 1.0
@@ -65,7 +65,19 @@ def evaluation_batch_size(
     num_examples: int,
     strategy: tf.distribute.Strategy,
 ) -> int:
-    """`batch_size`, or less where all examples fit into less, over all replicas.
+    """The sequences of an evaluation step: `batch_size`, or fewer where there are fewer examples.
+
+    100 over 8 replicas, with 30 examples: 32, the next multiple of 8.
+
+    Args:
+      config: of the model.
+      batch_size: the largest, over all replicas.
+      max_seq_length: S.
+      num_examples: of the held-out data.
+      strategy: it says how many replicas there are.
+
+    Returns:
+      B, over all replicas.
 
     Raises:
       UserError: this machine's memory cannot hold such a batch of `max_seq_length` tokens.
@@ -76,10 +88,10 @@ def evaluation_batch_size(
     return batch_size
 
 
-def print_comparison(title: str, rows: Mapping[str, tuple[float, float, str]]) -> None:
-    """Prints figures beside baselines; `rows`: name -> (figure, baseline, the baseline's name)."""
+def print_comparison(title: str, figures: Mapping[str, tuple[float, float, str]]) -> None:
+    """Prints figures beside baselines: name -> (figure, baseline, the baseline's name)."""
     print(f"{title}\n  {'':<26} {'model':>8} {'baseline':>9}")
-    for name, (figure, baseline, kind) in rows.items():
+    for name, (figure, baseline, kind) in figures.items():
         print(f"  {name:<26} {figure:8.4f} {baseline:9.4f}  ({kind})")
 
 
@@ -90,10 +102,11 @@ def evaluate_checkpoints(
 
     Args:
       model: the one that `evaluator` evaluates.
+      evaluator: computes the figures.
       run_dir: of the run; figures go to its folder continuous_eval.
-      last_step: it ends with the checkpoint of this step.
-      timeout: seconds without a new checkpoint after which it ends, too. A checkpoint that
-        cannot be read is not counted: it may be half written, old and just removed, or damaged.
+      last_step: the step whose checkpoint is the last to be evaluated.
+      timeout: seconds to wait for a new checkpoint. One that cannot be read does not count: it may
+        be half written, old and just removed, or damaged.
 
     Returns:
       The last figures; empty when no checkpoint came.
@@ -121,7 +134,7 @@ def evaluate_checkpoints(
 
 
 def _can_be_read(checkpoint: tf.train.Checkpoint, path: str) -> bool:
-    """Restores a checkpoint if it is there and whole."""
+    """Restores a checkpoint, and returns whether it was there and whole."""
     try:
         checkpoint.read(path).expect_partial().assert_existing_objects_matched()
     except (tf.errors.OpError, IndexError):  # IndexError: a file is too short.

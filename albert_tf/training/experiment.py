@@ -1,10 +1,10 @@
-"""What every training run does: folder, start-up card, loop, best model, last model, next command.
+"""Training runs of any task: folder, start-up card, loop, best model, last model, next command.
 
 A program, or a notebook, describes the run by dataclasses and calls `run`:
 
     Experiment      a task with its data, evaluation and results
       RunSettings   the folder, the optimizer, the loop
-      TrainingData  batches, and what is known of them
+      TrainingData  batches, their sizes and their origin
       ModelFolders  which models are kept
 """
 
@@ -38,13 +38,13 @@ from albert_tf.training.strategy import is_chief, wait_for_all
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """How a run is made: all that its model and its data do not say.
+    """The settings of a run that are neither of its model nor of its data.
 
     Attributes:
       output_dir: folder of the run; a run found there is continued.
-      optimizer: what makes the updates.
-      loop: how many there are, and what is done between them.
-      gradient_accumulation_steps: in how many parts the batch of a replica is worked through.
+      optimizer: of the updates.
+      loop: the number of updates, and when figures, checkpoints and evaluations are made.
+      gradient_accumulation_steps: number of parts in which a replica's batch is worked through.
       eval_batch_size: sequences per evaluation step, over all replicas.
       jit_compile: loss and gradient are compiled with XLA.
       overwrite: the run found in `output_dir` is deleted.
@@ -62,7 +62,7 @@ class RunSettings:
     flags: Mapping[str, Any] | None = None
 
     def as_flags(self) -> dict[str, Any]:
-        """What is recorded of these settings, and the precision in use."""
+        """The entries of flags.json: these settings, and the precision in use."""
         if self.flags is not None:
             return dict(self.flags)
         fields = dataclasses.asdict(self)
@@ -85,9 +85,11 @@ class TrainingData:
       num_examples: None where nobody has counted them.
       max_seq_length: S.
       vocab_size: V.
-      must_not_change: what else decides the batches, by name; a run is continued with the same.
-      describe_batch: says where the batch of a step (1-based) comes from; None: nobody knows.
-      explain: the error to raise for one that TensorFlow raised in training.
+      must_not_change: other settings that decide the batches, by name; a run is continued only
+        with the same.
+      describe_batch: from a step (1-based) to the file and place that its batch comes from; None:
+        nobody knows.
+      explain: from an error that TensorFlow raised in training to the one to raise for it.
     """
 
     name: str
@@ -104,14 +106,14 @@ class TrainingData:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolders:
-    """The models of a run that are kept, see `native.save`.
+    """The model folders that a run keeps, see `native.save`.
 
     Attributes:
       best: name, in the folder of the run, of the best model's folder.
       last: name of the last model's folder; None: it is not kept.
-      metric: the held-out figure that decides which is best.
+      metric: name of the held-out figure that decides which is best.
       higher_is_better: whether the largest figure is the best.
-      metadata: what model.json says of the models beside their task.
+      metadata: entries of model.json beside the task's.
       vocab_file: path of their vocabulary.
       tokenizer: the content of tokenizer_settings.json.
     """
@@ -133,16 +135,16 @@ class Experiment:
       title: of the start-up card.
       task: the model, its losses and metrics. The run computes on the devices of the strategy in
         whose scope the model was made.
-      data: what it is trained on.
-      settings: how.
-      models: which models are kept.
+      data: the examples that it is trained on.
+      settings: folder, optimizer and loop.
+      models: the model folders that are kept.
       flops_per_token: floating point operations of a training step, forward and backward.
       evaluator: computes the held-out figures: an Evaluator, or another function without arguments
         that has its attribute `metrics`; None: there are none.
-      card: figures that the start-up card shows besides, by name.
+      card: further figures of the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      report: prints the held-out figures at the end.
-      next_commands: what the user may do with the result.
+      print_results: prints the held-out figures, which it is called with at the end.
+      next_commands: command lines that use the result, to be printed at the end.
     """
 
     title: str
@@ -154,7 +156,7 @@ class Experiment:
     evaluator: Evaluator | None = None
     card: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Callable[[], str] | None = None
-    report: Callable[[dict[str, float]], None] | None = None
+    print_results: Callable[[dict[str, float]], None] | None = None
     next_commands: Sequence[str] = ()
 
     def path(self, name: str) -> str:
@@ -163,7 +165,7 @@ class Experiment:
 
 
 def run(experiment: Experiment) -> dict[str, float]:
-    """Trains to the end, or goes on to it, and keeps what is asked for.
+    """Trains to the end, from the start or from the newest checkpoint, and keeps the models.
 
     Returns:
       The held-out figures at the end; empty without an evaluator.
@@ -214,11 +216,11 @@ def make_stepper(experiment: Experiment) -> Stepper:
     return Stepper(experiment.task, optimizer, strategy, data.seed, num_parts, settings.jit_compile)
 
 
-def _start(experiment: Experiment) -> contextlib.AbstractContextManager:
+def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     """Makes the folder and prints the card, on the chief; returns the lock of the folder."""
     model, data, settings = experiment.task.model, experiment.data, experiment.settings
     strategy = model.distribute_strategy
-    lock = contextlib.nullcontext()
+    lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
         batches = {"seed": data.seed, "train_batch_size": data.batch_size}
         lock = run_folder.prepare(
@@ -240,15 +242,19 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
     best = BestModel(
         experiment.task.model,
         experiment.path(models.best),
-        models.metric,
-        models.higher_is_better,
-        dict(models.metadata),
-        models.vocab_file,
-        models.tokenizer,
+        metric=models.metric,
+        higher_is_better=models.higher_is_better,
+        metadata=dict(models.metadata),
+        vocab_file=models.vocab_file,
+        tokenizer=models.tokenizer,
     )
     tokens = data.batch_size * data.max_seq_length
     cost = step_cost(tokens, experiment.flops_per_token, stepper.strategy)
-    hooks = Hooks(best.offer, experiment.examples, data.describe_batch)
+    hooks = Hooks(
+        on_evaluation=best.save_if_best,
+        examples=experiment.examples,
+        describe_batch=data.describe_batch,
+    )
     try:
         return train(
             stepper,
@@ -264,7 +270,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
 
 
 def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
-    """Saves the last model, prints the figures and what can be done with the result."""
+    """Saves the last model; prints the figures, the path of the result, and the next commands."""
     models = experiment.models
     if models.last:
         num_train_steps = experiment.settings.loop.num_train_steps
@@ -275,8 +281,8 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
             models.vocab_file,
             models.tokenizer,
         )
-    if metrics and experiment.report:
-        experiment.report(metrics)
+    if metrics and experiment.print_results:
+        experiment.print_results(metrics)
     print(f"Model: {experiment.path(models.last or models.best)}")
     for number, command in enumerate(experiment.next_commands):
         print(f"{'  or' if number else 'Next'}: {command}")

@@ -1,4 +1,4 @@
-"""Failures of the machine, not of the program or the user: the same command goes on after them."""
+"""Failures of the machine, after which the same command continues the run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MachineFailure(Exception):
 
 
 def explain(error: Exception) -> MachineFailure | None:
-    """What an error that ended a run says of the machine; None for any other kind of error."""
+    """The failure of the machine that caused an error; None for an error of another cause."""
     text = str(getattr(error, "message", None) or error)
     if isinstance(error, _OF_OTHER_WORKERS) and any(sign in text for sign in _SIGNS_OF_A_LOSS):
         return MachineFailure(

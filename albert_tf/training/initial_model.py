@@ -14,7 +14,7 @@ from albert_tf.pretrained import locate
 
 @dataclasses.dataclass(frozen=True)
 class InitialModel:
-    """Where the architecture and the weights come from.
+    """The source of a run's architecture, and of its weights.
 
     Attributes:
       preset: architecture by name.
@@ -35,6 +35,8 @@ class InitialModel:
         A preset without weights only names an architecture, and takes over the vocabulary size.
 
         Args:
+          vocab_size: V.
+          max_seq_length: S.
           data: name of the data, for messages.
 
         Raises:
@@ -87,13 +89,24 @@ class InitialModel:
             formats.load_weights(model, locate(self.init_checkpoint).path)
 
     def load_encoder(self, model: keras.Model) -> None:
-        """Like `load_weights`, for a model whose heads are new."""
+        """Fills the encoder from `init_checkpoint`, if there is one; heads stay as they are.
+
+        Raises:
+          UserError: see `formats.load_encoder`.
+        """
         if self.init_checkpoint:
             formats.load_encoder(model, locate(self.init_checkpoint).path)
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:
-    """Raises UserError when a model has another vocabulary than the data, or too few positions."""
+    """Raises UserError when a model has another vocabulary than the data, or too few positions.
+
+    Args:
+      config: of the model.
+      vocab_size: V, of the data.
+      max_seq_length: S, of the data.
+      data: their name, for messages.
+    """
     if vocab_size != config.vocab_size:
         raise UserError(
             f"the vocabulary of {data} has {vocab_size} pieces, the model's vocab_size is "

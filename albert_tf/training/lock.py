@@ -1,4 +1,4 @@
-"""One process trains in a folder at a time."""
+"""The lock of a run's folder: one process trains there at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def locked(folder: str) -> Iterator[None]:
     """Locks a folder while the context lasts or until the process ends, however it ends.
 
     The lock is the operating system's (flock) on the file run.lock, which stays there and means
-    nothing by itself. gs:// and the like have no locks, and some network file systems neither.
+    nothing by itself. gs:// and the like, and some network file systems, have no locks.
 
     Raises:
       UserError: another process holds the lock; the message says which.
@@ -35,6 +35,7 @@ def locked(folder: str) -> Iterator[None]:
 
 
 def _lock(file: TextIO, folder: str) -> None:
+    """Locks the file and writes into it who holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The one training loop."""
+"""The training loop: updates, and between them reports, evaluations, checkpoints."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from albert_tf.training.state import TrainingState
 from albert_tf.training.steps import Outcome, Stepper
 from albert_tf.training.strategy import is_chief
 
-MAX_BAD_IN_A_ROW = 10
+MAX_BAD_IN_A_ROW = 10  # Steps; see `LoopSettings.max_bad_steps`.
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
-    """How a run proceeds; all figures but `keep_checkpoints` are in steps.
+    """The length of a run, and what is done when; all figures but `keep_checkpoints` are in steps.
 
     Attributes:
       num_train_steps: updates in all.
-      steps_per_loop: updates between two looks at the figures, run without returning to Python.
+      steps_per_loop: updates between two reports, run without returning to Python.
       checkpoint_steps: updates between two checkpoints.
       eval_steps: updates between two evaluations; 0 evaluates at the end only.
       keep_checkpoints: how many of the newest checkpoints are kept.
@@ -57,7 +57,10 @@ class LoopSettings:
                 raise UserError(f"--{name}={getattr(self, name)} is negative.")
 
     def next_stop(self, step: int) -> int:
-        """The next step after `step` at which something is reported, saved or evaluated."""
+        """The next step after `step` at which something is reported, saved or evaluated.
+
+        With periods of 10, 25 and 40 steps: 0 -> 10 -> 20 -> 25 -> 30 -> 40 -> 50.
+        """
         periods = [self.steps_per_loop, self.checkpoint_steps] + (
             [self.eval_steps] if self.eval_steps else []
         )
@@ -72,12 +75,12 @@ class LoopSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Hooks:
-    """What a program adds to the loop; all may be left out.
+    """Functions that a program adds to the loop; all may be left out.
 
     Attributes:
       on_evaluation: called with (step, figures) after each evaluation, e.g. to keep the best model.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      describe_batch: says where the batch of a step (1-based) comes from.
+      describe_batch: from a step (1-based) to the file and place that its batch comes from.
     """
 
     on_evaluation: Callable[[int, dict[str, float]], None] | None = None
@@ -98,13 +101,14 @@ def train(
     one.
 
     Args:
-      stepper: task, optimizer and strategy.
+      stepper: the training steps.
       training_data: called with `start_step=`, and with `input_context=` where several hosts read;
         endless batches from that step on.
-      evaluator: held-out figures, or None.
-      run_dir: where checkpoints, metrics.csv, TensorBoard files and curves.png go.
+      evaluator: computes the held-out figures; None: there are none.
+      settings: number of updates, and what is done when.
+      run_dir: folder for checkpoints, metrics.csv, TensorBoard files and curves.png.
       cost: of a step, for the progress report.
-      hooks: what is done besides.
+      hooks: functions of the program, called between steps.
 
     Returns:
       The held-out figures at the end; empty without an evaluator.
@@ -123,7 +127,12 @@ def train(
 
 
 class _Loop:
-    """One run of `train`, with the same arguments."""
+    """One run of `train`, whose arguments it takes.
+
+    The order at each stop decides what an interruption can cost: report, evaluate, save. A row of
+    metrics.csv of a step after the newest checkpoint is dropped when the run resumes, and made
+    again; an evaluation after a checkpoint would be lost.
+    """
 
     def __init__(
         self,
@@ -154,7 +163,7 @@ class _Loop:
             )
             resumed = self._state.restore()
         self._last_good = self._last_saved = self._state.step
-        self._reporter = SilentReporter()
+        self._reporter: Reporter | SilentReporter = SilentReporter()
         if self._is_chief:
             self._say_where(resumed)
             self._reporter = Reporter(
@@ -167,6 +176,7 @@ class _Loop:
             )
 
     def _say_where(self, resumed: bool) -> None:
+        """Prints at which step the run begins, unless it is new."""
         rows = read_metrics(os.path.join(self._run_dir, METRICS_FILE))
         if resumed:
             print(f"resuming at step {self._state.step}", flush=True)
@@ -180,7 +190,7 @@ class _Loop:
     def run(
         self, training_data: Callable[..., tf.data.Dataset], notice: TerminationNotice
     ) -> dict[str, float]:
-        """Returns the held-out figures at the end."""
+        """Trains to the end; returns the held-out figures there."""
         step = self._state.step
         data = functools.partial(training_data, start_step=step)
         iterator = iter(self._stepper.distribute(data))
@@ -191,18 +201,19 @@ class _Loop:
             self._report(step, outcome)
             is_sound = self._is_sound(step)
             is_evaluated = self._settings.is_due(step, self._settings.eval_steps)
-            if self._evaluator and is_evaluated and is_sound:
+            if is_evaluated and is_sound:
                 self._evaluate(step)
             # After the evaluation, so that a run interrupted in between makes it again.
             is_preempted = notice.arrived(self._stepper.strategy)
             is_due = self._settings.is_due(step, self._settings.checkpoint_steps)
-            self._is_save_due |= is_preempted or is_due  # Not made now: at the next sound stop.
+            # After a step that was left out the save stays due, until the next sound stop.
+            self._is_save_due |= is_preempted or is_due
             if self._is_save_due and is_sound:
                 self._save(step)
             if is_preempted and step < self._settings.num_train_steps:
                 self._state.wait()
                 raise Preempted(step, self._last_saved)
-            self._reporter.go_on()
+            self._reporter.restart_clock()
         self._state.wait()
         if self._is_chief:
             plot_curves(
@@ -214,11 +225,13 @@ class _Loop:
         return self._evaluated
 
     def _save(self, step: int) -> None:
+        """Begins to write a checkpoint; metrics.csv up to its step has to be safe before."""
         self._reporter.sync()
         self._state.save()
         self._last_saved, self._is_save_due = step, False
 
     def _report(self, step: int, outcome: Outcome) -> None:
+        """Shows and stores the figures of the steps since the last stop."""
         metrics = {name: float(value) for name, value in outcome.metrics.items()}
         num_bad = int(outcome.num_bad)
         self._last_good = int(outcome.last_good) or self._last_good
@@ -231,7 +244,7 @@ class _Loop:
         self._reporter.train(step, metrics, details)
 
     def _check_bad(self, first: int, count: int, in_a_row: int) -> None:
-        """Says that steps were left out; raises UserError when they were too many."""
+        """Prints that steps were left out; raises UserError when they were too many."""
         source = ""
         if self._hooks.describe_batch:
             source = f" (its batch comes from {self._hooks.describe_batch(first)})"
@@ -259,6 +272,7 @@ class _Loop:
         return step in (self._last_good, self._settings.num_train_steps)
 
     def _broken(self, found: str, remedy: str = "") -> UserError:
+        """The error for weights or gradients that are not finite; names the checkpoint to use."""
         self._state.wait()
         return UserError(
             f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, or "
@@ -266,6 +280,9 @@ class _Loop:
         )
 
     def _evaluate(self, step: int) -> None:
+        """Evaluates, where there is something to evaluate on, and tells everybody the figures."""
+        if self._evaluator is None:
+            return
         self._evaluated = self._evaluator()
         self._reporter.evaluation(step, self._evaluated)
         if self._is_chief and self._hooks.examples:
@@ -274,6 +291,6 @@ class _Loop:
             self._hooks.on_evaluation(step, self._evaluated)
 
     def close(self) -> None:
-        """Flushes everything."""
+        """Returns when all reports and checkpoints are written."""
         self._reporter.close()
         self._state.wait()

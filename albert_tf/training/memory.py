@@ -1,4 +1,4 @@
-"""Batches that this machine's memory cannot hold are refused before it is filled."""
+"""Checks that a batch fits into this machine's memory, before it is filled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARGIN = 2
 
 
 def machine_bytes() -> int:
-    """The memory of this machine, or of the container in which it runs."""
+    """The memory of this machine, or of the container that this process runs in."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open(_CGROUP_LIMIT) as file:
@@ -32,7 +32,15 @@ def check_training_memory(
     sequence_length: int,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Raises UserError when an update takes far more memory than there is; see `_check`."""
+    """Raises UserError when an update takes far more memory than there is, on CPUs.
+
+    Args:
+      config: of the model.
+      batch_size: B, over all replicas.
+      num_micro_batches: number of parts in which a replica's batch is worked through.
+      sequence_length: S.
+      strategy: it says how many replicas share this machine.
+    """
     here = strategy.num_replicas_in_sync
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         here = len(strategy.extended.worker_devices)  # Each worker has its share.
@@ -51,7 +59,10 @@ def check_evaluation_memory(config: AlbertConfig, batch_size: int, sequence_leng
 
 
 def _check(flag: str, batch_size: int, needed: int, remedy: str) -> None:
-    """On a CPU only: accelerators have memory of their own, and say when it is exhausted."""
+    """Raises UserError when far more memory is needed than there is; names the flag and a remedy.
+
+    On a CPU only: accelerators have memory of their own, and say when it is exhausted.
+    """
     if tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("TPU"):
         return
     available = machine_bytes()

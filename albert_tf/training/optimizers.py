@@ -1,8 +1,9 @@
-"""The optimizer of a run as a dataclass of settings, and the recipe for another batch size."""
+"""The optimizer of a run, made from a dataclass of settings; recipes for other batch sizes."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,12 +33,12 @@ class OptimizerSettings:
       optimizer: one of OPTIMIZERS; lamb and adamw are google-research/albert's, tfa_lamb is
         TensorFlow Addons'.
       learning_rate: the highest, reached at the end of the warm-up.
-      num_warmup_steps: updates until then.
-      learning_rate_power: of the decay; 1 is linear.
-      decay_after_warmup: decay from the end of the warm-up, not from the first step.
-      bias_correction: correct the moments of lamb and adamw, unlike the reference.
+      num_warmup_steps: updates of the warm-up.
+      learning_rate_power: power of the rate's decay; 1 is linear.
+      decay_after_warmup: whether the rate decays from the end of the warm-up, not from step 0.
+      bias_correction: whether the moments of lamb and adamw are corrected, unlike the reference's.
       layerwise_learning_rate_decay: factor of the rate for each layer further down.
-      weight_decay_rate: decay inside the update.
+      weight_decay_rate: factor of the weights in the update.
       global_clipnorm: largest global norm of the gradient; 0 turns clipping off.
     """
 
@@ -62,6 +63,7 @@ def make_optimizer(
     """The optimizer for a model.
 
     Args:
+      settings: its kind and its numbers.
       config: of the model.
       num_train_steps: updates until the rate is 0.
 
@@ -76,10 +78,11 @@ def make_optimizer(
         settings.decay_after_warmup,
     )
     clipnorm = settings.global_clipnorm or None  # None does not clip.
-    common = dict(weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm)
-    layer_decay, factors = settings.layerwise_learning_rate_decay, []
-    if layer_decay != 1.0:
-        factors = layerwise_factors(config, layer_decay)
+    common: dict[str, Any] = dict(
+        weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm
+    )
+    layer_decay = settings.layerwise_learning_rate_decay
+    factors = layerwise_factors(config, layer_decay) if layer_decay != 1.0 else []
     if settings.optimizer == "tfa_lamb":
         if factors:
             raise UserError(
@@ -103,13 +106,16 @@ def guard_updates(
     that leaves out updates that are not finite.
 
     Args:
-      optimizer: what makes the updates.
+      optimizer: the optimizer to wrap.
       strategy: the devices it is for.
       precision: name of the model's dtype policy.
-      max_bad_steps: so many updates may be left out in a row.
+      max_bad_steps: how many updates may be left out; 0: none is.
+
+    Returns:
+      `optimizer`, or a LossScaleOptimizer around it.
 
     Raises:
-      UserError: one of them is wanted on a TPU.
+      UserError: float16 or `max_bad_steps` on a TPU.
     """
     is_half = precision == "mixed_float16"
     if is_for_tpu(strategy) and (is_half or max_bad_steps):
@@ -123,8 +129,8 @@ def guard_updates(
 
 
 def recipe_for_batch(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
-    """The recipe scaled from batches of `made_for` sequences to `batch_size`, and a line that says
-    so; 0: the recipe as it is.
+    """The recipe scaled from batches of `made_for` sequences to `batch_size`, and printed; as it is
+    if `made_for` is 0.
     """
     if not made_for or made_for == batch_size:
         return recipe

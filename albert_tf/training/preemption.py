@@ -1,10 +1,11 @@
-"""What happens when the machine is wanted back: the run is saved, and says so by its exit code."""
+"""Preemption: on SIGTERM a run is saved and ends, with an exit code that means "run me again"."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from types import FrameType
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,9 +15,12 @@ EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: run the same command again.
 
 
 class Preempted(Exception):
-    """Training was stopped by SIGTERM at `step`; everything up to `last_saved` is saved.
+    """The end of training by SIGTERM.
 
-    That is less where the update of `step` was left out; 0: there is no checkpoint.
+    Attributes:
+      step: the last one.
+      last_saved: step of the newest checkpoint, an earlier one where the update of `step` was left
+        out; 0: there is none.
     """
 
     def __init__(self, step: int, last_saved: int) -> None:
@@ -32,11 +36,11 @@ class Preempted(Exception):
 
 
 class TerminationNotice:
-    """Remembers a SIGTERM while it is entered as a context, in the main thread of a program."""
+    """A context that remembers a SIGTERM, in the main thread of a program."""
 
     def __init__(self) -> None:
         self._arrived = False
-        self._previous = None
+        self._previous: Any = None  # What `signal.signal` returned: a function or a number.
 
     def __enter__(self) -> TerminationNotice:
         if threading.current_thread() is threading.main_thread():
@@ -51,7 +55,7 @@ class TerminationNotice:
         self._arrived = True
 
     def arrived(self, strategy: tf.distribute.Strategy) -> bool:
-        """Whether SIGTERM came to this process, or to any worker, who then stop at one step."""
+        """Whether SIGTERM came to this process or to another worker: all stop at the same step."""
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return self._arrived
         return sum_over_workers(strategy, float(self._arrived)) > 0

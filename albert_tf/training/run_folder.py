@@ -1,12 +1,11 @@
-"""The folder of a run: what was asked for, with which software, and whether an older run may be
-continued there.
+"""The folder of a run: records of its starts, and the checks before one is continued there.
 
-flags.json  environment.json                        what was run, by the last start
-starts/                                             the same of each start, see starts.py
-albert_config.json  run.json                        what a continued run may not change
+flags.json  environment.json                        flags and software of the last start
+starts/                                             those of each start, see starts.py
+albert_config.json  run.json                        settings that a continued run may not change
 run.lock                                            see lock.py
 checkpoints/                                        to resume from
-metrics.csv  tensorboard/  curves.png               how it went
+metrics.csv  tensorboard/  curves.png               its figures
 model/                                              the result, see checkpoints/native.py
 """
 
@@ -24,14 +23,20 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import durable
+from albert_tf.checkpoints.native import CONFIG_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.training import checkpoint_files, lock, starts
 
-CONFIG_FILE = "albert_config.json"
 RUN_FILE = "run.json"
 # All that a start that was killed at once may leave: RUN_FILE is written last.
-_WRITTEN_FIRST = {CONFIG_FILE, lock.FILE, starts.FOLDER, starts.FLAGS_FILE, "environment.json"}
+_WRITTEN_FIRST = {
+    CONFIG_FILE,
+    lock.FILE,
+    starts.FOLDER,
+    starts.FLAGS_FILE,
+    starts.ENVIRONMENT_FILE,
+}
 
 
 def prepare(
@@ -48,12 +53,13 @@ def prepare(
       run_dir: the folder.
       config: of the model.
       flags: of this start, to be recorded.
-      must_not_change: what decides the batches, by name; a run is continued with the same.
-      overwrite: start over in a folder that holds a run.
-      allowed: changes to go on with all the same, see starts.CHANGES.
+      must_not_change: settings that decide the batches, by name; a run is continued only with the
+        same.
+      overwrite: whether a run found in the folder is deleted.
+      allowed: those of starts.CHANGES with which a run is continued all the same.
 
     Returns:
-      The lock: closed at its end as a context, or when the process ends.
+      The lock, a context; it is released at the context's end, or when the process ends.
 
     Raises:
       UserError: the folder holds a run of another model or on other data, or files that are no run,
@@ -86,9 +92,7 @@ def _holds_run(run_dir: str) -> bool:
 
 
 def _names_in(run_dir: str) -> set[str]:
-    """The names in a folder; empty if there is none. What an interrupted write left does not
-    count.
-    """
+    """The names in a folder but the leftovers of interrupted writes; empty without a folder."""
     if not tf.io.gfile.exists(run_dir):
         return set()
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run_dir)}
@@ -96,7 +100,9 @@ def _names_in(run_dir: str) -> set[str]:
 
 
 def _empty(run_dir: str) -> None:
-    """Removes all but the lock, which is held; RUN_FILE last, so that it is a run until then."""
+    """Removes all but the lock, which is held. RUN_FILE comes last: until then the folder holds a
+    run, which another start with --overwrite may delete.
+    """
     names = _names_in(run_dir) - {lock.FILE}
     for name in sorted(names, key=lambda name: name == RUN_FILE):
         path = os.path.join(run_dir, name)
@@ -105,7 +111,7 @@ def _empty(run_dir: str) -> None:
 
 
 def _check_model(run_dir: str, config: AlbertConfig) -> None:
-    """Whether to recompute activations may change from start to start."""
+    """Raises UserError for another configuration; only `recompute` may change."""
     last = AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE))
     if last.replace(recompute=config.recompute) != config:
         raise UserError(
@@ -115,6 +121,7 @@ def _check_model(run_dir: str, config: AlbertConfig) -> None:
 
 
 def _check_unchanged(run_dir: str, must_not_change: dict[str, Any]) -> None:
+    """Raises UserError where the batches would be others than those of the run so far."""
     changes = [
         f"{name} was {old!r} and is {must_not_change[name]!r}"
         for name, old in read(run_dir)[1].items()

@@ -16,8 +16,8 @@ from albert_tf import durable
 from albert_tf.errors import UserError
 
 FOLDER = "starts"
-FLAGS_FILE = "flags.json"
-# What a run cannot go on with, unless --allow_changes names it.
+FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
+# Changes with which a run is not continued, unless --allow_changes names them.
 CHANGES = ("optimizer", "precision", "init_checkpoint")
 
 _OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
@@ -35,6 +35,8 @@ def changes_since_last(
     """Flags that had other values when the newest checkpoint was made: name -> (old, new).
 
     Args:
+      run_dir: folder of the run.
+      flags: of this start, by name.
       newest_step: of the checkpoints; 0 without any.
 
     Raises:
@@ -49,12 +51,12 @@ def changes_since_last(
 
 
 def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
-    """Flags of the newest start that made a checkpoint; of the last one if none did."""
+    """The flags of the newest start that made a checkpoint; of the last one if none did."""
     folder = os.path.join(run_dir, FOLDER)
     for number in reversed(_numbers(folder)):
         path = os.path.join(folder, f"{number:04}.json")
         start = read_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
-        # Not only more: a start that found damaged checkpoints goes on from an older one.
+        # Different, not larger: a start that finds damaged checkpoints resumes from an older one.
         if start["newest_checkpoint"] != newest_step:
             return start["flags"]
     path = os.path.join(run_dir, FLAGS_FILE)
@@ -65,7 +67,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
 
 
 def _numbers(folder: str) -> list[int]:
-    """Of the starts in a folder, in ascending order."""
+    """The numbers of the starts in a folder, in ascending order."""
     if not tf.io.gfile.exists(folder):
         return []
     names = tf.io.gfile.listdir(folder)
@@ -75,10 +77,11 @@ def _numbers(folder: str) -> list[int]:
 def check_changes(
     run_dir: str, changes: dict[str, tuple[Any, Any]], allowed: Sequence[str]
 ) -> None:
-    """Says what changed.
+    """Prints the changes, or refuses them.
 
     Args:
-      changes: see changes_since_last.
+      run_dir: folder of the run.
+      changes: see `changes_since_last`.
       allowed: those of CHANGES that the user wants all the same.
 
     Raises:
@@ -99,7 +102,7 @@ def check_changes(
 
 
 def _kind(name: str, old: Any, new: Any) -> str | None:
-    """Which of CHANGES a flag's change is; None for one that a run can go on with."""
+    """The one of CHANGES that a flag's change belongs to; None: a run can go on with it."""
     if name in ("optimizer", "bias_correction"):
         return "optimizer"
     if name == "precision" and "mixed_float16" in (old, new):
@@ -115,6 +118,9 @@ def record(
     """Writes flags.json and environment.json of this start, and both to starts/0001.json.
 
     Args:
+      run_dir: folder of the run.
+      flags: of this start, by name.
+      environment: versions of the software, by name.
       newest_step: of the checkpoints; 0 without any.
     """
     folder = os.path.join(run_dir, FOLDER)
@@ -127,12 +133,12 @@ def record(
     }
     path = os.path.join(folder, f"{max(_numbers(folder), default=0) + 1:04}.json")
     durable.write_json(path, start, sort_keys=True)
-    durable.write_json(os.path.join(run_dir, "environment.json"), environment, sort_keys=True)
+    durable.write_json(os.path.join(run_dir, ENVIRONMENT_FILE), environment, sort_keys=True)
     durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
 
 
 def read_json(path: str, remedy: str) -> dict[str, Any]:
-    """The object in a file of a run folder; raises UserError when the file is damaged."""
+    """The JSON object in a file of a run folder; a UserError with a remedy if it is damaged."""
     with tf.io.gfile.GFile(path, "rb") as file:
         try:
             return json.loads(file.read().decode("utf-8"))

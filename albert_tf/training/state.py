@@ -1,4 +1,4 @@
-"""What a run keeps on disk to go on after an interruption: model, optimizer and step."""
+"""The state of a run on disk, from which it resumes: model, optimizer and step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
 
-# What TensorFlow raises for files that are missing, cut or altered; IndexError: one is too short.
+# TensorFlow's errors for files that are missing, cut or altered; IndexError: one is too short.
 _DAMAGE = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
@@ -28,11 +28,13 @@ _SIGNS_OF_DAMAGE = re.compile(
 
 
 class TrainingState:
-    """Checkpoints of model and optimizer, written beside the training.
+    """The checkpoints of a model and its optimizer, written while training goes on.
 
     The step is the optimizer's. It is the position in the data, too: order and masks are functions
-    of seed and step. A save copies the variables at once and writes them in another thread; see
-    checkpoint_files.py for when it counts.
+    of seed and step. A save copies the variables at once and writes them in another thread. It
+    counts when that thread has given the files their names, see checkpoint_files.py.
+
+        save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait (joins it)
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class TrainingState:
     ) -> None:
         """Args:
         directory: of the checkpoints.
-        keep: how many of the newest are kept.
+        model, optimizer: whose variables are saved.
+        keep: how many of the newest checkpoints are kept.
         loss_scale: of float16 training, which is part of its state.
         is_chief: whether this process writes; of several workers one does.
         must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
@@ -59,19 +62,21 @@ class TrainingState:
         self._must_match = must_match
         self._scale = {"loss_scale": loss_scale} if loss_scale is not None else {}
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
-        self._latest = -1  # Steps; -1: none.
+        # Steps; -1: none. The thread that writes sets _latest, this one sets _under_way; a save has
+        # failed if they differ when the thread is done.
+        self._latest = -1
         self._under_way = -1
         if is_chief:
             checkpoint_files.remove_unfinished(directory)
 
     @property
     def step(self) -> int:
-        """How many updates have been made, and batches used."""
+        """The number of updates made, and of batches used."""
         return int(self._optimizer.iterations.numpy())
 
     @property
     def latest(self) -> str | None:
-        """The newest checkpoint that is complete, if there is one."""
+        """Path of the newest checkpoint that is complete, if there is one."""
         if self._latest < 0:
             return None
         return checkpoint_files.path_of(self._directory, self._latest)
@@ -95,12 +100,13 @@ class TrainingState:
         """Begins to write a checkpoint of this step, unless there is one."""
         if not self._is_chief:
             return
-        self.wait()
+        self.wait()  # One save at a time: an error of the last one is raised here.
         if self._latest != self.step:
             self._under_way = self.step
             self._write()
 
     def _write(self) -> None:
+        """Copies the variables and starts the thread that writes them."""
         step = self._under_way
         options = tf.train.CheckpointOptions(
             experimental_enable_async_checkpoint=True,
@@ -109,7 +115,7 @@ class TrainingState:
         self._checkpoint.write(checkpoint_files.unfinished(self._directory, step), options)
 
     def _publish(self, step: int) -> None:
-        """Runs in the thread that writes."""
+        """Makes a written checkpoint count; runs in the thread that has written it."""
         checkpoint_files.publish(self._directory, step, self._keep)
         self._latest = step
 
@@ -120,7 +126,8 @@ class TrainingState:
         self._checkpoint.sync()
         try:
             if self._latest != self._under_way:
-                with _without_log():  # TensorFlow keeps the thread's error for the next save.
+                # The thread failed. TensorFlow keeps its error for the next save, so there is one.
+                with _without_log():
                     self._write()
         except Exception:
             checkpoint_files.remove_unfinished(self._directory)  # There may be no room for it.
@@ -129,11 +136,11 @@ class TrainingState:
             self._under_way = -1
 
     def restore(self) -> bool:
-        """Goes back to the newest checkpoint that can be read; False when there is none.
+        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint.
 
         Raises:
           UserError: the checkpoint is of another model, or all of them are damaged.
-        OpError: the newest cannot be read, but not because it is damaged.
+          OpError: the newest cannot be read, but not because it is damaged.
         """
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
@@ -146,7 +153,7 @@ class TrainingState:
                     "--output_dir, or --overwrite to start over."
                 ) from None
             except (tf.errors.OpError, IndexError) as error:
-                if not _is_damage(error):
+                if not _is_damage(error):  # A disk that does not answer may answer tomorrow.
                     raise
                 problems.append(f"checkpoint {path} is damaged: {_first_line(error)}")
                 continue
@@ -162,6 +169,7 @@ class TrainingState:
         return False
 
     def _read(self, path: str, step: int) -> None:
+        """Fills model, optimizer and loss scale; unless they must match, what there is of them."""
         if self._must_match:
             self._checkpoint.restore(path).assert_existing_objects_matched()
             return
@@ -171,6 +179,7 @@ class TrainingState:
             _read_into(path, model=self._model, optimizer=self._optimizer)
         except (ValueError, AssertionError):
             print(f"{path} is of another kind of optimizer: moments start at zero.", flush=True)
+            # The reading that failed may have filled some of them. Scalars are step and rate.
             for variable in self._optimizer_variables():
                 if variable.shape.rank:
                     variable.assign(tf.zeros_like(variable))
@@ -178,14 +187,16 @@ class TrainingState:
 
 
 def _read_into(path: str, **parts: tf.Module) -> None:
-    """Restores some parts of a checkpoint, whole."""
+    """Fills objects completely from the parts of a checkpoint that have their names."""
     checkpoint = tf.train.Checkpoint(**parts)
     checkpoint.read(path).expect_partial().assert_existing_objects_matched()
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether an error says that a file is not what was written. One that says that a file system
-    refuses or does not answer is none: what is passed over is deleted by the next save.
+    """Whether an error says that a file is not what was written.
+
+    An error of a file system that refuses or does not answer is no damage: a checkpoint that is
+    passed over as damaged is deleted by the next save.
     """
     if isinstance(error, _DAMAGE):
         return True
@@ -195,7 +206,7 @@ def _is_damage(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def _without_log() -> Iterator[None]:
-    """TensorFlow logs an error, with its own names in it, and raises it: once is enough."""
+    """A context in which TensorFlow does not log the error that it raises as well."""
     before = absl.logging.get_verbosity()
     absl.logging.set_verbosity(absl.logging.FATAL)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -18,12 +18,12 @@ from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
 
 # Global batches, or a function that makes them.
-Data = tf.data.Dataset | Callable[..., tf.data.Dataset]
-Gradients = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
+Data: TypeAlias = tf.data.Dataset | Callable[..., tf.data.Dataset]
+Gradients: TypeAlias = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
 
 
 class Outcome(NamedTuple):
-    """What came of some training steps.
+    """The figures of some training steps.
 
     Attributes:
       metrics: by name, float32 scalars: the task's metrics over all these steps, `loss`, and of
@@ -59,16 +59,18 @@ class Stepper:
         jit_compile: bool = False,
     ) -> None:
         """Args:
+        task: the model, its losses and metrics.
         optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
           finite.
+        strategy: in whose scope model and optimizer were made.
         seed: of dropout.
-        num_micro_batches: in how many parts a replica's batch is worked through, one after the
-          other, before one update: memory for time.
+        num_micro_batches: number of parts in which a replica's batch is worked through, one after
+          the other, before one update: less memory, more time.
         jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
         self.task = task
         self.strategy = strategy
-        self.optimizer = optimizer
+        self.optimizer: Any = optimizer
         self.num_micro_batches = num_micro_batches
         self._jit_compile = jit_compile
         self._scaler = None
@@ -78,15 +80,15 @@ class Stepper:
 
     @property
     def loss_scaling(self) -> keras.mixed_precision.LossScaleOptimizer | None:
-        """The optimizer's, if its scale varies (float16): then gradients that are not finite belong
-        to the search for it.
+        """The LossScaleOptimizer, if its scale varies (float16): then gradients that are not finite
+        belong to the search for the scale.
         """
         varies = self._scaler is not None and self._scaler.initial_scale > 1
         return self._scaler if varies else None
 
     @tf.function
     def train(self, iterator: Iterator[Batch], num_steps: tf.Tensor) -> Outcome:
-        """Runs `num_steps` (int32 scalar) updates."""
+        """Runs `num_steps` (int32 scalar) updates, in one call of TensorFlow."""
         names = (*self.task.metrics, "gradient_norm")
         totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
         num_bad = tf.constant(0)
@@ -109,7 +111,7 @@ class Stepper:
 
     @tf.autograph.experimental.do_not_convert
     def _metrics(self, totals: dict[str, Ratio], is_any_good: tf.Tensor) -> dict[str, tf.Tensor]:
-        """See Outcome."""
+        """The figures of an Outcome, from the sums over its steps."""
         metrics = _divide(totals)
         metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
         metrics = {
@@ -119,6 +121,7 @@ class Stepper:
         return metrics
 
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
+        """Whether losses and gradient of a step are finite, bool scalar."""
         losses = [sums[name].numerator for name in self.task.losses]
         is_finite = tf.reduce_all(tf.math.is_finite(losses))
         if self.loss_scaling is None:
@@ -132,6 +135,7 @@ class Stepper:
         return tf.cast(rate, tf.float32)
 
     def _replica_train_step(self, batch: Batch) -> dict[str, Ratio]:
+        """One update as one replica does it; the sums of its part of the batch."""
         context = tf.distribute.get_replica_context()
         denominators = context.all_reduce(
             tf.distribute.ReduceOp.SUM, loss_denominators(self.task, batch)
@@ -153,7 +157,11 @@ class Stepper:
     def _summed_gradients(
         self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor
     ) -> tuple[Gradients, dict[str, Ratio]]:
-        """Sums over the micro-batches of a replica's batch."""
+        """Gradients and ratios, summed over the micro-batches of a replica's batch.
+
+        The optimizer is called once, after the loop: in a loop of a replica `apply_gradients` fails
+        under a MirroredStrategy.
+        """
         compute = self._gradients
         if self._jit_compile:  # A new function, since each replica has variables of its own.
             compute = tf.function(compute, jit_compile=True, autograph=False)
@@ -161,7 +169,7 @@ class Stepper:
             return compute(batch, denominators, seed)
 
         parts = tf.nest.map_structure(self._split, batch)
-        has_gradient = []
+        has_gradient: list[bool] = []  # Filled when the body of the loop is traced.
 
         def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
             part = tf.nest.map_structure(lambda values: values[index], parts)
@@ -188,7 +196,7 @@ class Stepper:
         return [total if has else None for total, has in zip(totals, has_gradient)], sums
 
     def _split(self, values: tf.Tensor) -> tf.Tensor:
-        """[B, ...] -> [micro-batches, B / micro-batches, ...]."""
+        """[B, ...] -> [micro-batches, B / micro-batches, ...]: [a b c d] -> [[a b] [c d]]."""
         size, static = -1, values.shape[0]
         if static is not None:
             size = static // self.num_micro_batches
@@ -221,7 +229,7 @@ class Stepper:
 
     @tf.function(autograph=False)
     def describe_updates(self) -> dict[str, dict[str, tf.Tensor]]:
-        """Figures of the last update, see AdamFamily.describe_updates, and its whole norm."""
+        """AdamFamily.describe_updates of all variables, and the norm of the whole last update."""
         figures = self.optimizer.describe_updates(self.task.model.trainable_variables)
         norms = list(figures["update_norm"].values())
         return {**figures, "update": {"norm": tf.linalg.global_norm(norms)}}
@@ -233,11 +241,11 @@ class Stepper:
         )
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """The task's metrics over all batches, see `distribute`, and `loss`."""
-        totals = None
+        """The task's metrics and `loss` over all batches, which `distribute` has returned."""
+        totals: dict[str, Ratio] = {}
         for batch in batches:
             sums = self._evaluation_step(batch)
-            totals = sums if totals is None else tf.nest.map_structure(tf.add, totals, sums)
+            totals = tf.nest.map_structure(tf.add, totals, sums) if totals else sums
         metrics = {name: float(value) for name, value in _divide(totals).items()}
         return {"loss": sum(metrics[name] for name in self.task.losses), **metrics}
 
@@ -249,10 +257,12 @@ class Stepper:
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 
     def distribute(self, data: Data) -> Iterable[Batch]:
-        """Splits each global batch over the replicas.
+        """Batches that are split over the replicas.
 
-        Where several hosts read, a function is called on each with `input_context=`, and gives the
-        host's rows; a dataset is read as a whole by every host, which uses its share.
+        Args:
+          data: global batches. Where several hosts read, a function is called on each with
+            `input_context=`, and returns the host's rows; a dataset is read as a whole by every
+            host, which uses its share.
         """
         if isinstance(data, tf.data.Dataset):
             options = tf.data.Options()
@@ -271,7 +281,9 @@ class Stepper:
 
 
 def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
-    """Each batch as `num_parts` of equal size, one after the other; the last may be smaller."""
+    """Each batch as `num_parts` batches of equal size, one after the other; the last may be
+    smaller: 10 rows in 4 parts -> 3, 3, 3, 1.
+    """
     if num_parts == 1:
         return dataset
     size = tf.nest.flatten(dataset.element_spec)[0].shape[0]
@@ -308,10 +320,12 @@ def check_batch_size(batch_size: int, num_replicas: int, num_micro_batches: int)
 def _add_if(
     condition: tf.Tensor, totals: dict[str, Ratio], sums: dict[str, Ratio]
 ) -> dict[str, Ratio]:
+    """totals + sums where the condition, a bool scalar, holds, and else totals."""
     return tf.nest.map_structure(
         lambda total, part: tf.where(condition, total + part, total), totals, sums
     )
 
 
 def _divide(totals: dict[str, Ratio]) -> dict[str, tf.Tensor]:
+    """The means of ratios, float32 scalars."""
     return {name: ratio.numerator / (ratio.denominator + EPSILON) for name, ratio in totals.items()}

@@ -1,4 +1,4 @@
-"""Which devices a model is trained on."""
+"""The devices that a model is trained on, as one of TensorFlow's strategies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
         raise UserError(f"--distribution={distribution} is not one of {', '.join(DISTRIBUTIONS)}.")
     if tpu and distribution != "tpu":
         raise UserError(
-            f"--tpu={tpu} has a meaning only with --distribution=tpu, not {distribution}."
+            f"--tpu={tpu} needs --distribution=tpu, not {distribution}. Pass both, or neither."
         )
     if distribution == "tpu":
         return _tpu_strategy(tpu)
@@ -54,13 +54,13 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every worker has come here."""
+    """Returns when every worker has called it."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         sum_over_workers(strategy, 0.0)
 
 
 def sum_over_workers(strategy: tf.distribute.Strategy, value: float) -> float:
-    """The sum of what each replica of each worker gives."""
+    """The sum of the values that the replicas of all workers pass."""
     total = strategy.run(
         lambda: tf.distribute.get_replica_context().all_reduce(
             tf.distribute.ReduceOp.SUM, tf.constant(value)

@@ -1,4 +1,4 @@
-"""Runs a training program again when it dies, so that it goes on at its last checkpoint."""
+"""Supervision of a training program, which is run again when it dies, and then resumes."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.training import failures, preemption, run_folder
 
 _USER_ERROR, _INTERRUPTED = 2, 130
-_FINAL = (
-    0,
-    _USER_ERROR,
-    _INTERRUPTED,
-    preemption.EXIT_CODE,
-)  # Again would not help, or is not wanted.
+# Exit codes after which another run would not help, or is not wanted.
+_FINAL = (0, _USER_ERROR, _INTERRUPTED, preemption.EXIT_CODE)
 _PAUSE_SECONDS = 60.0
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
-    """Runs `main()`; with `max_failures` in processes of its own, of which so many may die. It
-    trains in `run_dir`.
+    """Runs `main()`, in this process or under supervision.
 
     Ends the process with `preemption.EXIT_CODE` when training was stopped by SIGTERM, and with one
     of the exit codes in failures.py when the machine failed.
+
+    Args:
+      main: trains in `run_dir`.
+      max_failures: 0: `main` is called. Otherwise this program is run in another process, again
+        after each of so many failures.
+      run_dir: folder of the run.
     """
     if max_failures:
         sys.exit(supervise(_this_command(), max_failures, run_dir))
@@ -47,7 +49,7 @@ def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) ->
 
 
 def _this_command() -> list[str]:
-    """This program with its flags."""
+    """The command line that runs this program with its flags."""
     spec = sys.modules["__main__"].__spec__
     program = ["-m", spec.name] if spec else [sys.argv[0]]
     return [sys.executable, *program, *sys.argv[1:]]
@@ -64,8 +66,8 @@ def supervise(
     Args:
       command: a program that takes --max_failures and --overwrite.
       max_failures: how many times it is run again.
-      run_dir: where it trains. --overwrite counts until it has begun a new run there.
-      pause_seconds: before it is run again after its storage failed; twice as long each time.
+      run_dir: folder of its run. --overwrite holds until it has begun a new run there.
+      pause_seconds: between a failure of its storage and the next run; doubled each time.
 
     Returns:
       Its last exit code.
@@ -90,31 +92,33 @@ def supervise(
                 flush=True,
             )
             if pause:
-                if (code := signals.pause(pause)) is not None:
-                    return code
+                if (stopped := signals.pause(pause)) is not None:
+                    return stopped
                 pause_seconds *= 2
             if _version_of_run(run_dir) not in (old_run, None):
                 attempt = [*command, "--max_failures=0", "--overwrite=false"]
 
 
 def _version_of_run(run_dir: str) -> int | None:
-    """When the run in a folder was started last, by the folder's own clock; None: there is none."""
+    """Time of the last start of the run in a folder, in nanoseconds of the folder's own clock; None
+    without a run.
+    """
     path = os.path.join(run_dir, run_folder.RUN_FILE)
     return tf.io.gfile.stat(path).mtime_nsec if tf.io.gfile.exists(path) else None
 
 
 class _Signals:
-    """Passes SIGTERM on to the command that runs, while it is entered as a context, and remembers
-    it. Ctrl-C reaches the command anyway.
+    """A context that passes SIGTERM on to the command that runs, and remembers it. Ctrl-C reaches
+    the command anyway.
 
     Attributes:
-      stopped: None; or the exit code that says which signal came.
+      stopped: the exit code that says which signal came; None: none came.
     """
 
     def __init__(self) -> None:
         self.stopped: int | None = None
         self._process: subprocess.Popen | None = None
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._interrupt}
@@ -134,7 +138,7 @@ class _Signals:
         self.stopped = _INTERRUPTED
 
     def run(self, command: Sequence[str]) -> int:
-        """Exit code of a command; SIGTERM is no failure."""
+        """Runs a command; returns its exit code. SIGTERM is no failure."""
         self._process = subprocess.Popen(command)
         if self.stopped:
             self._process.send_signal(signal.SIGTERM)
@@ -144,9 +148,9 @@ class _Signals:
         return preemption.EXIT_CODE if self.stopped and code == -signal.SIGTERM else code
 
     def pause(self, seconds: float) -> int | None:
-        """Waits; returns at once with `stopped` when a signal comes."""
+        """Waits, and returns `stopped`; ends at once when a signal comes."""
         end = time.monotonic() + seconds
         # Not threading.Event: its lock is not for handlers, which run in this same thread.
         while self.stopped is None and time.monotonic() < end:
-            time.sleep(min(_LOOK_SECONDS, seconds))
+            time.sleep(min(_POLL_SECONDS, seconds))
         return self.stopped

@@ -23,7 +23,7 @@ def convert(result_of):
 
 
 def load(path: Path):
-    source = formats.recognise(str(path))
+    source = formats.recognize(str(path))
     model = formats.make_model(source, source.config())
     lost = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
     return model, lost
@@ -58,7 +58,7 @@ def test_once_around_all_formats(convert, tmp_path):
         (AlbertSpanLabeler, "huggingface"),
     ],
 )
-def test_fine_tuned_heads_are_recognised(convert, tiny_config, tmp_path, make, kind):
+def test_fine_tuned_heads_are_recognized(convert, tiny_config, tmp_path, make, kind):
     model = make(tiny_config)
     native.save(model, str(tmp_path / "model"), {})
     result = convert(f"--input={tmp_path}/model", f"--output={tmp_path}/out", f"--format={kind}")

@@ -1,4 +1,4 @@
-"""What is minimised, for each objective that records may have been made for."""
+"""What is minimized, for each objective that records may have been made for."""
 
 from __future__ import annotations
 

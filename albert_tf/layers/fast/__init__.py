@@ -1,1 +1,1 @@
-"""How layers are made fast, mostly on CPUs; fast_switch.py turns all of it on or off."""
+"""Layers made fast, mostly on CPUs; fast_switch.py turns all of it on or off."""

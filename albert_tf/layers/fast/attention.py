@@ -9,8 +9,19 @@ from albert_tf.layers.fast.reductions import folds, row_max, row_sum
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """`operations.attend` without dropout; shapes are the same."""
+    """`operations.attend` without dropout.
 
+    Args:
+      query: float [B, N, Q, D], scaled by 1 / sqrt(D).
+      key, value: float [B, N, S, D].
+      bias: float32 [B, 1, 1, S].
+
+    Returns:
+      float [B, N, Q, D], in the query's precision.
+    """
+
+    # At 512 tokens probabilities are the largest tensors of a layer. In half precision TensorFlow's
+    # own gradient keeps them twice: as the softmax returns them, and as the product takes them.
     @tf.custom_gradient
     def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
         probs = _masked_softmax(tf.matmul(query, key, transpose_b=True), bias)
@@ -31,19 +42,20 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
 
 
 def _masked_softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], in float32.
-
-    Where rows cannot be folded, TensorFlow's own softmax is the faster one.
+    """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], computed in float32
+    and returned in the precision of the logits.
     """
     if folds(logits):
         return _softmax_kernel(logits, bias)
+    # XLA would reduce rows that cannot be folded element by element: TensorFlow is faster.
     return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), logits.dtype)
 
 
 @compiled
 def _softmax_kernel(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """`_masked_softmax` in one pass; the cast and the bias cost no pass of their own."""
     x = tf.cast(logits, tf.float32) + bias
-    exponentials = tf.exp(x - row_max(x))
+    exponentials = tf.exp(x - row_max(x))  # At most 1: exp of a large logit would overflow.
     return tf.cast(exponentials / row_sum(exponentials), logits.dtype)
 
 
@@ -51,10 +63,15 @@ def _softmax_kernel(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
 def _softmax_gradient(
     probs: tf.Tensor, d_probs: tf.Tensor, context: tf.Tensor, d_context: tf.Tensor
 ) -> tf.Tensor:
-    """Gradient of attention logits; all but context [B, N, Q, D] and its gradient: [B, N, Q, S].
+    """Gradient of the attention logits, float [B, N, Q, S].
 
-    It needs sum(probs * d_probs) over keys. That is sum(context * d_context) over D, a much smaller
-    sum (FlashAttention, Dao et al. 2022, appendix B.2).
+    That of a softmax is probs * (d_probs - sum(probs * d_probs)). The sum over S keys equals
+    sum(context * d_context) over D, a much smaller one (FlashAttention, Dao et al. 2022, appendix
+    B.2).
+
+    Args:
+      probs, d_probs: float [B, N, Q, S], and their gradient.
+      context, d_context: float [B, N, Q, D], and its gradient.
     """
     product = tf.cast(d_context, tf.float32) * tf.cast(context, tf.float32)
     d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - row_sum(product))

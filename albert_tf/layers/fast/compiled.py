@@ -1,8 +1,9 @@
-"""Functions of tensors that a graph holds apart: compiled by XLA, or called instead of repeated.
+"""Two decorators for functions of tensors: `compiled` by XLA, and called `once_in_graph`.
 
-`compiled` is for a chain of small operations between matrix products: one pass over memory instead
-of one an operation. `once_in_graph` is for what a deep model does again in every layer: it keeps
-graphs small, and can delay a computation until all its arguments are there.
+`compiled` is for a chain of small operations between matrix products, such as a normalization.
+TensorFlow reads and writes memory once for each operation, XLA once for the whole chain.
+`once_in_graph` is for what a deep model does again in every layer. It keeps graphs small, and can
+delay a computation until all its arguments are there.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from albert_tf import fast_switch
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function of tensors with XLA where the fast form is on.
 
-    It is compiled again for every new shape, a tenth of a second each time: for training only,
-    where the number of rows is a multiple of 64 or so, which keeps the shapes few.
+    It is compiled again for every new shape, a tenth of a second each time. So it is for training
+    only, where the number of rows is a multiple of `Operations.row_multiple`: few shapes.
     """
     by_xla = tf.function(function, jit_compile=True, autograph=False)
 
@@ -38,13 +39,16 @@ def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable
     the function runs as it is.
 
     Args:
+      function: of tensors; it reads no variables.
       inline: whether TensorFlow puts the operations in the places of the calls before it runs the
-        graph. If not, a call waits for all its arguments, and what it needs inside is free before
-        the next.
+        graph. If not, a call begins when all its arguments are there, and its memory is free again
+        before the next call.
     """
     attributes = None if inline else {"_noinline": True}
 
-    @functools.cache  # One for each form, since what is traced in one must not serve in the other.
+    # A graph traced with the fast form on holds compiled parts: after fast_switch has changed, a
+    # new one has to be traced. The arguments of `in_graph` are the key of the cache, nothing else.
+    @functools.cache
     def in_graph(*unused_form: bool) -> Callable[..., Any]:
         return tf.function(function, autograph=False, experimental_attributes=attributes)
 

@@ -1,4 +1,4 @@
-"""Dense layers whose gradient is faster than TensorFlow's own."""
+"""A dense layer whose gradient is faster than TensorFlow's own on a CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from albert_tf.layers.fast.reductions import sum_rows
 
 @tf.custom_gradient
 def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
-    """`operations.dense`: float [T, in], [in, out], [out] -> [T, out]."""
+    """`operations.dense`: x float [T, in], kernel [in, out], bias [out] -> [T, out]."""
 
     def gradient(upstream: tf.Tensor):
         return (
@@ -23,8 +23,9 @@ def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
 
 
 def _product_with_transposed(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """[T, a], [b, a] -> [T, b]; on CPUs as one of a batch, which is oneDNN's faster product."""
+    """x y^T: [T, a], [b, a] -> [T, b]."""
     if not fast_switch.suits_cpu():
         return tf.matmul(x, y, transpose_b=True)
+    # A batch of one: for batches TensorFlow takes another product of oneDNN, the faster one here.
     batch = tf.matmul(tf.expand_dims(x, 0), tf.expand_dims(y, 0), transpose_b=True)
     return tf.squeeze(batch, 0)

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import compiled
 
-# GELU is x sigmoid(2 x (A x^2 + B)); XLA computes tanh faster than the sigmoid itself.
+# GELU is x sigmoid(2 u) with u = x (A x^2 + B), and sigmoid(2 u) is 0.5 + 0.5 tanh(u), which XLA
+# computes faster than the sigmoid itself.
 _GELU_B = math.sqrt(2.0 / math.pi)
 _GELU_A = 0.044715 * _GELU_B
 
@@ -30,9 +31,13 @@ def _gelu_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 
 
 def _gelu_and_slope32(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """[...] -> GELU and its slope, float32 [...]; in a kernel."""
+    """GELU and its slope at x, float [...] -> float32 [...]; to be called in a compiled function.
+
+    With the gate s = sigmoid(2 u), the slope of x s is s + x s (1 - s) 2 u', and
+    2 u' = 6 A x^2 + 2 B = 6 (A x^2 + B) - 4 B: the factor that u has already been made of.
+    """
     x = tf.cast(x, tf.float32)
-    factor = x * x * _GELU_A + _GELU_B
+    factor = x * x * _GELU_A + _GELU_B  # u / x
     gate = 0.5 + 0.5 * tf.tanh(x * factor)
     slope = gate + gate * (1.0 - gate) * x * (6.0 * factor - 4.0 * _GELU_B)
     return x * gate, slope

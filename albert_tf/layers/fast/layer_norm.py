@@ -9,11 +9,19 @@ from albert_tf.layers.fast.reductions import row_mean, sum_rows
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """`operations.layer_norm`; x and two figures a row are kept for the gradient.
+    """`operations.layer_norm`.
 
-    x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision.
+    Args:
+      x: float [..., width].
+      gamma, beta: float32 [width].
+      epsilon: added to the variance.
+
+    Returns:
+      float [..., width], in x's precision.
     """
 
+    # The gradient keeps x and two numbers a row. That of the plain formula keeps several tensors of
+    # x's size, in float32, and takes a pass over memory for each of its operations.
     @tf.custom_gradient
     def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
         y, mean, inverse = _norm(x, gamma, beta, epsilon)
@@ -27,7 +35,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 def _norm(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The norm; mean and inverse deviation of each row, float32 [..., 1]."""
+    """The normalized x, and mean and inverse deviation of each row, float32 [..., 1]."""
     x32 = tf.cast(x, tf.float32)
     mean = row_mean(x32)
     variance = row_mean(tf.square(x32 - mean))
@@ -39,7 +47,9 @@ def _norm(
 def _gradient(
     upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Gradients of x, gamma and beta."""
+    """Gradients of x, gamma and beta. The latter two are sums over all rows, which XLA would make
+    on one core of a CPU: they stand outside the compiled part.
+    """
     d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
     return d_x, *(tf.cast(sum_rows(each), tf.float32) for each in (product, upstream))
 
@@ -48,6 +58,7 @@ def _gradient(
 def _norm_gradient(
     upstream: tf.Tensor, x: tf.Tensor, mean: tf.Tensor, inverse: tf.Tensor, gamma: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gradient of x, and upstream times the normalized x, which gamma's gradient is the sum of."""
     normal = (tf.cast(x, tf.float32) - mean) * inverse
     upstream = tf.cast(upstream, tf.float32)
     d_normal = upstream * gamma

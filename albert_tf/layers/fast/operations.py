@@ -1,4 +1,4 @@
-"""The operations of layers in their fast form, and the choice between both forms."""
+"""The fast forms of `Operations`, and the choice among them and the plain one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from albert_tf.layers.operations import DenseWeights, Operations
 
 
 def operations_for(training: bool, recompute: bool = False) -> Operations:
-    """The operations for one forward pass: the plain ones when the fast form is off, but for
-    training that recomputes, of which nothing is compiled then.
+    """The operations for one forward pass; the plain ones when the fast form is off.
 
     Args:
       training: whether there will be a gradient.
-      recompute: activations are computed again for it instead of being kept.
+      recompute: activations are computed again for it instead of being kept. There is no plain form
+        of that; when the fast form is off, nothing of it is compiled.
     """
-    if training and recompute:  # Also when it is off: then nothing of it is compiled.
+    if training and recompute:
         return RecomputingOperations()
     if fast_switch.is_on():
         return TrainingOperations() if training else InferenceOperations()
@@ -30,7 +30,10 @@ def operations_for(training: bool, recompute: bool = False) -> Operations:
 
 
 class InferenceOperations(Operations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams.
+
+    Used for one forward pass: it remembers the weights that it has read.
+    """
 
     take_rows = staticmethod(rows.take_rows)
     put_rows = staticmethod(rows.put_rows)
@@ -40,7 +43,10 @@ class InferenceOperations(Operations):
         self._weights: dict[str, Any] = {}
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
-        """Read once however often a block occurs, in whatever stream."""
+        """The weights of each block, read once however often it occurs, in whatever stream.
+
+        With 12 layers that share, a kernel is cast to bfloat16 once, not 12 times.
+        """
         for block in dict.fromkeys(blocks):
             if block.name not in self._weights:
                 self._weights[block.name] = block.read_weights()
@@ -50,10 +56,15 @@ class InferenceOperations(Operations):
 class TrainingOperations(InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
-    row_multiple = 64  # Every new number of rows takes seconds of compiling.
+    row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
     uses_at_once = 3  # So many gradients of shared weights are added at a time, in each stream.
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
+        """The weights of each block, as copies whose gradients are added as they come.
+
+        Blocks a, a, b -> copies a1, a2, b1, in the order of use: see `share`, which adds the
+        gradients of the last copies first.
+        """
         weights = dict(zip(blocks, super().weights_of_each(blocks), strict=True))
         copies = {
             block: iter(share(tensors, blocks.count(block), self.uses_at_once))
@@ -62,12 +73,15 @@ class TrainingOperations(InferenceOperations):
         return [next(copies[block]) for block in blocks]
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
+        """norm(x) of a LayerNorm."""
         return layer_norm.layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
+        """float [T, in] -> [T, out]."""
         return dense.dense(x, *weights)
 
     def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
+        """The function that `AlbertConfig.hidden_act` names."""
         return gelu.gelu if name == "gelu" else super().activation(name)
 
     @staticmethod
@@ -78,6 +92,12 @@ class TrainingOperations(InferenceOperations):
         bias: tf.Tensor,
         dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ) -> tf.Tensor:
+        """The plain attention, or `attention.attend` where nothing is dropped.
+
+        Args: see `operations.attend`.
+
+        Returns: see `operations.attend`.
+        """
         if dropout:  # Its gradient needs the probabilities before it and after it.
             return Operations.attend(query, key, value, bias, dropout)
         return attention.attend(query, key, value, bias)
@@ -86,4 +106,4 @@ class TrainingOperations(InferenceOperations):
 class RecomputingOperations(Recomputing, TrainingOperations):
     """Training in less memory."""
 
-    uses_at_once = 1
+    uses_at_once = 1  # Gradients that wait to be added are memory, too.

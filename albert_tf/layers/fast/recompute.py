@@ -1,4 +1,12 @@
-"""Activations computed again for the gradient, instead of kept for it (Chen et al. 2016)."""
+"""Activations computed again for the gradient, instead of kept for it (Chen et al. 2016).
+
+Forward, kept are the tensors in brackets, one [T, H] a block:
+
+    [total] -> x = norm(total) -> [next total] = x + block(x) -> ...
+
+Backward, from the last block to the first: x is made of total again, block(x) is computed again
+under a tape, and its gradient is taken. All that this needed is free before the next block's turn.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import once_in_graph
-from albert_tf.layers.operations import fold_in
+from albert_tf.layers.operations import Operations, fold_in
 
 
 class _Norm(NamedTuple):
@@ -19,39 +27,46 @@ class _Norm(NamedTuple):
     epsilon: float
 
 
-class Recomputing:
-    """Makes the blocks of a stack keep one tensor [T, H] each for the gradient.
+class Recomputing(Operations):
+    """Operations under which the blocks of a stack keep one tensor [T, H] each for the gradient.
 
     In `x = norm(total)` the gradient of the norm keeps total anyway. So a block that is applied to
     x need not keep x: its gradient makes x of total again, and then computes the block again, but
     for its last matrix product, whose result no gradient needs (dropout of packed rows asks it for
     its shape, though).
 
-    To be inherited from before the operations that do the computing; for one stack of layers.
+    A mixin: the class that does the computing comes after it among the bases. An object serves one
+    stack of layers, since it remembers what the last norm was computed from: layers, which know
+    nothing of recomputation, pass x and not total.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._x: tf.Tensor | None = None  # The last result of `layer_norm`;
-        self._total: tf.Tensor | None = None  # what it was made of,
-        self._norm: Any = None  # by which layer.
+        # The last call of `layer_norm`: _x = _norm(_total).
+        self._x: tf.Tensor | None = None
+        self._total: tf.Tensor | None = None
+        self._norm: Any = None
         self._blocks: dict[tuple[Any, ...], _RecomputedBlock] = {}
 
     def in_parts(self, function: Callable[..., Any], batch: Any, seed: tf.Tensor | None) -> Any:
-        """In one part: whoever recomputes prefers less memory to less time."""
+        """function(*batch, seed), in one part: whoever recomputes wants memory rather than time."""
         result = function(*batch, fold_in(seed, 0))
         self._x = self._total = self._norm = None  # Eagerly they would live as long as this does.
         self._blocks.clear()
         return result
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
+        """norm(x) of a LayerNorm, remembered for the block that is applied to it next."""
         self._x, self._total, self._norm = super().layer_norm(x, norm), x, norm
         return self._x
 
     def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
+        """block(x, weights, forward, ..., seed), computed again for its gradient."""
         weights, forward, *others, seed = arguments
-        norm = self._norm if x is self._x else None  # The first x is no norm of anything.
-        # Layers that share their weights have the same operations: the graph holds them once.
+        # The first x is the embedding, perhaps projected: no norm of anything, and kept itself.
+        norm = self._norm if x is self._x else None
+        # Layers that share their weights have the same operations: the graph holds them once. Those
+        # of the last layer differ where it is computed at some positions only (`others`).
         key = (block.name, norm and norm.gamma.name, *(other is None for other in others))
         if key not in self._blocks:
 
@@ -65,7 +80,7 @@ class Recomputing:
 
 
 class _RecomputedBlock:
-    """A function of x that keeps for its gradient only what x was normalized from."""
+    """A block as a function of x that keeps for its gradient only what x was normalized from."""
 
     def __init__(
         self,
@@ -73,12 +88,10 @@ class _RecomputedBlock:
         layer_norm: Callable[..., tf.Tensor] | None,
         norm: Any,
     ) -> None:
-        """How to compute it.
-
-        Args:
-          function: x float [T, H], weights and a seed -> [T, H]; reads no variables.
-          layer_norm: (total, norm) -> x; None: x is total.
-          norm: the LayerNorm that made x.
+        """Args:
+        function: x float [T, H], weights and a seed -> [T, H]; reads no variables.
+        layer_norm: (total, norm) -> x; None: x is total.
+        norm: the LayerNorm that made x.
         """
 
         def gradient(
@@ -88,6 +101,7 @@ class _RecomputedBlock:
             seed: tf.Tensor | None,
             upstream: tf.Tensor,
         ) -> tuple[Any, ...]:
+            # `upstream` comes when the gradients of all later blocks are there.
             again = _after(upstream, total)
             x = layer_norm(again, norm) if layer_norm else again
             with tf.GradientTape() as tape:
@@ -95,6 +109,8 @@ class _RecomputedBlock:
                 result = function(x, weights, seed)
             return tape.gradient(result, (x, weights), upstream)
 
+        # Not inlined: so a call begins when all its arguments are there, `again` among them, and
+        # what it needed inside is free before the next one begins.
         self._norm = norm
         self._function = once_in_graph(function, inline=False)
         self._gradient = once_in_graph(gradient, inline=False)
@@ -102,18 +118,22 @@ class _RecomputedBlock:
     def __call__(
         self, x: tf.Tensor, total: tf.Tensor, weights: Any, seed: tf.Tensor | None
     ) -> tf.Tensor:
-        """function(x, weights, seed).
+        """The block of x.
 
         Args:
           x: float [T, H].
           total: float [T, H], of which x is the norm.
-          weights: tensors.
-          seed: int32 [2].
+          weights: of the block, a structure of tensors.
+          seed: int32 [2], from which its dropout masks follow, the same both times; None where it
+            drops nothing.
+
+        Returns:
+          float [T, H], or [B * P, H] where the block is computed at positions.
         """
         norm = None
         if self._norm is not None:
-            variables = map(tf.convert_to_tensor, (self._norm.gamma, self._norm.beta))
-            norm = _Norm(*variables, self._norm.epsilon)
+            gamma, beta = map(tf.convert_to_tensor, (self._norm.gamma, self._norm.beta))
+            norm = _Norm(gamma, beta, self._norm.epsilon)
 
         # `tf.recompute_grad` copies all its arguments, the weights of the model, for every layer.
         @tf.custom_gradient
@@ -127,8 +147,12 @@ class _RecomputedBlock:
 
 
 def _after(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    """x, but not before `signal` is there: without it TensorFlow would compute all blocks again
-    right away, and keep them; and XLA knows no dependencies but those of values.
+    """x, but not before `signal` is there.
+
+    Without it TensorFlow would compute all blocks again right away, since total is there, and keep
+    them until their turn. A control dependency is not enough: XLA knows those of values only. So a
+    zero is added that is computed from the signal; where the signal is not finite it is the signal
+    itself, and no compiler can tell that it is always zero.
     """
     first = tf.reshape(signal, [-1])[:1]
     nothing = tf.reduce_sum(tf.where(tf.math.is_finite(first), tf.zeros_like(first), first))

@@ -11,38 +11,38 @@ from albert_tf import fast_switch
 
 
 def sum_rows(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [width], summed in float32 in any precision.
-
-    A CPU is fastest at it as a product with ones. On accelerators such a product would have less
-    than float32's precision.
-    """
+    """[..., width] -> [width], in x's precision, but summed in float32."""
     rows = tf.reshape(x, [-1, x.shape[-1]])
+    # A CPU is fastest at it as a product with ones. On accelerators such a product would have less
+    # than float32's precision.
     if not fast_switch.suits_cpu():
         return tf.cast(tf.reduce_sum(tf.cast(rows, tf.float32), axis=0), x.dtype)
     return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(rows)[0]], x.dtype), rows), 0)
 
 
 def row_sum(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; in a kernel."""
+    """[..., width] -> [..., 1]; to be called in a compiled function."""
     return tf.reduce_sum(folded(x, tf.add), axis=-1, keepdims=True)
 
 
 def row_mean(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; in a kernel."""
+    """[..., width] -> [..., 1]; to be called in a compiled function."""
     return row_sum(x) / tf.cast(tf.shape(x)[-1], x.dtype)
 
 
 def row_max(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; in a kernel."""
+    """[..., width] -> [..., 1]; to be called in a compiled function."""
     return tf.reduce_max(folded(x, tf.maximum), axis=-1, keepdims=True)
 
 
 def folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """[..., width] -> [..., width / 8]: an eighth of the columns, with the others folded onto
-    them if their number allows it.
+    """[..., width] -> [..., width / 8], each column combined with those width / 8 further on; x as
+    it is if it cannot be folded.
 
-    XLA reduces a row on a CPU element by element, but adds pieces of rows with vector instructions.
+    A row of 16 numbers, added: [0, 1, ..., 15] -> [0 + 2 + ... + 14, 1 + 3 + ... + 15].
     """
+    # XLA reduces a row on a CPU element by element, but combines pieces of rows with vector
+    # instructions: an eighth of the row is left for the slow way.
     return functools.reduce(operation, tf.split(x, 8, axis=-1)) if folds(x) else x
 
 

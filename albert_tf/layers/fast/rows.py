@@ -10,7 +10,7 @@ from albert_tf.layers.fast.compiled import once_in_graph
 
 @once_in_graph
 def _take_rows_or_all(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """`operations.take_rows`, which moves nothing when all rows are taken."""
+    """`operations.take_rows`; nothing is moved, and no memory needed, when all rows are taken."""
     is_full = tf.equal(tf.shape(places)[0], tf.shape(flat)[0])
     return tf.cond(is_full, lambda: flat, lambda: operations.take_rows(flat, places))
 
@@ -23,10 +23,10 @@ def _put_rows_or_all(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.
 
 
 def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """`operations.take_rows`; its gradient is a scatter of different places, which is faster than
-    the sum over segments that TensorFlow's gradient of a gather is.
-    """
+    """`operations.take_rows`, with `put_rows` as its gradient."""
 
+    # TensorFlow does not know that all places differ: its gradient of a gather is a sum over
+    # segments, which is slower than a scatter.
     @tf.custom_gradient
     def take(values: tf.Tensor):
         size = tf.shape(values)[0]
@@ -38,7 +38,7 @@ def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
 
 
 def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """`operations.put_rows`; its gradient is a gather."""
+    """`operations.put_rows`, with `take_rows` as its gradient."""
 
     @tf.custom_gradient
     def put(values: tf.Tensor):

@@ -2,6 +2,10 @@
 
 TensorFlow keeps the gradient of every use until it has all of them, which for 12 layers is 12 times
 the weights. Here they are added a few at a time, in float32 whatever the precision.
+
+The trick is a chain of copies, since the gradient of a copy operation is a sum. For 7 layers, 3 at
+a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass comes to u7, u6, u5 and u4 first.
+Their sum is the gradient of w', and they are free again before that of u3 is made.
 """
 
 from __future__ import annotations
@@ -18,9 +22,13 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
     """Copies of a structure of tensors for several uses, whose gradients are added in float32.
 
     Args:
+      tensors: weights, a structure of float tensors.
       uses: how many copies.
-      at_once: so many gradients are added at a time, those of the last copies first, that few have
-        to be kept.
+      at_once: how many gradients are added at a time, those of the last copies first. Few have to
+        be kept if it is small; each sum is a pass over memory.
+
+    Returns:
+      `uses` structures like `tensors`, in the order in which they are to be used.
     """
 
     def copies(tensor: tf.Tensor, number: int) -> list[tf.Tensor]:
@@ -31,9 +39,9 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
         return copy(tensor) if number > 1 else [tensor]
 
     def shared(tensor: tf.Tensor) -> list[tf.Tensor]:
-        ready = []
+        ready: list[tf.Tensor] = []
         while uses - len(ready) > at_once:
-            *some, tensor = copies(tensor, at_once + 1)
+            *some, tensor = copies(tensor, at_once + 1)  # The last copy is copied again.
             ready += some
         return ready + copies(tensor, uses - len(ready))
 
@@ -42,7 +50,9 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
 
 
 def _sum(*tensors: tf.Tensor) -> tf.Tensor:
-    """In a kernel or a call, because TensorFlow would merge a chain of sums into one of all layers,
+    """The sum of tensors in float32, returned in their precision.
+
+    In a function of its own, because TensorFlow would merge a chain of sums into one of all layers,
     for which it keeps them all.
     """
     return (_sum_in_kernel if fast_switch.is_on() else _sum_in_call)(*tensors)

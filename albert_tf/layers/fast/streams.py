@@ -1,8 +1,11 @@
-"""Parts of a batch that go through the model side by side.
+"""Streams: parts of a batch that go through the model side by side.
 
 Between matrix products a layer has operations that are too short for all cores, or bound by memory.
 In one stream of work the other cores wait for them; of two independent streams the other one
 multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
+
+Nothing is scheduled here: the graph holds the layers once for each stream, no operation of one
+needs a result of the other, and TensorFlow runs whatever is ready.
 """
 
 from __future__ import annotations
@@ -16,28 +19,28 @@ from albert_tf import fast_switch
 from albert_tf.layers.operations import fold_in
 from albert_tf.targets import shapes_must_be_static
 
-# Products of fewer rows are slower; figures for more streams: docs/benchmarks/notes.md.
-_TOKENS_PER_STREAM = 512
-_MAX_STREAMS = 2
+_TOKENS_PER_STREAM = 512  # Products of fewer rows are slower.
+_MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.
 
 
 def in_streams(
     function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: tf.Tensor | None
 ) -> Any:
-    """`Operations.in_parts`, with a part for each stream."""
+    """function(*batch, seed), a part of the batch in each stream; see `Operations.in_parts`."""
     sizes = stream_sizes(batch[0])
     if sizes is None:
         return function(*batch, fold_in(seed, 0))
     parts = [[None] * len(sizes) if each is None else tf.split(each, sizes) for each in batch]
+    # Each stream has a seed of its own, or both halves of a batch would have the same masks.
     results = [function(*part, fold_in(seed, number)) for number, part in enumerate(zip(*parts))]
     return tf.nest.map_structure(lambda *of_parts: tf.concat(of_parts, axis=0), *results)
 
 
 def stream_sizes(sequences: tf.Tensor) -> list[int] | None:
-    """How many sequences each stream of a batch gets; None: the batch is one stream.
+    """Numbers of sequences in the streams of a batch; None: the batch is one stream.
 
-    Only on a CPU, since accelerators overlap operations by themselves, in a graph, since eager
-    operations wait for each other, and if the size is static.
+    More than one stream only on a CPU, since accelerators overlap operations by themselves, in a
+    graph, since eager operations wait for each other, and if B and S are static. [9, 128] -> 5, 4.
 
     Args:
       sequences: [B, S], something of each token.

@@ -1,1 +1,1 @@
-"""The report of a run: its start-up card, progress, metrics.csv, TensorBoard, and its curves."""
+"""Reports of a run: its start-up card, progress, metrics.csv, TensorBoard, and its curves."""

@@ -18,23 +18,25 @@ def print_start(
     model: keras.Model,
     batch_size: int,
     max_seq_length: int,
-    rows: Mapping[str, str],
+    figures: Mapping[str, str],
 ) -> None:
-    """Prints the card of a run: title, figures of the model and its batches, and `rows`.
+    """Prints the card of a run: a title, and figures of the model and its batches.
 
     Args:
+      title: first line of the card.
       model: a task's, made in the scope of the strategy that trains it.
       batch_size: B, over all replicas.
       max_seq_length: S.
-      rows: the figures that the task adds, by name.
+      figures: those that the task adds, by name.
     """
-    rows = {**_model_rows(model, batch_size, max_seq_length), **rows}
-    width = max(map(len, rows))
-    lines = [f"  {name:<{width}}  {value}" for name, value in rows.items()]
+    figures = {**_model_figures(model, batch_size, max_seq_length), **figures}
+    width = max(map(len, figures))
+    lines = [f"  {name:<{width}}  {value}" for name, value in figures.items()]
     print(title, *lines, sep="\n", flush=True)
 
 
-def _model_rows(model: keras.Model, batch_size: int, sequence_length: int) -> dict[str, str]:
+def _model_figures(model: keras.Model, batch_size: int, sequence_length: int) -> dict[str, str]:
+    """Figures of the model, its devices and its batches, by name."""
     parts, strategy = _parameters_by_part(model), model.distribute_strategy
     replicas = strategy.num_replicas_in_sync
     memory = training_bytes(
@@ -52,13 +54,13 @@ def _model_rows(model: keras.Model, batch_size: int, sequence_length: int) -> di
 
 
 def _execution(model: keras.Model) -> str:
-    """How layers are computed, as the flags say it."""
+    """The flags --fast and --packed with the values that hold for a model."""
     packed = packs_here() if model.encoder.packed is None else model.encoder.packed
     return f"--fast={'on' if fast_switch.is_on() else 'off'} --packed={str(packed).lower()}"
 
 
 def _name_of(strategy: tf.distribute.Strategy) -> str:
-    """The public name; TensorFlow's classes for several workers and for no strategy have others."""
+    """The public name of a strategy; some of TensorFlow's classes have others."""
     name = type(strategy).__name__
     others = {
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
@@ -68,6 +70,7 @@ def _name_of(strategy: tf.distribute.Strategy) -> str:
 
 
 def _parameters_by_part(model: keras.Model) -> dict[str, int]:
+    """Numbers of trainable parameters by part: {"encoder": ..., "masked_lm": ...}."""
     parts: dict[str, int] = {}
     for variable in model.trainable_variables:
         part = variable.name.split("/")[0]

@@ -13,9 +13,8 @@ def plot_curves(metrics_path: str, png_path: str) -> None:
     """Writes a PNG with losses (left) and accuracies (right) over steps; held-out figures are
     dotted.
     """
-    from matplotlib.figure import (
-        Figure,  # Imported here: it is slow, and only the end of a run needs it.
-    )
+    # Here, because it is slow, and only the end of a run needs it.
+    from matplotlib.figure import Figure
 
     rows = read_metrics(metrics_path)
     figure = Figure(figsize=(11, 4), layout="constrained")

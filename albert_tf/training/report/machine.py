@@ -1,4 +1,4 @@
-"""How fast the machine multiplies matrices: the limit that training is held against."""
+"""The rate at which the machine multiplies matrices: the limit that training is compared with."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _SECONDS = 1.0
 
 
 def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> float:
-    """Best measured rate of square matrices; 0, unknown, on a TPU, whose host would be measured.
+    """The best measured rate of a product of square matrices, in floating point operations per
+    second; 0 on a TPU, whose host would be measured.
 
     Args:
       dtype: of the matrices, "float32", "bfloat16" or "float16".
-      strategy: its accelerators count all; logical CPU devices share one CPU.
+      strategy: the rate is that of all its accelerators; logical CPU devices share one CPU.
     """
     if is_for_tpu(strategy):
         return 0.0
@@ -47,7 +48,7 @@ def best_rate(seconds: Callable[[int], float]) -> float:
     Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
 
     Args:
-      seconds: multiplies two matrices of a size, and says how long that took.
+      seconds: multiplies two matrices of a size, and returns the time that it took.
 
     Returns:
       Floating point operations per second.
@@ -55,7 +56,7 @@ def best_rate(seconds: Callable[[int], float]) -> float:
     size, spent = _SMALLEST, 0.0
     seconds(size)  # The first call of all makes threads and buffers ready.
     best = seconds(size)
-    while size < _LARGEST and spent + 2**3 * best < _SECONDS:
+    while size < _LARGEST and spent + 2**3 * best < _SECONDS:  # Twice the size: 2^3 the work.
         size *= 2
         best = seconds(size)
         spent += best
@@ -69,7 +70,7 @@ def best_rate(seconds: Callable[[int], float]) -> float:
 
 
 def step_cost(tokens: int, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:
-    """What a step of so many tokens takes here, in the precision in use."""
+    """The cost of a step of so many tokens, and this machine's rate in the precision in use."""
     dtype = keras.mixed_precision.global_policy().compute_dtype
     rate = matmul_flops_per_second(dtype, strategy)
     return StepCost(tokens, tokens * flops_per_token, rate)

@@ -14,13 +14,14 @@ METRICS_FILE = "metrics.csv"
 
 
 class MetricsFile:
-    """The file that a run adds rows to: step, split (train or eval) and every metric.
+    """The metrics.csv of a run, with the columns step, split (train or eval) and every metric.
 
     Metrics that a split does not have are empty, those of steps that were all left out are nan.
     """
 
     def __init__(self, path: str, metrics: Sequence[str], start_step: int) -> None:
         """Args:
+        path: of the file.
         metrics: names of the columns after `step` and `split`.
         start_step: the step that the run resumes at; later rows of an earlier start are dropped.
         """

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 from tqdm import tqdm
@@ -14,17 +14,17 @@ from tqdm import tqdm
 from albert_tf.training.report.metrics_file import METRICS_FILE, MetricsFile
 
 _MEASURED = ("learning_rate", "gradient_norm", "tokens_per_second")
-_LINE_SECONDS = 15.0  # Without a terminal, a line of progress is printed this often.
+_LINE_SECONDS = 15.0  # Between two lines of progress, where there is no terminal.
 
 
 @dataclasses.dataclass(frozen=True)
 class StepCost:
-    """The work of one training step, against which its time is held.
+    """The work of one training step, with which its time is compared.
 
     Attributes:
       tokens: of a global batch, padding included.
       flops: floating point operations of a training step; 0 if unknown.
-      machine_flops_per_second: what the devices could do at most; 0 if unknown.
+      machine_flops_per_second: the rate of the devices at their best; 0 if unknown.
     """
 
     tokens: int
@@ -44,6 +44,13 @@ class Reporter:
         start_step: int,
         cost: StepCost,
     ) -> None:
+        """Args:
+        run_dir: folder for metrics.csv and TensorBoard's files.
+        train_metrics, eval_metrics: names of the figures that will be reported.
+        num_train_steps: updates of the whole run.
+        start_step: updates made before.
+        cost: of one step.
+        """
         self._cost = cost
         self._last_step = start_step
         self._num_train_steps = num_train_steps
@@ -75,8 +82,9 @@ class Reporter:
         """Reports the steps since the last report.
 
         Args:
+          step: the last of them.
           metrics: figures by name.
-          details: for TensorBoard only: figures by kind and name of the variable.
+          details: for TensorBoard only: kind -> name of the variable -> figure.
         """
         now = time.monotonic()
         steps_per_second = (step - self._last_step) / (now - self._last_time)
@@ -112,7 +120,7 @@ class Reporter:
         self._last_step, self._last_time = step, time.monotonic()
 
     def evaluation(self, step: int, metrics: dict[str, float]) -> None:
-        """Reports the metrics on held-out data."""
+        """Reports the metrics on held-out data after `step` updates."""
         figures = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         self.note(f"evaluation at step {step}: {figures}")
         self._store("eval", step, metrics)
@@ -131,8 +139,8 @@ class Reporter:
         """Returns when metrics.csv is safe on the disk."""
         self._metrics_file.sync()
 
-    def go_on(self) -> None:
-        """Time from the last report until now is not training time."""
+    def restart_clock(self) -> None:
+        """Leaves the time from the last report until now out of the rates: it was no training."""
         self._last_time = time.monotonic()
 
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:
@@ -142,20 +150,21 @@ class Reporter:
                 tf.summary.scalar(name, value)
 
     def close(self) -> None:
-        """Flushes everything."""
+        """Writes all that is not written yet, and ends the progress bar."""
         self._bar.close()
         for writer in self._writers.values():
             writer.close()
 
 
 class SilentReporter:
-    """For the workers that are not the first: nothing is shown or stored."""
+    """A Reporter that shows and stores nothing, for the workers that are not the first."""
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *unused, **also_unused: None
 
 
 def _duration(seconds: float) -> str:
+    """3671 -> "1:01:11"."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

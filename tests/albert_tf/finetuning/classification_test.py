@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
 from albert_tf.finetuning import classification
 from albert_tf.models import AlbertClassifier
 from albert_tf.training import LoopSettings, OptimizerSettings, RunSettings
@@ -60,3 +62,10 @@ def test_scores_beside_always_guessing_the_same(monkeypatch, capsys):
         ["macro", "F1", "0.6667", "0.4000", "(majority)"],
         ["Matthews", "correlation", "0.5000", "0.0000", "(majority)"],
     ]
+
+
+def test_scores_need_labels(tmp_path):
+    (tmp_path / "new.tsv").write_text("text\nno label here\n")
+    examples = read_tsv(str(tmp_path / "new.tsv"), label_column=None)
+    with pytest.raises(UserError, match="new.tsv has no labels, and scores compare with them"):
+        classification.print_scores(str(tmp_path / "model"), examples, 8, DEVICES)

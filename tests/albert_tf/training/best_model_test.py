@@ -29,7 +29,7 @@ def make(tiny_config, tmp_path):
 
 
 def test_what_is_kept_of_it(make, tmp_path):
-    make(True).offer(3, {"x": 0.5, "y": 2.0})
+    make(True).save_if_best(3, {"x": 0.5, "y": 2.0})
     folder = str(tmp_path / "best")
     assert native.read_metadata(folder) == {
         "task": "encoder",
@@ -47,7 +47,7 @@ def test_what_is_kept_of_it(make, tmp_path):
 def test_only_a_better_figure_replaces_it(make, tmp_path, higher_is_better, kept):
     steps = []
     for step, value in enumerate([0.5, 0.4, 0.4, 0.6, 0.3], start=1):
-        make(higher_is_better).offer(step, {"x": value})  # A new one each time, as after a resume.
+        make(higher_is_better).save_if_best(step, {"x": value})  # A new one each time, as after a resume.
         steps.append(native.read_metadata(str(tmp_path / "best"))["step"])
     assert steps == kept
 
@@ -55,16 +55,16 @@ def test_only_a_better_figure_replaces_it(make, tmp_path, higher_is_better, kept
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_never_better(make, tmp_path, value):
     for higher_is_better in (True, False):
-        make(higher_is_better).offer(1, {"x": value})
+        make(higher_is_better).save_if_best(1, {"x": value})
     assert not (tmp_path / "best").exists()
-    make(True).offer(2, {"x": 0.0})
-    make(True).offer(3, {"x": value})
+    make(True).save_if_best(2, {"x": 0.0})
+    make(True).save_if_best(3, {"x": value})
     assert native.read_metadata(str(tmp_path / "best"))["step"] == 2
 
 
 def test_an_interrupted_replacement_is_settled_first(make, tmp_path):
-    make(True).offer(1, {"x": 0.5})
+    make(True).save_if_best(1, {"x": 0.5})
     (tmp_path / "best").rename(tmp_path / "best.old")
-    make(True).offer(2, {"x": 0.4})
+    make(True).save_if_best(2, {"x": 0.4})
     assert native.read_metadata(str(tmp_path / "best"))["step"] == 1
     assert not (tmp_path / "best.old").exists()

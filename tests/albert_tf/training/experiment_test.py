@@ -73,7 +73,7 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
     strategies = {"default": None, "one device": one_device, "two devices": two_devices}
     found = described(strategies[kind])
     seen = []
-    found = dataclasses.replace(found, report=lambda metrics: seen.append(metrics))
+    found = dataclasses.replace(found, print_results=lambda metrics: seen.append(metrics))
     figures = experiment.run(found)
     shown = capsys.readouterr().out
     assert shown.startswith("A test\n") and "a figure             17\n" in shown

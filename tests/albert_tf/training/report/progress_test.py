@@ -103,7 +103,7 @@ def test_rates_and_the_time_that_is_left(tmp_path, capsys, clock):
     found.train(20, METRICS)  # Two steps of 100 tokens a second; too early for a line.
     assert not capsys.readouterr().out
     clock[0] = 30.0
-    found.go_on()  # Somebody evaluated.
+    found.restart_clock()  # Somebody evaluated.
     clock[0] = 35.0
     found.train(40, METRICS)
     line = "step 40/1000  loss 3.0000  lr 1.00e-01  400 tokens/s (0% of matmul)  ETA 0:04:00\n"

@@ -1,0 +1,44 @@
+"""Hugging Face's config.json: what comes over from it, what goes back, what is refused."""
+
+import pytest
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.huggingface_config import from_huggingface, to_huggingface
+
+
+@pytest.mark.parametrize(
+    "theirs, ours", [("gelu_new", "gelu"), ("gelu", "gelu_erf"), ("relu", "relu")]
+)
+def test_activations_keep_their_function_not_their_name(tiny_config, theirs, ours):
+    values = {**to_huggingface(tiny_config), "hidden_act": theirs, "bos_token_id": 7}
+    assert from_huggingface(values) == tiny_config.replace(hidden_act=ours)
+
+
+def test_missing_keys_are_hugging_faces_defaults():
+    config = from_huggingface({"model_type": "albert"})
+    assert (config.vocab_size, config.num_hidden_groups, config.hidden_act) == (30000, 1, "gelu")
+
+
+def test_unshared_layers_are_groups():
+    config = AlbertConfig(
+        vocab_size=50, hidden_size=8, num_attention_heads=2, num_hidden_layers=3,
+        intermediate_size=16, parameter_sharing="none",
+    )  # fmt: skip
+    values = to_huggingface(config)
+    assert values["num_hidden_groups"] == 3 and "parameter_sharing" not in values
+    assert from_huggingface(values) == config.as_groups()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"model_type": "bert"}, "model_type is 'bert', not 'albert'"),
+        ({"position_embedding_type": "relative_key"}, "'relative_key' is not supported"),
+        ({"hidden_act": "swish"}, "c.json: hidden_act 'swish' is not one of gelu_pytorch_tanh, "),
+        ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "layer 15 is in another group"),
+    ],
+)
+def test_what_is_not_computed_here_is_refused(tiny_config, change, message):
+    with pytest.raises(UserError, match=message):
+        from_huggingface({**to_huggingface(tiny_config), **change}, "c.json")
