@@ -153,7 +153,7 @@ def test_span_figures_with_answerability():
 
 
 def test_the_loss_is_the_sum_of_the_ratios():
-    task = PretrainingTask(None)
+    task = PretrainingTask(Answering({}))
     ratios = {name: Ratio(tf.constant(6.0), tf.constant(2.0)) for name in task.losses}
     assert float(tasks.total_loss(task, ratios)) == pytest.approx(2 * 6 / (2 + EPSILON))
     whole = {name: tf.constant(number) for name, number in zip(task.losses, (4.0, 12.0))}
