@@ -61,9 +61,9 @@ def test_draws_a_line_and_what_to_change_in_it(script):
     source = "x = 1\n\ny = a + 2\n"
     found = {script.mutate(source, random.Random(seed)) for seed in range(40)}
     assert found == {
-        (1, "1", "2", "x = 2\ny = a + 2\n"),
-        (3, "a + 2", "a - 2", "x = 1\ny = a - 2\n"),
-        (3, "2", "3", "x = 1\ny = a + 3\n"),
+        (1, "1  ->  2", "x = 2\ny = a + 2\n"),
+        (3, "a + 2  ->  a - 2", "x = 1\ny = a - 2\n"),
+        (3, "2  ->  3", "x = 1\ny = a + 3\n"),
     }
 
 
