@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -35,23 +34,19 @@ PAIRS = [
 SWAPPED = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
 
 
-class Mutation(NamedTuple):
-    """A change of a line, what stood and stands there, and the file with that change."""
+def mutate(source: str, choice: random.Random) -> tuple[int, str, str]:
+    """One of the mutations of one of the lines of a module.
 
-    line: int
-    change: str
-    source: str
-
-
-def mutate(source: str, choice: random.Random) -> Mutation:
-    """One of the mutations of one of the lines of a module."""
+    Returns:
+      The number of the line, what stood and stands there, and the changed source.
+    """
     tree = ast.parse(source)
     changes = list(_changes(tree))
     line = choice.choice(sorted({node.lineno for node, _ in changes}))
     node, change = choice.choice([each for each in changes if each[0].lineno == line])
     before = ast.unparse(node)
     change()
-    return Mutation(line, f"{before}  ->  {ast.unparse(node)}", ast.unparse(tree) + "\n")
+    return line, f"{before}  ->  {ast.unparse(node)}", ast.unparse(tree) + "\n"
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[], None]]]:
@@ -95,7 +90,7 @@ def tests_of(path: Path, root: Path) -> list[Path]:
 def passes(tests: list[Path], root: Path) -> bool:
     """Whether tests pass in time, in a process that is forked where TensorFlow is imported."""
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["tensorflow"])
+    server.set_forkserver_preload(["tensorflow", "pytest"])
     process = server.Process(target=_run, args=([*map(str, tests)], str(root)))
     process.start()
     process.join(SECONDS * len(tests))
@@ -116,15 +111,15 @@ def _run(tests: list[str], root: str) -> None:
 def try_mutation(path: Path, root: Path, seed: int) -> str:
     """Mutates a module, runs its tests, and puts it back; prints and returns the verdict."""
     source, name = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
-    mutation = mutate(source, random.Random(f"{seed} {name}"))
+    line, change, mutated = mutate(source, random.Random(f"{seed} {name}"))
     tests, verdict = tests_of(path, root), "no test"
     if tests:
-        path.write_text(mutation.source, encoding="utf-8")
+        path.write_text(mutated, encoding="utf-8")
         verdict = "SURVIVED" if passes(tests, root) else "caught"
         path.write_text(source, encoding="utf-8")
-    print(f"{verdict:<9} {f'{name}:{mutation.line}':<58} {mutation.change}", flush=True)
-    line = source.splitlines()[mutation.line - 1].strip()
-    return verdict if verdict == "caught" else f"{verdict:<9} {name}:{mutation.line}  {line}"
+    row = f"{verdict:<9} {f'{name}:{line}':<58} {change}"
+    print(row, flush=True)
+    return row
 
 
 def main() -> int:
@@ -144,10 +139,10 @@ def main() -> int:
         tests = sorted({test for path in modules for test in tests_of(path, root)})
         if tests and not passes(tests, root):
             sys.exit("The tests fail without a mutation: no verdict. Repair that first.")
-        verdicts = [try_mutation(path, root, arguments.seed) for path in modules]
-    missed = [verdict for verdict in verdicts if verdict != "caught"]
-    print(f"{len(verdicts) - len(missed)} of {len(verdicts)} mutations caught", *missed, sep="\n")
-    return int(len(missed) > 0.1 * len(verdicts))
+        rows = [try_mutation(path, root, arguments.seed) for path in modules]
+    missed = [row for row in rows if not row.startswith("caught")]
+    print(f"{len(rows) - len(missed)} of {len(rows)} caught", *missed, sep="\n")
+    return int(len(missed) > 0.1 * len(rows))
 
 
 if __name__ == "__main__":
