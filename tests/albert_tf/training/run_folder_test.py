@@ -135,4 +135,4 @@ def test_the_revision_of_the_source(monkeypatch, result, expected):
         return subprocess.CompletedProcess(command, *result)
 
     monkeypatch.setattr(run_folder.subprocess, "run", run)
-    assert run_folder.environment().get("git_revision") == expected
+    assert run_folder._git_revision() == expected
