@@ -128,7 +128,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="how many modules")
     parser.add_argument("--under", default=".", help="only modules in this folder")
     arguments = parser.parse_args()
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # As the project has it, see keras_choice.py.
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}  # See keras_choice.py.
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         root = Path(folder).resolve()
         unneeded = shutil.ignore_patterns(".*", "__pycache__", "demo_out*")
