@@ -4,27 +4,29 @@
     python scripts/mutate.py --seed=3 --count=10 --under=albert_tf/layers
 
 A mutation flips a comparison, swaps + and -, or `and` and `or`, removes a `not`, adds one to a
-number, or returns None. It is made in a copy of the working tree, and only the test files named
-after XX"""
+number, or returns None. It is made in a copy of the working tree, and judged by the test files of
+the module's name: tests/<path>/<module>_test.py and tests/<path>/<module>/*_test.py. Survivors are
+listed; the exit code is 1 when fewer than nine in ten are caught.
+"""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
-MIN_STATEMENTS = 15
-SECONDS = 180  # For a file of tests.
+MIN_STATEMENTS, SECONDS = 15, 180  # Of a module; for a file of tests.
 PAIRS = [
     *[(ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)],
     *[(ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.And, ast.Or)],
@@ -32,24 +34,19 @@ PAIRS = [
 SWAPPED = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
 
 
-class Mutation(NamedTuple):
-    """A change of a line, what stands there before and after, and the file with that change."""
+def mutate(source: str, choice: random.Random) -> tuple[int, str, str]:
+    """One of the mutations of one of the lines of a module.
 
-    line: int
-    before: str
-    after: str
-    source: str
-
-
-def mutate(source: str, choice: random.Random) -> Mutation:
-    """One of the mutations of one of the lines of a module."""
+    Returns:
+      The number of the line, what stood and stands there, and the changed source.
+    """
     tree = ast.parse(source)
     changes = list(_changes(tree))
     line = choice.choice(sorted({node.lineno for node, _ in changes}))
     node, change = choice.choice([each for each in changes if each[0].lineno == line])
     before = ast.unparse(node)
     change()
-    return Mutation(line, before, ast.unparse(node), ast.unparse(tree) + "\n")
+    return line, f"{before}  ->  {ast.unparse(node)}", ast.unparse(tree) + "\n"
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[], None]]]:
@@ -66,11 +63,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[], None]]]:
         yield node, lambda: setattr(node, "value", node.value + 1)
     elif isinstance(node, ast.Return) and ast.unparse(node.value or ast.Constant(None)) != "None":
         yield node, lambda: setattr(node, "value", ast.Constant(None))
-    for name, value in ast.iter_fields(node):
-        if name not in ("annotation", "returns"):
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
-                    yield from _changes(child)
+    annotations = getattr(node, "annotation", None), getattr(node, "returns", None)
+    for child in ast.iter_child_nodes(node):
+        if child not in annotations:
+            yield from _changes(child)
 
 
 def public_modules(root: Path, under: str) -> list[Path]:
@@ -81,10 +77,8 @@ def public_modules(root: Path, under: str) -> list[Path]:
 
 def _is_subject(path: Path) -> bool:
     text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    size = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
-    is_program = 'if __name__ == "__main__":' in text
-    return size >= MIN_STATEMENTS and not is_program and any(_changes(tree))
+    size = sum(isinstance(node, ast.stmt) for node in ast.walk(ast.parse(text)))
+    return size >= MIN_STATEMENTS and 'if __name__ == "__main__":' not in text
 
 
 def tests_of(path: Path, root: Path) -> list[Path]:
@@ -94,31 +88,38 @@ def tests_of(path: Path, root: Path) -> list[Path]:
 
 
 def passes(tests: list[Path], root: Path) -> bool:
-    """Whether tests pass; not to end in time counts as failing."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    # A cached compilation of a file of the same size and second would be taken for the file.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    options = {"cwd": root, "env": environment, "timeout": SECONDS * len(tests)}
-    try:
-        run = subprocess.run(command, capture_output=True, **options)
-    except subprocess.TimeoutExpired:
-        return False
-    return run.returncode == 0
+    """Whether tests pass in time, in a process that is forked where TensorFlow is imported."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["tensorflow", "pytest"])
+    process = server.Process(target=_run, args=([*map(str, tests)], str(root)))
+    process.start()
+    process.join(SECONDS * len(tests))
+    process.kill()
+    process.join()
+    return process.exitcode == 0
+
+
+def _run(tests: list[str], root: str) -> None:
+    # What was compiled of a file of the same size and second would be taken for it.
+    sys.dont_write_bytecode = True
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    os.chdir(root)
+    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
 
 
 def try_mutation(path: Path, root: Path, seed: int) -> str:
     """Mutates a module, runs its tests, and puts it back; prints and returns the verdict."""
     source, name = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
-    mutation = mutate(source, random.Random(f"{seed} {name}"))
+    line, change, mutated = mutate(source, random.Random(f"{seed} {name}"))
     tests, verdict = tests_of(path, root), "no test"
     if tests:
-        path.write_text(mutation.source, encoding="utf-8")
+        path.write_text(mutated, encoding="utf-8")
         verdict = "SURVIVED" if passes(tests, root) else "caught"
         path.write_text(source, encoding="utf-8")
-    change = f"{mutation.before}  ->  {mutation.after}"
-    print(f"{verdict:<9} {f'{name}:{mutation.line}':<58} {change}", flush=True)
-    line = source.splitlines()[mutation.line - 1].strip()
-    return verdict if verdict == "caught" else f"{verdict:<9} {name}:{mutation.line}  {line}"
+    row = f"{verdict:<9} {f'{name}:{line}':<58} {change}"
+    print(row, flush=True)
+    return row
 
 
 def main() -> int:
@@ -127,6 +128,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="how many modules")
     parser.add_argument("--under", default=".", help="only modules in this folder")
     arguments = parser.parse_args()
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}  # See keras_choice.py.
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         root = Path(folder).resolve()
         unneeded = shutil.ignore_patterns(".*", "__pycache__", "demo_out*")
@@ -137,10 +139,10 @@ def main() -> int:
         tests = sorted({test for path in modules for test in tests_of(path, root)})
         if tests and not passes(tests, root):
             sys.exit("The tests fail without a mutation: no verdict. Repair that first.")
-        verdicts = [try_mutation(path, root, arguments.seed) for path in modules]
-    missed = [verdict for verdict in verdicts if verdict != "caught"]
-    print(f"{len(verdicts) - len(missed)} of {len(verdicts)} mutations caught", *missed, sep="\n")
-    return int(len(missed) > 0.1 * len(verdicts))
+        rows = [try_mutation(path, root, arguments.seed) for path in modules]
+    missed = [row for row in rows if not row.startswith("caught")]
+    print(f"{len(rows) - len(missed)} of {len(rows)} caught", *missed, sep="\n")
+    return int(len(missed) > 0.1 * len(rows))
 
 
 if __name__ == "__main__":

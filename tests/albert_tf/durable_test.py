@@ -19,8 +19,8 @@ def synced(monkeypatch):
     seen, opened = [], {}
     os_open, rename = os.open, tf.io.gfile.rename
 
-    def open_and_note(path, flags):
-        handle = os_open(path, flags)
+    def open_and_note(path, *flags):
+        handle = os_open(path, *flags)
         opened[handle] = path
         return handle
 

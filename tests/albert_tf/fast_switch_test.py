@@ -186,3 +186,7 @@ def test_auto(monkeypatch, system, accelerator, expected):
     monkeypatch.setattr(fast_switch, "has_gpu", lambda: accelerator == "GPU")
     monkeypatch.setattr(fast_switch, "has_tpu", lambda: accelerator == "TPU")
     assert fast_switch.choose() is expected
+
+
+def test_xla_compiles_here():
+    assert fast_switch.xla_error() == ""

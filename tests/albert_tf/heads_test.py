@@ -102,7 +102,7 @@ def test_dropout_before_an_output_head(tiny_config):
     x, seed = tf.constant(HIDDEN), tf.constant([1, 2])
     dropped = head(x, training=True, seed=seed).numpy()
     np.testing.assert_array_equal(dropped, head(x, training=True, seed=seed))
-    assert (dropped != head(x, training=True, seed=seed + 1)).any()
+    assert (dropped != head(x, training=True, seed=seed + 1).numpy()).any()
     assert 0.2 < (dropped == 0).mean() < 0.8
     np.testing.assert_allclose(dropped[dropped != 0], 2 * HIDDEN[dropped != 0], rtol=1e-6)
     np.testing.assert_array_equal(head(x, seed=seed), HIDDEN)

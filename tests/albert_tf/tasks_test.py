@@ -107,7 +107,7 @@ def test_classification_figures():
 
 def test_regression_figures():
     batch = {"label_values": [1.0, 3.5], "example_weights": WEIGHTS}
-    found = figures(tasks.RegressionTask(Answering([[4.0], [3.0]])), batch)
+    found = figures(tasks.RegressionTask(Answering(np.float32([[4.0], [3.0]]))), batch)
     assert found == {"squared_error": near(9 + 0.5 * 0.25, 1.5)}
 
 

@@ -35,8 +35,8 @@ def script():
     ],
 )
 def test_changes_one_place(script, line, after):
-    mutation = script.mutate(line, random.Random(0))
-    assert (mutation.line, mutation.source) == (1, after + "\n")
+    number, _, source = script.mutate(line, random.Random(0))
+    assert (number, source) == (1, after + "\n")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_draws_a_line_and_what_to_change_in_it(script):
     source = "x = 1\n\ny = a + 2\n"
     found = {script.mutate(source, random.Random(seed)) for seed in range(40)}
     assert found == {
-        (1, "1", "2", "x = 2\ny = a + 2\n"),
-        (3, "a + 2", "a - 2", "x = 1\ny = a - 2\n"),
-        (3, "2", "3", "x = 1\ny = a + 3\n"),
+        (1, "1  ->  2", "x = 2\ny = a + 2\n"),
+        (3, "a + 2  ->  a - 2", "x = 1\ny = a - 2\n"),
+        (3, "2  ->  3", "x = 1\ny = a + 3\n"),
     }
 
 
@@ -88,17 +88,20 @@ def test_takes_public_modules_that_are_no_programs(script):
     assert layers and all(path.parent.name == "fast" for path in layers)
 
 
+ROW = ["return", "x", "+", "x", "->", "return", "None"]
+
+
 def test_a_mutation_that_tests_notice_is_caught(script, tmp_path, monkeypatch, capsys):
     module, test = tmp_path / "m.py", tmp_path / "tests" / "m_test.py"
     test.parent.mkdir()
     module.write_text("def double(x):\n    return x + x\n")
     test.touch()
     monkeypatch.setattr(script, "passes", lambda tests, root: "x + x" in module.read_text())
-    assert script.try_mutation(module, tmp_path, 0) == "caught"
+    row = script.try_mutation(module, tmp_path, 0)
+    assert row.split() == ["caught", "m.py:2", *ROW]
     assert module.read_text() == "def double(x):\n    return x + x\n"
     monkeypatch.setattr(script, "passes", lambda tests, root: True)
-    verdict = script.try_mutation(module, tmp_path, 0)
-    assert verdict.split() == ["SURVIVED", "m.py:2", "return", "x", "+", "x"]
+    assert script.try_mutation(module, tmp_path, 0).split() == ["SURVIVED", "m.py:2", *ROW]
     test.unlink()
-    assert script.try_mutation(module, tmp_path, 0).startswith("no test")
+    assert script.try_mutation(module, tmp_path, 0).startswith("no test   m.py:2 ")
     assert capsys.readouterr().out.count("m.py:2") == 3

@@ -91,3 +91,18 @@ def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkey
         )
     assert not end.value.code and last_steps == [40]
     assert f"on {work / 'sop'}, baselines of these records\n" in capsys.readouterr().out
+
+
+def test_the_last_figures_of_a_run(held_out, config, work, tmp_path, monkeypatch, capsys):
+    fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
+    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    asked = []
+
+    def evaluate(model, evaluator, *others):
+        asked.append((type(model), model.config, model.packed, *others))
+        return dict.fromkeys(evaluator.metrics, 0.25)
+
+    monkeypatch.setattr(evaluation, "evaluate_checkpoints", evaluate)
+    figures = evaluate_run(str(tmp_path), held_out, DEVICES, 10, 7.0)
+    assert asked == [(AlbertPretrainer, config, True, str(tmp_path), 10, 7.0)]
+    assert set(figures.values()) == {0.25} and "0.2500" in capsys.readouterr().out

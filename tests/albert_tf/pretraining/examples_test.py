@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import HeldOut, examples, open_records
 from albert_tf.pretraining.examples import masked_lm_examples
@@ -29,9 +30,9 @@ def test_predictions_as_text(tiny_config):
     assert said(3) == "[CLS] a ~~ a~~  bc[SEP]"
 
 
-def test_the_first_texts_of_held_out_records(tiny_config, monkeypatch, work):
+def test_the_first_texts_of_held_out_records(monkeypatch, work):
     """Four of them, or as many as there are, with the pieces of the training's vocabulary."""
-    model = AlbertPretrainer(tiny_config)
+    model = AlbertPretrainer(AlbertConfig.from_json_file(str(work / "config.json")))
     data = open_records(str(work / "sop"), batch_size=8)
     held_out = HeldOut([str(work / "nsp")], batch_size=6)
     sizes, make = [], examples.pretraining_dataset
@@ -45,7 +46,6 @@ def test_the_first_texts_of_held_out_records(tiny_config, monkeypatch, work):
     texts = examples.example_writer(model, data, held_out)().split("\n\n")
     assert sizes == [6] and len(texts) == 4
     assert all("**" in text or "~~" in text for text in texts)
-    assert "cat" in " ".join(texts)
     held_out.batch_size = 10**6
     examples.example_writer(model, data, held_out)
     assert sizes[1] == read_manifest(str(work / "nsp"))["num_records"]

@@ -106,7 +106,7 @@ def test_names_of_figures():
 
     def metrics(*parts: tuple[str, ...]) -> tuple[str, ...]:
         tasks = [SimpleNamespace(model=None, metrics=names, losses={}) for names in parts]
-        data = tf.data.Dataset.range(1)
+        data = tf.data.Dataset.range(1).batch(1)
         return Evaluator([(task, data) for task in tasks], ONE_DEVICE).metrics
 
     assert metrics(("a", "b"), ("b", "c")) == ("loss", "a", "b", "c")

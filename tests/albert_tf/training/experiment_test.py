@@ -142,3 +142,19 @@ def test_errors_of_the_data_are_explained(described):
     )
     with pytest.raises(UserError, match="made-up batches end: OutOfRangeError"):
         experiment.run(dataclasses.replace(found, data=data))
+
+
+def test_flags_are_recorded_as_they_are_and_settings_by_their_names():
+    optimizer, loop = OptimizerSettings("lamb", 0.1), LoopSettings(4)
+    assert RunSettings("run", optimizer, loop, flags={"a": 1}).as_flags() == {"a": 1}
+    found = RunSettings("run", optimizer, loop).as_flags()
+    assert found == {
+        "output_dir": "run",
+        "gradient_accumulation_steps": 1,
+        "eval_batch_size": 64,
+        "jit_compile": False,
+        "overwrite": False,
+        **dataclasses.asdict(optimizer),
+        **dataclasses.asdict(loop),
+        "precision": "float32",
+    }

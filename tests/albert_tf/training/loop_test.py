@@ -242,3 +242,16 @@ def test_what_may_be_zero_but_not_less(name):
     assert getattr(LoopSettings(5, **{name: 0}), name) == 0
     with pytest.raises(UserError, match=f"--{name}=-1 is negative"):
         LoopSettings(5, **{name: -1})
+
+
+def test_defaults():
+    assert LoopSettings(7) == LoopSettings(
+        num_train_steps=7,
+        steps_per_loop=10,
+        checkpoint_steps=1000,
+        eval_steps=0,
+        keep_checkpoints=3,
+        max_bad_steps=0,
+        allow_changes=(),
+    )
+    assert LoopSettings(7).is_due(3, 1) and not LoopSettings(7).is_due(3, 2)

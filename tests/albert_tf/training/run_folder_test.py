@@ -138,9 +138,10 @@ def test_the_newest_checkpoint_is_recorded(tiny_config, tmp_path):
 def test_the_revision_of_the_source(monkeypatch, result, expected):
     def run(command, cwd, **settings):
         assert command[0] == "git" and run_folder.__file__.startswith(cwd)
+        assert settings["timeout"] == 10
         if isinstance(result, Exception):
             raise result
         return subprocess.CompletedProcess(command, *result)
 
     monkeypatch.setattr(run_folder.subprocess, "run", run)
-    assert run_folder.environment().get("git_revision") == expected
+    assert run_folder._git_revision() == expected

@@ -3,6 +3,7 @@ finite is found, and left out on request.
 """
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -196,3 +197,29 @@ def test_batches_that_cannot_be_divided():
         check_batch_size(20, 2, 0)
     with pytest.raises(UserError, match="--train_batch_size=0 is not a positive"):
         check_batch_size(0, 2, 1)
+
+
+def test_updates_are_described(tiny_config, fast_choice):
+    """Norms of the moves of each variable, and of all."""
+    fast_choice("off")
+    model, optimizer = AlbertPretrainer(tiny_config), LAMB(1e-4)
+    stepper = Stepper(PretrainingTask(model), optimizer, ONE_DEVICE)
+    optimizer.build(model.trainable_variables)
+    before = model.get_weights()
+    pairs = [(tf.ones_like(variable), variable) for variable in model.trainable_variables]
+    optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+    figures = stepper.describe_updates()
+    moves = [np.linalg.norm(new - old) for new, old in zip(model.get_weights(), before)]
+    assert float(figures["update"]["norm"]) == pytest.approx(np.linalg.norm(moves), rel=1e-2)
+    assert len(figures["update_norm"]) == len(figures["trust_ratio"]) == len(moves)
+
+
+def test_dropout_is_a_function_of_seed_step_and_replica():
+    """The one of earlier versions: a run that is continued draws what it would have drawn."""
+    optimizer = keras.optimizers.SGD(1.0)
+    optimizer.iterations.assign(3)
+    stepper = Stepper(None, optimizer, ONE_DEVICE, seed=5)
+    fold_in = tf.random.experimental.stateless_fold_in
+    expected = fold_in(fold_in(tf.constant([5, 0]), 3), 1)
+    context = SimpleNamespace(replica_id_in_sync_group=1)
+    np.testing.assert_array_equal(stepper._dropout_seed(context), expected)

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer
-from albert_tf.layers.fast.streams import stream_sizes
+from albert_tf.layers.fast.streams import in_streams, stream_sizes
+from albert_tf.layers.operations import fold_in
 from albert_tf.tasks import PretrainingTask, total_loss
 
 CONFIG = AlbertConfig(
@@ -148,3 +149,30 @@ def test_streams_draw_their_own_dropout_masks_from_the_seed():
     assert not np.allclose(first, output([1, 3]))
     # The same sequence at the same place of both streams.
     assert not np.allclose(first[0], first[5])
+
+
+def test_parts_of_a_batch_by_example():
+    """Of the first tensor come the sizes; None stays None; each part has a seed of its own."""
+    seen = []
+
+    def double(first, nothing, other, seed):
+        seen.append((first.shape.as_list(), nothing, seed))
+        return [2 * first[:, 0], {"other": other}]
+
+    @tf.function(autograph=False)
+    def run(seed):
+        first = tf.range(5)[:, None] + tf.zeros([5, 512], tf.int32)
+        return in_streams(double, [first, None, tf.range(5)], seed)
+
+    doubled, kept = run(tf.constant([1, 2]))
+    assert doubled.numpy().tolist() == [0, 2, 4, 6, 8]
+    assert kept["other"].numpy().tolist() == [0, 1, 2, 3, 4]
+    assert [part[:2] for part in seen] == [([3, 512], None), ([2, 512], None)]
+    assert seen[0][2] is not seen[1][2]
+
+
+def test_one_stream_has_the_seed_of_the_first():
+    seed = tf.constant([1, 2])
+    assert in_streams(lambda x, seed: seed, [tf.ones([2, 2])], None) is None
+    found = in_streams(lambda x, seed: seed, [tf.ones([2, 2])], seed)
+    np.testing.assert_array_equal(found, fold_in(seed, 0))

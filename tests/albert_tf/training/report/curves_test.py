@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from albert_tf.training.report.curves import plot_curves
@@ -49,8 +51,17 @@ def test_losses_and_accuracies(tmp_path, drawn):
     assert [axes.get_xlabel() for axes in (left, right)] == ["step", "step"]
     assert left.get_legend() and left.lines[1].get_marker() == "o"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    width, height = drawn[0].get_size_inches()
-    assert (width, height) == (11, 4)
+
+
+def test_size_and_style(tmp_path, drawn):
+    (tmp_path / "metrics.csv").write_text(CSV)
+    plot_curves(str(tmp_path / "metrics.csv"), str(tmp_path / "curves.png"))
+    header = (tmp_path / "curves.png").read_bytes()[16:24]
+    assert struct.unpack(">II", header) == (1320, 480)  # 11 x 4 inches of 120 points.
+    axes = drawn[0].axes[0]
+    assert {(line.get_linewidth(), line.get_markersize()) for line in axes.lines} == {(1.2, 4)}
+    assert axes.get_legend().get_texts()[0].get_fontsize() == 8
+    assert axes.xaxis.get_gridlines()[0].get_alpha() == 0.3
 
 
 def test_a_run_without_figures(tmp_path, drawn):

@@ -1,5 +1,8 @@
 """What a run shows and stores while it goes on."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 import tensorflow as tf
 
@@ -134,3 +137,35 @@ def test_figures_are_made_safe(tmp_path, monkeypatch):
     found.sync()
     found.close()
     assert synced == [True]
+
+
+def test_what_is_unknown_of_a_step():
+    assert StepCost(5) == StepCost(tokens=5, flops=0.0, machine_flops_per_second=0.0)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_bar_is_for_terminals(tmp_path, monkeypatch, is_terminal):
+    made, tqdm = [], progress.tqdm
+
+    def bar(**settings):
+        made.append(settings)
+        return tqdm(**{**settings, "disable": True})
+
+    stderr = SimpleNamespace(isatty=lambda: is_terminal)
+    monkeypatch.setattr(progress, "tqdm", bar)
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stderr, stdout=sys.stdout))
+    reporter(tmp_path, start_step=20).close()
+    (settings,) = made
+    assert settings["disable"] is not is_terminal
+    assert (settings["total"], settings["initial"]) == (1000, 20)
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(tmp_path, capsys, clock):
+    found = reporter(tmp_path)
+    shown = []
+    for step, time in enumerate((10.0, 15.0, 15.5, 30.0, 31.0), start=1):
+        clock[0] = time
+        found.train(step, METRICS)
+        shown.append(bool(capsys.readouterr().out))
+    found.close()
+    assert shown == [False, False, True, False, True]
