@@ -2,6 +2,11 @@
 
 import os
 
+from data_pipeline.command_line import flags
+from export import run_export
+from export.run_export import next_command, report
+from export.saved_model import Exported
+
 
 def test_prints_path_signatures_difference_and_what_to_do_next(model_dirs, tmp_path, run_module):
     out = tmp_path / "topics"
@@ -28,3 +33,50 @@ def test_a_mistake_is_one_line_and_exit_code_2(run_module, tmp_path):
     assert "error: nowhere is not a model folder" in process.stderr
     assert "Traceback" not in process.stderr
     assert not out.exists()
+
+
+def test_the_report_lists_signatures_and_difference():
+    signature = {
+        "inputs": {"text": "string[?]"},
+        "outputs": {"label": "string[?]", "logits": "float32[?, 3]"},
+    }
+    exported = Exported("/out/topics/3", {"serving_default": signature}, 1.234e-6, 2)
+    lines = report("classifier", "/out/topics", exported).splitlines()
+    assert lines[:3] == [
+        "exported /out/topics/3",
+        "  signature serving_default: text string[?] -> label string[?], logits float32[?, 3]",
+        "  largest difference from the Keras model: 1.2e-06",
+    ]
+    assert lines[3] == "next: python -m export.server --model=topics=/out/topics"
+    assert lines[4].startswith(
+        "  or: docker run --rm -p 8500:8500 -p 8501:8501 -v /out/topics:/mod"
+    )
+    assert lines[4].endswith("-e MODEL_NAME=topics tensorflow/serving:2.19.0")
+    assert lines[5].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
+    assert '{"instances": ["some text"]}' in lines[5] and len(lines) == 6
+
+
+def test_each_task_has_its_next_command(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    masked = next_command("masked_lm", "out/words", "out/words/1")
+    assert f"--model=words={tmp_path}/out/words\n" in masked and "some [MASK] text" in masked
+    encoder = next_command("encoder", "out/e", "out/e/1")
+    assert encoder == "python -c \"import tensorflow_hub as hub; print(hub.load('out/e/1'))\""
+    preprocessor = next_command("preprocessor", "out/p", "out/p/1")
+    assert (
+        "tensorflow_text" in preprocessor and "hub.load('out/p/1')(['some text'])" in preprocessor
+    )
+
+
+def test_limits(new_flags):
+    with new_flags():
+        run_export.define_flags()
+        found = {
+            flag.name: (flag.default, flag.parser.allowed())
+            for flag in flags.defined()
+            if isinstance(flag.parser, flags.NumberParser)
+        }
+    assert found == {
+        "version": (None, "an integer from 1 to 2,147,483,647"),
+        "max_seq_length": (None, "an integer from 5 to 65,536"),
+    }

@@ -4,12 +4,20 @@ import gzip
 import itertools
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.corpus import parts
-from data_pipeline.corpus.blocks import automatic_block_bytes, group_files, read_blocks
+from data_pipeline.corpus.blocks import (
+    TextBlock,
+    automatic_block_bytes,
+    block_name,
+    group_files,
+    read_blocks,
+)
 from data_pipeline.corpus.documents import Corpus, documents_of_block, read_corpus
+from data_pipeline.corpus.parts import TextPart
 from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.files import storage
@@ -150,3 +158,52 @@ def test_an_endless_word_that_is_no_utf_8(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"\x80" * 250)
     [block] = blocks_of(tmp_path / "a.txt", 1 << 20)
     assert b"".join(part.content for part in block.parts).replace(b"\n", b"") == b"\x80" * 250
+
+
+def test_names_sort_as_the_corpus():
+    assert block_name(2, 13) == "00002-00013"
+    part = TextPart("a.txt", "lines", 1, b"abc")
+    block = TextBlock(2, 13, [part, part], stored_bytes=9)
+    assert (block.name, block.text_bytes, block.lines) == ("00002-00013", 6, 0)
+
+
+@pytest.mark.parametrize(
+    "sizes, groups",
+    [
+        ([3, 3, 4, 1], [[0, 1, 2], [3]]),
+        ([3, 3, 5, 5, 1], [[0, 1], [2, 3], [4]]),
+        ([11, 1, 10, 1], [[0], [1], [2], [3]]),
+        ([0, 0, 10, 0], [[0, 1, 2, 3]]),
+        ([], []),
+    ],
+)
+def test_files_are_grouped_as_they_fill_a_block(sizes, groups):
+    """Blocks of 10 bytes; a file that does not fit into what is left begins a group."""
+    paths = [f"{i}.txt" for i in range(len(sizes))]
+    found = group_files(paths, sizes, 10)
+    assert found == [[paths[i] for i in group] for group in groups]
+    assert group_files(["a.txt.gz", "b.txt"], [3, 1], 10) == [["a.txt.gz", "b.txt"]]
+    assert group_files(["a.txt.gz", "b.txt"], [3, 2], 10) == [["a.txt.gz"], ["b.txt"]]
+
+
+def test_blocks_are_no_smaller_and_no_larger():
+    assert automatic_block_bytes(32 << 20) == 1 << 20
+    assert automatic_block_bytes((32 << 20) + 64) == (1 << 20) + 2
+    assert automatic_block_bytes(1 << 30) == 32 << 20
+    assert automatic_block_bytes((1 << 30) - 64) == (32 << 20) - 2
+
+
+def test_a_group_of_files_is_numbered_and_counted(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n")
+    (tmp_path / "b.txt").write_text("three\n\n")
+    (tmp_path / "c.txt").write_text("")
+    paths = [str(tmp_path / name) for name in ("a.txt", "b.txt", "c.txt")]
+    blocks = list(read_blocks(4, paths, 5, "lines"))
+    assert [(block.group, block.index) for block in blocks] == [(4, 0), (4, 1), (4, 2)]
+    assert [[part.content for part in block.parts] for block in blocks] == [
+        [b"one\n\n"], [b"two\n", b"three\n\n"], [b"", b""],
+    ]  # fmt: skip
+    assert blocks[2].parts[1].problems == [(paths[2], "file without text")]
+    assert sum(block.stored_bytes for block in blocks) == 9 + 7
+    [alone] = read_blocks(4, paths[1:2], 100, "lines")
+    assert alone.stored_bytes == 7

@@ -1,6 +1,7 @@
 """Every format gives the same documents; what is not text is repaired, reported or refused."""
 
 import bz2
+import dataclasses
 import gzip
 import json
 import lzma
@@ -9,9 +10,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from data_pipeline.corpus.blocks import match_files
-from data_pipeline.corpus.documents import Corpus, read_documents
+from data_pipeline.corpus.blocks import TextBlock, match_files
+from data_pipeline.corpus.documents import (
+    Corpus,
+    documents_of_block,
+    number_of_documents,
+    read_documents,
+)
 from data_pipeline.corpus.formats import detect_format
+from data_pipeline.corpus.parts import TextPart
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
 
@@ -155,3 +162,33 @@ def test_patterns_are_lists_in_sorted_order_without_repetition(tmp_path):
         (tmp_path / f"{name}.txt").write_text("x\n")
     found = match_files(f"{tmp_path}/c.txt, {tmp_path}/*.txt")
     assert [path[-5] for path in found] == ["c", "a", "b"]
+
+
+def test_documents_of_a_block_without_the_dropped_ones():
+    part = TextPart("a.txt", "paragraphs", 1, b"One here. Two.\n\n---\n\nThree.\n\nFour.\n")
+    block, report = TextBlock(0, 0, [part], 0), ReadReport()
+    assert number_of_documents(block, Corpus("")) == 4
+    found = list(documents_of_block(block, Corpus(""), report, dropped=[0, 3]))
+    assert found == [["Three."]]
+    assert report.problems == {
+        "duplicate document, dropped": 2,
+        "sentence with fewer letters and digits than signs, skipped": 1,
+    }
+    as_lines = dataclasses.replace(part, input_format="lines")
+    block = dataclasses.replace(block, parts=[as_lines])
+    assert list(documents_of_block(block, Corpus(""), report, [0]))[:2] == [["---"], ["Three."]]
+
+
+def test_reading_goes_with_a_bar(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("One.\n")
+    assert list(read_documents(Corpus(f"{tmp_path}/a.txt"), show_progress=True)) == [["One."]]
+    shown = capsys.readouterr().err
+    assert "corpus: 100%" in shown and "5.00/5.00" in shown
+    assert read(tmp_path / "a.txt") == [["One."]] and not capsys.readouterr().err
+
+
+def test_a_corpus_is_read_as_english_unless_it_is_said():
+    assert Corpus("a") == Corpus("a", "auto", "text", "en", False)
+    message = "^--input_format should be one of auto, lines, paragraphs, jsonl, parquet, wikiextrac"
+    with pytest.raises(UserError, match=message):
+        Corpus("a", "html")

@@ -26,6 +26,13 @@ def test_lines_one_at_a_time(opened):
     ]  # fmt: skip
 
 
+def test_a_long_line_in_parts_of_the_limit(opened):
+    """The first part is only half there when it is asked for."""
+    with opened(b"abcdefghijk\nl") as reader:
+        found = [reader.read_line(5) for _ in range(4)]
+    assert found == [b"abcde", b"fghij", b"k\n", b"l"]
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_the_end_of_a_line_within_what_was_read_ahead(opened, limit):
     """Of a short line the first bytes were read in search of a byte order mark."""

@@ -61,3 +61,54 @@ def test_measures_of_records(records_dir):
     assert measured.tokens == statistics["tokens"]
     assert measured.labels == statistics["predictions"]
     assert measured.swapped / measured.records == pytest.approx(statistics["label_balance"])
+
+
+def test_one_segment_alone():
+    batch = {**BATCH, "input_type_ids": np.zeros([2, 8], np.int64)}
+    assert format_record(batch, 1, TOKENIZER) == (
+        "7 tokens, 3 to predict, in order\n  A: [CLS] {[MASK]<a> b<b>} [SEP] c {a<c>} [SEP]\n  B: -"
+    )
+
+
+def test_the_legend():
+    assert display.legend(color=False) == (
+        "To be predicted: input<label>, neighbors between { }: [MASK], left as it is, random piece."
+    )
+    assert "\033[33m[MASK]\033[0m, \033[32mleft as it is\033[0m, \033[31mran" in display.legend(
+        True
+    )
+    assert "\033[2m[SEP]\033[0m" in format_record(BATCH, 0, TOKENIZER, color=True)
+
+
+def test_all_figures_of_what_was_measured():
+    measured = Distributions(mask_id=4)
+    measured.add(BATCH)
+    measured.add({**BATCH, "example_weights": np.array([0.0, 1.0])})
+    assert list(measured.rows()) == [
+        ("records measured", "2"),
+        ("mean length", "7.0"),
+        ("to be predicted", "42.86% of the tokens"),
+        ("input there", "[MASK] 33.3%, same 33.3%, random 33.3%"),
+        ("runs of pieces", "1 50.0%  2 50.0%  3 0.0%  4 0.0%  5 0.0%  6+ 0.0%"),
+        ("by 8th of the text", "0.0%  33.3%  33.3%  0.0%  0.0%  33.3%  0.0%  0.0%"),
+        ("swapped pairs", "50.00%"),
+    ]
+    assert dict(Distributions(4).rows())["mean length"] == "0.0"
+
+
+def test_runs_end_with_their_row_and_long_ones_count_together():
+    """The last piece of a row and the first of the next one are no neighbors."""
+    batch = {
+        "input_word_ids": np.full([3, 10], 5),
+        "input_mask": np.ones([3, 10], int),
+        "masked_lm_positions": np.array([[1, 2, 3, 4, 5, 6, 7], [8, 9] + [0] * 5, [0] * 7]),
+        "masked_lm_ids": np.full([3, 7], 6),
+        "masked_lm_weights": np.array([[1.0] * 7, [1.0] * 2 + [0.0] * 5, [0.0] * 7]),
+        "sentence_order_labels": np.zeros(3, int),
+        "example_weights": np.ones(3),
+    }
+    measured = Distributions(mask_id=4)
+    measured.add(batch)
+    assert measured.runs.tolist() == [0, 1, 0, 0, 0, 1]
+    assert measured.parts.tolist() == [1, 1, 1, 1, 2, 1, 1, 1]
+    assert (measured.masked, measured.same, measured.labels) == (0, 0, 9)

@@ -1,14 +1,19 @@
 """Parts of a corpus are read, and what was made of them merged, in any order."""
 
+import collections
+import json
 import random
 from pathlib import Path
 
 from data_pipeline.corpus import ranges
 from data_pipeline.corpus.documents import Corpus
+from data_pipeline.corpus.report import ReadReport
 from data_pipeline.pretraining import block_records
+from data_pipeline.pretraining.block_records import BlockResult
 from data_pipeline.pretraining.creation import create_pretraining_data, finish, make_plan, prepare
 from data_pipeline.pretraining.merged_results import MergedResults
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.statistics import RecordStatistics
 
 
 def contents(folder):
@@ -52,3 +57,47 @@ def test_parts_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, 
         merged[3].merge(MergedResults.from_json(other.to_json()))
     finish(plan, output_dir, tokenizer, merged[3])
     assert contents(output_dir) == contents(tmp_path / "local")
+
+
+def result(name, lines, text_bytes, problems, examples):
+    """What was made of a block: one file, named after it."""
+    report = ReadReport(collections.Counter(problems), examples)
+    statistics = RecordStatistics(3)
+    statistics.records["records"] += 5
+    shards = [{"name": f"{name}.tfrecord"}]
+    return BlockResult(name, "key", text_bytes, lines, shards, report, statistics)
+
+
+RESULTS = [
+    result("00001-00000", 0, 10, {"odd": 1}, ["b.txt:7: odd"]),
+    result("00000-00010", 40, 20, {"odd": 2}, ["a.txt:3: odd", "a.txt: no text"]),
+    result("00000-00002", 30, 30, {"bad": 1}, ["a.txt:1: bad"]),
+]
+
+
+def test_sums_and_the_order_of_the_corpus():
+    merged, other = MergedResults(3), MergedResults(3)
+    merged.add(RESULTS[0])
+    other.add(RESULTS[1])
+    other.add(RESULTS[2])
+    merged.merge(other)
+    for found in (merged, MergedResults.from_json(json.loads(json.dumps(merged.to_json())))):
+        assert found.text_bytes == 60 and found.problems == {"odd": 3, "bad": 1}
+        assert found.statistics.records == {"records": 15}
+        assert [shard["name"] for shard in found.shards()] == [
+            "00000-00002.tfrecord", "00000-00010.tfrecord", "00001-00000.tfrecord",
+        ]  # fmt: skip
+        # Lines of the first group's blocks are counted from their starts.
+        assert found.examples([["a.txt"], ["b.txt"]]) == [
+            "a.txt:1: bad", "a.txt:33: odd", "a.txt: no text", "b.txt:7: odd",
+        ]  # fmt: skip
+
+
+def test_only_the_first_problems_are_named():
+    merged = MergedResults(3)
+    for index in (1, 0):
+        examples = [f"a.txt:{line}: odd" for line in range(1, 16)]
+        merged.add(result(f"00000-{index:05d}", 0, 0, {}, examples))
+    found = merged.examples([["a.txt"]])
+    expected = [*range(1, 16), *range(1, 6)]
+    assert found == [f"a.txt:{line}: odd" for line in expected]

@@ -56,3 +56,56 @@ def test_manifests_hold_all_settings(records_dir):
     settings = PretrainingSettings.from_manifest(read_manifest(records_dir))
     assert settings == PretrainingSettings(max_seq_length=64, dupe_factor=2, masking="static")
     assert dataclasses.replace(settings, seed=1) != settings
+
+
+@pytest.mark.parametrize(
+    "field, allowed, refused",
+    [
+        ("max_seq_length", [8, 9], [7]),
+        ("max_predictions_per_seq", [0, 1, 510], [-1, 511]),
+        ("masked_lm_prob", [0.001, 0.999], [0.0, 1.0]),
+        ("ngram", [0, 1], [-1]),
+        ("short_seq_prob", [0.0, 1.0], [-0.1, 1.1]),
+        ("dupe_factor", [0, 1], [-1]),
+        ("seed", [0], [-1]),
+    ],
+)
+def test_limits(field, allowed, refused):
+    for value in allowed:
+        PretrainingSettings(**{field: value})
+    for value in refused:
+        with pytest.raises(UserError, match=f"^--{field} should .*received {value}"):
+            PretrainingSettings(**{field: value})
+
+
+def test_room_for_text_depends_on_the_number_of_segments():
+    room = {name: PretrainingSettings(max_seq_length=64, sentence_objective=name).max_num_tokens
+            for name in ("sop", "nsp", "none")}  # fmt: skip
+    assert room == {"sop": 61, "nsp": 61, "none": 62}
+
+
+@pytest.mark.parametrize("share, most", [(0.01, 1), (0.15, 2), (0.5, 8), (0.99, 14)])
+def test_predictions_are_at_least_one_and_leave_the_special_pieces(share, most):
+    settings = PretrainingSettings(max_seq_length=16, masked_lm_prob=share)
+    assert settings.max_predictions_per_seq == most
+
+
+def test_the_rule_of_masking(wordpiece):
+    rule = PretrainingSettings(max_seq_length=64, mask_unknown=False).masking_rule(wordpiece)
+    assert (rule.rate, rule.max_predictions, rule.ngram) == (0.15, 10, 3)
+    assert (rule.favor_shorter, rule.by_span, rule.whole_words) == (True, False, True)
+    assert (rule.never, rule.mask_id) == (wordpiece.unk_id, wordpiece.mask_id)
+    special = {0, 2, 3, 4, 5}
+    assert set(rule.replacement_ids.tolist()) == {*range(wordpiece.vocab_size)} - special
+    changed = PretrainingSettings(
+        mask_by_span=True, whole_word_mask=False, favor_shorter_ngram=False
+    )
+    other = changed.masking_rule(wordpiece)
+    assert (other.by_span, other.whole_words, other.favor_shorter) == (True, False, False)
+    assert other.never is None and other.ngram == 1
+
+
+def test_documents_are_packed_without_pairs_only():
+    assert PretrainingSettings(pack_documents=True, sentence_objective="none").pack_documents
+    with pytest.raises(UserError, match="^--pack_documents=true goes with --sentence_obj"):
+        PretrainingSettings(pack_documents=True)

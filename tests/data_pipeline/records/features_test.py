@@ -123,3 +123,35 @@ def test_parsing_of_variable_lengths():
 def test_description_names_every_column(schema):
     text = features.describe(schema)
     assert all(feature.name in text for feature in schema)
+
+
+def test_lengths_of_columns():
+    assert {feature.name: feature.length for feature in SCHEMA} == {
+        "input_ids": 6, "input_mask": 6, "segment_ids": 6, "token_boundary": 6,
+        "masked_lm_positions": 2, "masked_lm_ids": 2, "masked_lm_weights": 2,
+        "next_sentence_labels": 1,
+    }  # fmt: skip
+    assert {feature.name: feature.length for feature in DYNAMIC} == {
+        "token_ids": 0, "token_boundary": 0, "num_tokens_a": 1, "next_sentence_labels": 1,
+    }  # fmt: skip
+
+
+def test_training_reads_no_boundaries_of_static_records():
+    names = [feature.name for feature in features.readable_schema("static", 6, 2)]
+    assert names == [feature.name for feature in SCHEMA if feature.name != "token_boundary"]
+    assert features.readable_schema("dynamic", 6, 2) == DYNAMIC
+
+
+def test_a_manifest_names_the_schema():
+    manifest = {"masking": "static", "max_seq_length": 6, "max_predictions": 2}
+    assert features.schema_of(manifest) == SCHEMA
+    assert features.schema_of({**manifest, "masking": "dynamic"}) == DYNAMIC
+
+
+def test_a_description_for_people():
+    ids, weights = SCHEMA[0], SCHEMA[6]
+    assert features.describe([ids, DYNAMIC[0], weights]).split("\n") == [
+        "input_ids              int64    [6]  [CLS] A [SEP] B [SEP], with masks",
+        "token_ids              int64    [any]  A, then B, without special pieces",
+        "masked_lm_weights      float32  [2]  1 for predictions, 0 for padding",
+    ]

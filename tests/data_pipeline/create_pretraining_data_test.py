@@ -1,0 +1,98 @@
+"""The program in this process: what it says of the records, its warnings, its flags' limits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from data_pipeline import create_pretraining_data, pretraining
+from data_pipeline.command_line import flags
+from data_pipeline.records import record_folder
+
+VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
+
+
+@pytest.fixture
+def create(run_program, capsys, tmp_path, small_corpus):
+    """(*flags) -> exit code, stdout, stderr, for a small corpus in a.txt."""
+    (tmp_path / "a.txt").write_text(small_corpus(18))
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_info:
+            run_program(
+                "data_pipeline.create_pretraining_data", f"--input={tmp_path}/a.txt",
+                f"--vocab_file={VOCABULARY}", f"--output_dir={tmp_path}/data",
+                "--max_seq_length=16", *argv,
+            )  # fmt: skip
+        return exit_info.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_records_and_the_next_commands(create, tmp_path):
+    code, shown, errors = create("--num_processes=1", "--masking=static", "--dupe_factor=2")
+    assert code == 0, errors
+    manifest = record_folder.verify_records(f"{tmp_path}/data", full=True)
+    assert (manifest["masking"], manifest["settings"]["dupe_factor"]) == ("static", 2)
+    assert (manifest["seed"], manifest["settings"]["input_format"]) == (12345, "auto")
+    lines = shown.splitlines()
+    assert lines[0] == f"Wrote {tmp_path}/data:" and lines[1].split() == ["documents", "3"]
+    assert lines[-2:] == [
+        f"Look:  python -m data_pipeline.inspect_records --data={tmp_path}/data",
+        "Next:  python -m albert_tf.run_pretraining --preset=albert-base-zh "
+        f"--train_data={tmp_path}/data --output_dir=RUN",
+    ]
+    assert "corpus: 100%" in errors and "warning" not in errors
+    assert create("--num_processes=1")[0] == 2, "data are there already"
+    assert create("--num_processes=1", "--overwrite", "--fast=off")[0] == 0
+    assert record_folder.read_manifest(f"{tmp_path}/data")["masking"] == "dynamic"
+
+
+def test_problems_and_unknown_pieces_are_warnings(create, tmp_path):
+    with open(tmp_path / "a.txt", "ab") as file:
+        file.write(("\n\n" + "🂡 " * 50 + "\n🂡 🂡.\n").encode() + b"N\0L is here.\n")
+    code, _, errors = create("--num_processes=1")
+    assert code == 0, errors
+    [place, unknown] = [line for line in errors.splitlines() if line.startswith("warning")]
+    assert place.endswith("NUL bytes, replaced by spaces") and "a.txt:" in place
+    assert "of the tokens are <unk>" in unknown
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (["--pipeline_option=--region=x"], "--pipeline_option=--region=x is for Apache Beam, whi"),
+        (["--runner=R", "--num_processes=2"], "--num_processes does nothing with --runner=R, who"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(create, argv, message):
+    code, shown, errors = create(*argv)
+    assert code == 2 and not shown
+    assert errors.startswith(f"create_pretraining_data.py: error: {message}")
+
+
+def test_without_beam_one_sentence_says_what_to_install(create, monkeypatch, tmp_path):
+    monkeypatch.delattr(pretraining, "beam", raising=False)
+    monkeypatch.setitem(sys.modules, "data_pipeline.pretraining.beam", None)
+    code, _, errors = create("--runner=DirectRunner")
+    assert code == 2 and "--runner=DirectRunner needs Apache Beam, which is not inst" in errors
+    assert "pip install -r requirements-beam.txt" in errors
+    assert not (tmp_path / "data").exists()
+
+
+def test_limits_of_what_only_this_program_has(new_flags):
+    with new_flags():
+        create_pretraining_data.define_flags()
+        found = {
+            flag.name: (flag.default, flag.parser.allowed())
+            for flag in flags.defined()
+            if flag.name in ("dupe_factor", "seed", "shard_mb", "num_processes")
+        }
+    assert found == {
+        "dupe_factor": (0, "an integer from 0 to 1,000"),
+        "seed": (12345, "an integer from 0 to 2,147,483,647"),
+        "shard_mb": (0, "a finite number from 0 to 1,024"),
+        "num_processes": (0, "an integer from 0 to 1,024"),
+    }

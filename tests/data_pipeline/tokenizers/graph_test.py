@@ -1,0 +1,102 @@
+"""Tokenizers in graphs, on a few literal texts; the faces are compared at length beside them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from data_pipeline.tokenizers.graph import (
+    GraphSentencePieceTokenizer,
+    GraphWordPieceTokenizer,
+    graph_class,
+    graph_tokenizer,
+    normalize_graph,
+    normalize_mostly_ascii,
+    split_words_graph,
+)
+from data_pipeline.tokenizers.normalization import normalize
+from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+
+GOLDENS = Path(__file__).parents[2] / "goldens"
+MODEL = str(GOLDENS / "hf_tokenizer" / "spiece.model")
+VOCABULARY = str(GOLDENS / "wordpiece" / "vocab.txt")
+
+
+@pytest.fixture(scope="module")
+def lines():
+    with (GOLDENS / "hf_tokenizer" / "lines.jsonl").open(encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file][:40]
+    return [*texts, "in 2010, or 7,", "1,234, ``5,''", "", " ", "A\0B"]
+
+
+def decoded(strings):
+    return [string.decode("utf-8") for string in strings.numpy().reshape(-1)]
+
+
+def test_classes_of_characters():
+    assert graph_class([(0x41, 0x43), (0x3B1, 0x3B1)]) == r"[\x{41}-\x{43}\x{3b1}-\x{3b1}]"
+    pattern = graph_class([(0x41, 0x43), (0x3B1, 0x3B1)])
+    assert decoded(tf.strings.regex_replace(["xABCDα"], pattern, "-")) == ["x---D-"]
+
+
+TEXTS = [
+    "  A\t\u00a0b ", "Crème  Brûlée", "a\0b", "``Hi'' 'x'", "\x0b\x1c a\x1f \x1fb\x1e", "a  \r\n b",
+    "", " ", "\x7f~", "A\x1bB", "İΣ", "\t", "One two", "\u00a8 é",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("join_quotes", [True, False])
+def test_text_is_cleaned_as_in_python(lower, join_quotes):
+    expected = [normalize(text, lower, join_quotes) for text in TEXTS]
+    assert decoded(normalize_graph(tf.constant(TEXTS), lower, join_quotes)) == expected
+    assert decoded(normalize_mostly_ascii(tf.constant(TEXTS), lower, join_quotes)) == expected
+
+
+def test_defaults_lower_the_text_and_leave_quotes():
+    assert decoded(normalize_graph(tf.constant(["``É''"]))) == ["``e''"]
+    assert decoded(normalize_mostly_ascii(tf.constant(["``É''", "``E''"]))) == ["``e''"] * 2
+
+
+@pytest.mark.parametrize("rules", ["google", "huggingface", "plain"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_sentencepiece_gives_the_ids_of_its_python_face(lines, rules, lower):
+    python_face = SentencePieceTokenizer(MODEL, lower, rules)
+    assert python_face.resplit or rules == "plain"
+    graph_face, texts = graph_tokenizer(python_face), tf.constant(lines)
+    assert isinstance(graph_face, GraphSentencePieceTokenizer)
+    for found in (graph_face.tokenize(texts), graph_face.tokenize_mostly_ascii(texts)):
+        assert found.dtype == tf.int32
+        assert found.to_list() == python_face.encode_batch(lines)
+
+
+def test_wordpiece_gives_the_ids_of_its_python_face(lines):
+    python_face = WordPieceTokenizer(VOCABULARY)
+    graph_face = graph_tokenizer(python_face)
+    assert isinstance(graph_face, GraphWordPieceTokenizer)
+    texts = [*lines, "我们在2010年。", "s" * 200, "s" * 201, "é" * 200, "😀" * 200, "a 🂡 b"]
+    found = graph_face.tokenize(tf.constant(texts))
+    assert found.dtype == tf.int32 and found.to_list() == python_face.encode_batch(texts)
+    assert found.row_lengths()[len(lines) + 1 :][:2].numpy().tolist() == [200, 1]
+
+
+@pytest.mark.parametrize(
+    "text, lower, words",
+    [
+        ("Hello,wörld\u200b!", True, ["hello", ",", "world", "!"]),
+        ("Hello,wörld\u200b!", False, ["Hello", ",", "wörld", "!"]),
+        ("ab你好\u3000c$d", True, ["ab", "你", "好", "c", "$", "d"]),
+        ("\t a\n\0b\ufffd ", True, ["a", "b"]),
+        ("", True, []),
+    ],
+)
+def test_words(text, lower, words):
+    [found] = split_words_graph(tf.constant([text]), lower).to_list()
+    assert [word.decode("utf-8") for word in found] == words
+
+
+def test_vocabularies_travel_with_the_graph():
+    for path, kind in ((MODEL, SentencePieceTokenizer), (VOCABULARY, WordPieceTokenizer)):
+        assert graph_tokenizer(kind(path)).vocabulary.asset_path.numpy().decode() == path

@@ -1,0 +1,68 @@
+"""The program in this process: what it writes, what it says, and its flags' limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from data_pipeline import train_vocabulary
+from data_pipeline.command_line import flags
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+
+@pytest.fixture
+def train(run_program, capsys):
+    """(*flags) -> exit code, stdout, stderr."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_info:
+            run_program("data_pipeline.train_vocabulary", *argv)
+        return exit_info.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_a_vocabulary_and_the_next_command(train, tmp_path, small_corpus):
+    (tmp_path / "a.txt").write_text(small_corpus(60))
+    files = f"--input={tmp_path}/a.txt", f"--output_dir={tmp_path}/v", "--vocab_size=48"
+    code, shown, errors = train(
+        *files, "--nolower_case", "--rules=plain", "--input_format=lines", "--language=de"
+    )
+    assert code == 0 and "corpus: 100%" in errors
+    tokenizer = load_tokenizer(f"{tmp_path}/v/spiece.model")
+    assert (tokenizer.lower, tokenizer.settings.rules) == (False, "plain")
+    wrote, sample, following = shown.splitlines()
+    assert wrote == (
+        f"Wrote {tmp_path}/v/spiece.model: 48 pieces, fingerprint {tokenizer.fingerprint[:12]}."
+    )
+    assert sample.startswith("Sample: ") and len(sample.split()) > 10
+    assert following == (
+        f"Next: python -m data_pipeline.create_pretraining_data --input='{tmp_path}/a.txt' "
+        f"--vocab_file={tmp_path}/v/spiece.model --input_format=lines --language=de "
+        "--output_dir=DATA"
+    )
+    code, _, errors = train(*files)
+    assert code == 2 and "exists already; choose another folder or give --overwrite" in errors
+    code, _, errors = train(*files, "--overwrite", "--tokenizer=wordpiece", "--vocab_size=60")
+    assert code == 0, errors
+    assert load_tokenizer(f"{tmp_path}/v/vocab.txt").vocab_size == 60
+
+
+def test_defaults_and_limits(new_flags):
+    with new_flags():
+        train_vocabulary.define_flags()
+        numbers = {
+            flag.name: (flag.default, flag.parser.allowed())
+            for flag in flags.defined()
+            if isinstance(flag.parser, flags.NumberParser)
+        }
+        others = {flag.name: flag.default for flag in flags.defined() if flag.name not in numbers}
+    assert numbers == {
+        "vocab_size": (30_000, "an integer from 1 to 2,147,483,647"),
+        "input_sentence_size": (10_000_000, "an integer from 1 to 2,147,483,647"),
+        "character_coverage": (0.99995, "a finite number from 0.98 to 1"),
+    }
+    assert others == {
+        "input": None, "output_dir": None, "tokenizer": "sentencepiece", "lower_case": True,
+        "rules": "google", "input_format": "auto", "text_field": "text", "language": "en",
+        "overwrite": False,
+    }  # fmt: skip
