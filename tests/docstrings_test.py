@@ -1,4 +1,4 @@
-"""What docstrings say: functions of many arguments name each of them, their result and errors."""
+"""Docstrings: those of functions with many arguments name each of them, their result and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def raises_user_error(function: Function) -> bool:
 
 
 def lacking(function: Function, owner: ast.ClassDef | None) -> list[str]:
-    """What the docstring of a function does not say; __init__ is documented by its class."""
+    """Sections and arguments that the docstring lacks; __init__ is documented by its class."""
     names = argument_names(function, owner is not None)
     if len(names) < MANY_ARGUMENTS:
         return []

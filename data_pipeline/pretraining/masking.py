@@ -132,9 +132,10 @@ def choose_ngrams(
     sequences go on side by side: in round k each visits the word that its draw names, unless it
     was visited before, so that the order is uniform.
 
-        one sequence of words with 1, 3, 1 tokens, budget 2; draws name word 1 and a bigram, then
-        word 2 and a bigram: word 1 has 3 tokens -> nothing; word 2 ends its segment, so that the
-        bigram becomes a single word -> [0, 0, 2]
+        one sequence of words with 1, 3, 1 tokens, budget 2; draws name bigrams from word 1, 2, 0
+        round 1: word 1 has 3 tokens, which is too much    -> 0 0 0
+        round 2: word 2 is the last, a bigram of one word  -> 0 0 2
+        round 3: word 0 alone fits the rest of the budget  -> 3 0 2
 
     Args:
       words: the words of R sequences.
