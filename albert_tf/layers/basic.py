@@ -19,7 +19,8 @@ def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) ->
 
     Args:
       units: width of its output.
-      config, name: of the model, and of the layer, after which its variables are named.
+      config: of the model.
+      name: of the layer, after which its variables are named.
       use_bias: whether it has a bias.
 
     Returns:
