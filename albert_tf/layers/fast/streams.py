@@ -20,7 +20,7 @@ from albert_tf.layers.operations import fold_in
 from albert_tf.targets import shapes_must_be_static
 
 _TOKENS_PER_STREAM = 512  # Products of fewer rows are slower.
-_MAX_STREAMS = 2  # Figures for more: docs/benchmarks.md.
+_MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.
 
 
 def in_streams(
