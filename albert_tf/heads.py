@@ -59,6 +59,12 @@ class OutputHead(SizedLayer):
     def __init__(
         self, config: AlbertConfig, units: int, dropout_rate: float = 0.0, **kwargs
     ) -> None:
+        """Args:
+        config: of the encoder.
+        units: C, or 2 for start and end.
+        dropout_rate: in training.
+        kwargs: of Keras's Layer.
+        """
         super().__init__(config, units, **kwargs)
         self.dropout = SeededDropout(dropout_rate, name="dropout")
         self.logits = dense(units, config, name="logits")

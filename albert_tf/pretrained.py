@@ -70,7 +70,10 @@ def from_preset(
       name_or_path: see `locate`.
       model_class: AlbertEncoder or any model of models.py.
       config: None takes the one beside the weights; another may differ in dropout, for example.
-      **arguments: of the model's constructor.
+      arguments: of the model's constructor.
+
+    Returns:
+      A `model_class` whose variables exist.
 
     Raises:
       UserError: see `locate`; or the weights do not fit, with a list of what does not.

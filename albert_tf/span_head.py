@@ -28,7 +28,11 @@ class SpanHead(keras.layers.Layer):
     def __init__(
         self, config: AlbertConfig, start_n_top: int = 5, end_n_top: int = 5, **kwargs
     ) -> None:
-        """Args: start_n_top, end_n_top: size of the beam: starts, and ends for each of them."""
+        """Args:
+        config: of the encoder.
+        start_n_top, end_n_top: K and J, sizes of the beam: starts, and ends for each of them.
+        kwargs: of Keras's Layer.
+        """
         super().__init__(**kwargs)
         hidden = config.hidden_size
         self._hidden, self.start_n_top, self.end_n_top = hidden, start_n_top, end_n_top

@@ -20,8 +20,11 @@ def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) ->
     Args:
       units: width of its output.
       config: of the model.
-      name: of the layer, and so of its variables.
+      name: of the layer, after which its variables are named.
       use_bias: whether it has a bias.
+
+    Returns:
+      The layer, not built.
     """
     return keras.layers.Dense(
         units, use_bias=use_bias, kernel_initializer=initializer(config), name=name

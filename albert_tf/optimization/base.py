@@ -55,6 +55,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
           whose names it is found; see layerwise.py.
         global_clipnorm: largest global norm of the gradients; None does not clip.
+        name, kwargs: of Keras's Optimizer.
         """
         super().__init__(name=name, global_clipnorm=global_clipnorm, jit_compile=False, **kwargs)
         self._learning_rate = self._build_learning_rate(learning_rate)

@@ -26,7 +26,7 @@ class LAMB(AdamFamily):
         **kwargs: Any,
     ) -> None:
         """Args:
-        learning_rate, name, **kwargs: see AdamFamily.
+        learning_rate, name, kwargs: see AdamFamily.
         exclude_from_layer_adaptation: regular expressions searched in variable names; None: those
           of `exclude_from_weight_decay`.
         """

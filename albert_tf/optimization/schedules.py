@@ -58,7 +58,9 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: float = 1.0,
         decay_after_warmup: bool = False,
     ) -> None:
-        """Args: see `warmup_polynomial_decay`.
+        """Args:
+          peak, num_train_steps, num_warmup_steps, power, decay_after_warmup: see
+            `warmup_polynomial_decay`.
 
         Raises:
           UserError: the warm-up is longer than the training.

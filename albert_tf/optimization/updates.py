@@ -74,9 +74,11 @@ def lamb_update(
     """One update of LAMB (You et al., ICLR 2020, first version): AdamW's direction at a length that
     is `rate` times the norm of the weights.
 
-    Args: see `adamw_update`.
+    Args:
+      weights, gradient, m, v, step, rate, settings: see `adamw_update`.
 
-    Returns: see `adamw_update`.
+    Returns:
+      The new weights, m and v.
     """
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)

@@ -99,13 +99,16 @@ class InitialModel:
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:
-    """Raises UserError when a model has another vocabulary than the data, or too few positions.
+    """Checks that data fit a model.
 
     Args:
       config: of the model.
       vocab_size: V, of the data.
       max_seq_length: S, of the data.
       data: their name, for messages.
+
+    Raises:
+      UserError: the model has another vocabulary than the data, or too few positions.
     """
     if vocab_size != config.vocab_size:
         raise UserError(

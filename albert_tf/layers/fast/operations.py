@@ -94,9 +94,11 @@ class TrainingOperations(InferenceOperations):
     ) -> tf.Tensor:
         """The plain attention, or `attention.attend` where nothing is dropped.
 
-        Args: see `operations.attend`.
+        Args:
+          query, key, value, bias, dropout: see `operations.attend`.
 
-        Returns: see `operations.attend`.
+        Returns:
+          float [B, N, Q, D].
         """
         if dropout:  # Its gradient needs the probabilities before it and after it.
             return Operations.attend(query, key, value, bias, dropout)
