@@ -75,7 +75,7 @@ class AlbertEncoder(AlbertModel):
                 with tf.name_scope(part.name):
                     part.build()
             build_children((self.pooler, self.config.hidden_size))
-        self.built = True
+        self.built: bool = True
 
     def call(
         self,

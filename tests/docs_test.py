@@ -17,8 +17,8 @@ DOCUMENTS = sorted(
 )
 # CHANGELOG.md tells of names that are gone.
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
-# Of docker, curl, pip, and of tensorflow/serving.
-FLAGS_OF_OTHERS = {"rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision"}
+# Of docker, curl, pip and tensorflow/serving; of scripts/mutate.py.
+FLAGS_OF_OTHERS = {"rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under"}
 
 
 def name_of(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -79,7 +80,8 @@ class AttentionBlock(SizedLayer):
         query, key, value = self._query_key_value(x, weights.query_key_value, forward, positions)
         dropout = None
         if forward.training and self.probs_dropout.rate:
-            dropout = functools.partial(self.probs_dropout, training=True, seed=fold_in(seed, 0))
+            drop: Callable[..., tf.Tensor] = self.probs_dropout
+            dropout = functools.partial(drop, training=True, seed=fold_in(seed, 0))
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
         context = tf.reshape(context, [*_shape(context)[:2], self._config.hidden_size])

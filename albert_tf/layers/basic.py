@@ -45,7 +45,7 @@ class SizedLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self._config = config
         self._width = width
-        self._leading_axes: tuple[None, ...] = (None, None)  # Batch and sequence.
+        self._leading_axes: tuple[int | None, ...] = (None, None)  # Batch and sequence.
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:

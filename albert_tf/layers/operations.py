@@ -10,14 +10,14 @@ Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 
 # int32 [2], from which all dropout masks of a computation follow; None draws fresh ones.
-Seed = tf.Tensor | None
+Seed: TypeAlias = "tf.Tensor | None"
 
 
 def fold_in(seed: Seed, index: int) -> Seed:

@@ -17,7 +17,7 @@ TABLE = RNG.normal(size=[50, 8]).astype(np.float32)
 def filled(head, name: str):
     """The head with variables, all random."""
     with tf.name_scope(name):
-        head.build(None)
+        head.build((None, None, 16))
     rng = np.random.default_rng(1)
     head.set_weights([rng.normal(size=w.shape) for w in head.get_weights()])
     return head

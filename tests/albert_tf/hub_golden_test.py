@@ -25,7 +25,7 @@ def made_up(name: str, shape: list[int]) -> np.ndarray:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_released_graph(packed):
-    model = AlbertPretrainer(get_preset("albert-base-v2"), packed)
+    model = AlbertPretrainer(get_preset("albert-base-v2"), packed=packed)
     table = variable_names(model)
     for variable in model.variables:
         name = table[variable_name(variable)].google

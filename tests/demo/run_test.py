@@ -31,7 +31,7 @@ def test_stages_and_what_they_make(chosen):
     stages = run.stages(Path("out"))
     assert [stage.name for stage in stages] == NAMES
     assert [len(stage.commands) for stage in stages] == [1, 1, 2, 1, 3, 3, 1]
-    assert [stage.artefact for stage in stages] == [
+    assert [stage.artifact for stage in stages] == [
         "corpus", "vocabulary", "records", "pretraining/model", "classifier/model",
         "saved_models", "serving.json",
     ]  # fmt: skip

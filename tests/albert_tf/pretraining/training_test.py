@@ -115,7 +115,7 @@ def test_what_the_experiment_is(described, tiny_config):
     assert (found.title, found.data, found.settings) == ("Pre-training", data, SETTINGS)
     assert found.task.model is model and "next_sentence_loss" in found.task.losses
     assert found.flops_per_token == flops
-    assert found.evaluator is found.examples is found.report is None
+    assert found.evaluator is found.examples is found.print_results is None
     assert found.card == {
         "training operations": f"{flops / 1e6:,.1f} MFLOP a token",
         "passes over the data": "2.4",
@@ -160,6 +160,6 @@ def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics
     pretrain(AlbertPretrainer(tiny_config), data, SETTINGS, ["heldout"])
     (found,) = described
     assert found.evaluator == ("evaluator", "f") and found.examples is data
-    found.report({"loss": 1.0})
+    found.print_results({"loss": 1.0})
     manifest = data.manifest if has_statistics else None
     assert calls == [(["heldout"], 5), ({"loss": 1.0}, manifest)]

@@ -17,7 +17,7 @@ def test_names():
     assert strategy.DISTRIBUTIONS == ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
     with pytest.raises(UserError, match="--distribution=two is not one of one_device, mirrored"):
         make_strategy("two")
-    with pytest.raises(UserError, match="--tpu=local has a meaning only with --distribution=tpu"):
+    with pytest.raises(UserError, match="--tpu=local needs --distribution=tpu, not mirrored"):
         make_strategy("mirrored", "local")
     with pytest.raises(UserError, match="--distribution=tpu needs --tpu: a name"):
         make_strategy("tpu")

@@ -65,7 +65,7 @@ def test_a_lead_within_rounding_is_not_sure(lead, is_sure):
     assert encoded(behind, ["ab"]) == [[2, 3] if is_sure else None]
 
 
-def test_neighbours_that_are_unknown_become_one():
+def test_neighbors_that_are_unknown_become_one():
     found = encoded(model_of(SCORES), ["c", "cd", "acb", "accbé", "日本"])
     assert found == [[4, 0], [4, 0], [2, 0, 3], [2, 0, 3, 0], [4, 0]]
 
