@@ -15,8 +15,8 @@ def _installed_version(*distributions: str) -> tuple[int, int]:
         major, minor = re.match(r"(\d+)\.(\d+)", version).groups()
         return int(major), int(minor)
     raise ImportError(
-        "TensorFlow is not installed. Install the requirements first: pip install -r "
-        "requirements.txt"
+        "TensorFlow is not installed. Install this project with what it needs: `pip install .` in "
+        "its folder."
     )
 
 

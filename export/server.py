@@ -16,15 +16,14 @@ import os
 import re
 import signal
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import grpc
-import waitress
-
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import atomic_files
-from export.grpc_service import add_services
 from export.model_store import ModelStore
-from export.rest import create_app
+
+if TYPE_CHECKING:
+    import grpc
 
 _THREADS = 8
 _GRACE_SECONDS = 2.0
@@ -52,8 +51,21 @@ def parse_models(arguments: Sequence[str]) -> dict[str, str]:
     return models
 
 
+def check_packages() -> None:
+    """Raises UserError where a package of the extra [serving] is missing."""
+    with needs_extra("serving", "The server"):
+        import waitress  # noqa: F401
+
+        import export.grpc_service
+        import export.rest  # noqa: F401
+
+
 def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, int]:
     """A running gRPC server and its port."""
+    import grpc
+
+    from export.grpc_service import add_services
+
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
         # With so_reuseport two servers could share a port, and each would get half of the requests.
@@ -79,6 +91,10 @@ def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, in
 
 def create_rest(store: ModelStore, host: str, port: int):
     """A bound but not yet running HTTP server and its port."""
+    import waitress
+
+    from export.rest import create_app
+
     try:
         server = waitress.create_server(
             create_app(store), host=host, port=port, threads=_THREADS, ipv6=":" in host
@@ -109,6 +125,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    check_packages()  # Before models are loaded.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, _exit)
     signal.signal(signal.SIGINT, _exit)
