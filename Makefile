@@ -25,7 +25,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo    raw text to a served model, in five to ten minutes (CORPUS=, OUTPUT=, RESTART=1)"
 	@echo "make test    all tests (PYTEST_ARGS=)"
-	@echo "make compatibility   the core of the tests on the oldest and the newest Python that is supported"
+	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
 	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
 	@echo "make lint    style, spelling, types, and the oldest Python that is supported"
@@ -68,7 +68,13 @@ mutate: install
 COMPATIBILITY_PYTHONS := 3.10 3.13
 CORE_TESTS := tests/conformance_test.py tests/keras_conformance_test.py tests/albert_tf tests/data_pipeline tests/export/saved_model_test.py tests/end_to_end_test.py
 
+# The wheel in fresh environments: with the oldest TensorFlow, with what pip chooses on the oldest and the newest Python,
+# and with one in between, where the core of the tests runs as well.
 compatibility:
+	@scripts/check_wheel.sh 3.10 2.15
+	@scripts/check_wheel.sh 3.10
+	@scripts/check_wheel.sh 3.13
+	@scripts/check_wheel.sh 3.12 2.18 $(CORE_TESTS) $(PYTEST_ARGS)
 	@for version in $(COMPATIBILITY_PYTHONS); do \
 		echo "Python $$version"; \
 		$(MAKE) --no-print-directory test PYTHON=$$version PYTEST_ARGS="$(CORE_TESTS) $(PYTEST_ARGS)" || exit 1; \

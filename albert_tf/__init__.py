@@ -11,6 +11,8 @@ from typing import Any
 
 from albert_tf import keras_choice
 
+__version__ = "0.1.0"
+
 _MODULES = {
     "albert_tf.config": ["AlbertConfig"],
     "albert_tf.encoder": ["AlbertEncoder"],

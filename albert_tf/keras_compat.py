@@ -20,7 +20,7 @@ else:
     except ImportError as error:
         raise ImportError(
             f"TensorFlow {TF_VERSION[0]}.{TF_VERSION[1]} needs the package tf-keras of the same "
-            "version: pip install -r requirements.txt"
+            f'version: pip install "tf-keras=={TF_VERSION[0]}.{TF_VERSION[1]}.*"'
         ) from error
 
 

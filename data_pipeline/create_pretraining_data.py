@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from data_pipeline.corpus.documents import Corpus
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.pretraining.creation import create_pretraining_data, make_plan
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -92,13 +92,8 @@ def _create_with_beam(
     corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings
 ) -> dict[str, Any]:
     """The manifest of records that an Apache Beam pipeline has made."""
-    try:
+    with needs_extra("beam", f"--runner={FLAGS.runner}"):
         from data_pipeline.pretraining import beam
-    except ImportError as error:
-        raise UserError(
-            f"--runner={FLAGS.runner} needs Apache Beam, which is not installed ({error}): "
-            "pip install -r requirements-beam.txt"
-        ) from None
     return beam.create_pretraining_data(
         make_plan(
             corpus, FLAGS.output_dir, tokenizer, settings, FLAGS.shard_mb, FLAGS.fast == "on"

@@ -6,12 +6,33 @@ expected, what was received, what to do next. See `command_line.run_binary`.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 class UserError(ValueError):
     """A mistake that the user can repair; the message is a complete sentence."""
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, purpose: str) -> Iterator[None]:
+    """The place where packages are imported that only an extra of this project installs.
+
+    Args:
+      extra: its name in pyproject.toml, such as "serving".
+      purpose: what needs them, as the beginning of a sentence.
+
+    Raises:
+      UserError: one cannot be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(
+            f"{purpose} needs a package that cannot be imported ({error}). Install it: "
+            f'pip install "albert-tf[{extra}]"'
+        ) from None
 
 
 def describe(error: BaseException) -> str:

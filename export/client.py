@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, needs_extra
 from export.saved_model import existing_versions
 from export.signatures import DEFAULT_SIGNATURE
 
@@ -115,8 +115,9 @@ def predict_grpc(
     Raises:
       UserError: the server does not answer, or answers with an error.
     """
-    import grpc
-    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+    with needs_extra("serving", f"grpc://{address}"):
+        import grpc
+        from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
     request = predict_pb2.PredictRequest()
     request.model_spec.name = model

@@ -67,8 +67,9 @@ def write_version(
     temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
     tf.io.gfile.makedirs(output_dir)
     try:
-        tf.saved_model.save(module, temporary, signatures=module.signatures())
+        # First what may lack a package, then what takes long.
         write_warmup(temporary, os.path.basename(output_dir.rstrip("/")), probes)
+        tf.saved_model.save(module, temporary, signatures=module.signatures())
         exported = _check(temporary, target, probes)
         manifest = {
             **provenance,

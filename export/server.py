@@ -17,15 +17,15 @@ import re
 import signal
 from collections.abc import Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
-import grpc
-import waitress
-
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import atomic_files
-from export.grpc_service import add_services
 from export.model_store import ModelStore
-from export.rest import create_app
+
+if TYPE_CHECKING:
+    import grpc
+    import waitress
 
 _THREADS = 8
 _GRACE_SECONDS = 2.0
@@ -53,8 +53,21 @@ def parse_models(arguments: Sequence[str]) -> dict[str, str]:
     return models
 
 
+def check_packages() -> None:
+    """Raises UserError where a package of the extra [serving] is missing."""
+    with needs_extra("serving", "The server"):
+        import waitress  # noqa: F401
+
+        import export.grpc_service
+        import export.rest  # noqa: F401
+
+
 def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, int]:
     """A running gRPC server and its port."""
+    import grpc
+
+    from export.grpc_service import add_services
+
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
         # With so_reuseport two servers could share a port, and each would get half of the requests.
@@ -82,6 +95,10 @@ def create_rest(
     store: ModelStore, host: str, port: int
 ) -> tuple[waitress.server.BaseWSGIServer, int]:
     """An HTTP server that is bound but does not run yet, and its port."""
+    import waitress
+
+    from export.rest import create_app
+
     try:
         server = waitress.create_server(
             create_app(store), host=host, port=port, threads=_THREADS, ipv6=":" in host
@@ -115,6 +132,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Serves until a signal ends the process."""
+    check_packages()  # Before models are loaded.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, _exit)
     signal.signal(signal.SIGINT, _exit)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.errors import needs_extra
 from export.probes import Probe
 
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -45,10 +47,15 @@ def _is_text(probe: Probe) -> bool:
     )
 
 
-def _record(model_name: str, probe: Probe) -> bytes:
-    from tensorflow_serving.apis import prediction_log_pb2
+def _log_class() -> Any:
+    """TF Serving's message PredictionLog."""
+    with needs_extra("serving", "The warm-up file of an export that takes text"):
+        from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+    return PredictionLog
 
-    log = prediction_log_pb2.PredictionLog()
+
+def _record(model_name: str, probe: Probe) -> bytes:
+    log = _log_class()()
     request = log.predict_log.request
     request.model_spec.name = model_name
     request.model_spec.signature_name = probe.signature
@@ -72,14 +79,12 @@ def check_warmup(
     Raises:
       ValueError: an answer is not finite.
     """
-    from tensorflow_serving.apis import prediction_log_pb2
-
     path = os.path.join(directory, WARMUP_FILE)
     if not tf.io.gfile.exists(path):
         return 0
-    count = 0
+    log_class, count = _log_class(), 0
     for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+        request = log_class.FromString(record).predict_log.request
         inputs = {
             name: tf.constant(tf.make_ndarray(value)) for name, value in request.inputs.items()
         }

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from email import message_from_string
+from email.message import Message
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import albert_tf
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
 LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 REQUIREMENTS = [Requirement(line) for line in LINES if line and not line.startswith("#")]
+PYARROW = Requirement((ROOT / "requirements-parquet.txt").read_text().splitlines()[-1])
 THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
 TENSORFLOW = {"3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
+
+# Packages whose distribution has another name.
+DISTRIBUTIONS = {
+    "absl": "absl-py",
+    "apache_beam": "apache-beam",
+    "google_crc32c": "google-crc32c",
+    "grpc": "grpcio",
+    "huggingface_hub": "huggingface-hub",
+    "sklearn": "scikit-learn",
+    "tensorflow_addons": "tensorflow-addons",
+    "tensorflow_serving": "tensorflow-serving-api",
+    "tensorflow_text": "tensorflow-text",
+    "tf_keras": "tf-keras",
+    "werkzeug": "flask",  # Which is made of it.
+}
+NOT_IMPORTED = {"setuptools", "tensorboard"}  # TensorFlow and TensorBoard do.
+# The modules that import what an extra installs.
+OF_EXTRAS = {
+    "albert_tf/optimization/addons.py",
+    "data_pipeline/corpus/parquet.py",
+    "data_pipeline/pretraining/beam.py",
+    "export/client.py",
+    "export/grpc_service.py",
+    "export/rest.py",
+    "export/server.py",
+    "export/warmup.py",
+}
 
 
 def applicable(python: str) -> list[Requirement]:
@@ -46,13 +80,13 @@ def test_every_requirement_has_an_upper_bound():
         )
 
 
-def test_pyarrow_is_an_extra_of_one_version():
-    """`make` installs it for the tests; who installs the package takes the extra."""
-    assert not [line for line in LINES if line.startswith("pyarrow")]
-    extra = (ROOT / "requirements-parquet.txt").read_text(encoding="utf-8").splitlines()
-    (pyarrow,) = (line for line in extra if not line.startswith("#"))
-    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert pyarrow.startswith("pyarrow>") and f'parquet = ["{pyarrow}"]' in pyproject
+@pytest.mark.parametrize("extra", ["beam", "parquet"])
+def test_what_few_need_is_an_extra_with_a_file_of_its_own(extra):
+    """`make` installs pyarrow for the tests; who installs the package takes the extra."""
+    lines = (ROOT / f"requirements-{extra}.txt").read_text(encoding="utf-8").splitlines()
+    *_, line = lines
+    assert line not in LINES
+    assert f'{extra} = ["{line}"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_this_environment_is_one_of_the_supported_ones():
@@ -220,26 +254,93 @@ def test_help_needs_no_python(make):
     assert {"demo", "test", "lint"} <= set(re.findall(r"^make (\w+)", result.stdout, re.M))
 
 
-def test_the_wheel_has_every_file_of_the_packages(tmp_path):
-    source = tmp_path / "source"
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> dict[str, str]:
+    """The wheel's files: name -> content."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in (*PACKAGES, "demo"):
+    for name in (*PACKAGES, "configs", "demo"):
         shutil.copytree(ROOT / name, source / name)
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    command = [sys.executable, "-m", "pip", "wheel", *options, f"--wheel-dir={tmp_path}/wheels"]
+    command = [sys.executable, "-m", "pip", "wheel", *options, f"--wheel-dir={folder}"]
     subprocess.run([*command, str(source)], check=True)
-    (wheel,) = (tmp_path / "wheels").glob("albert_tf-*-py3-none-any.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        packed = set(archive.namelist())
-        (name,) = (name for name in packed if name.endswith("/METADATA"))
-        metadata = archive.read(name).decode("utf-8")
-    modules = {path.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
-    serving = {
-        path.relative_to(ROOT) for path in (ROOT / "export" / "serving").iterdir() if path.is_file()
+    (path,) = folder.glob("albert_tf-*-py3-none-any.whl")
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode("utf-8") for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel) -> Message:
+    """The wheel's METADATA."""
+    (text,) = (text for name, text in wheel.items() if name.endswith(".dist-info/METADATA"))
+    return message_from_string(text)
+
+
+@pytest.fixture(scope="module")
+def published(metadata) -> dict[str, list[Requirement]]:
+    """Extra -> its requirements; "" has what running needs."""
+    found = {extra: [] for extra in ("", *metadata.get_all("Provides-Extra"))}
+    for requirement in map(Requirement, metadata.get_all("Requires-Dist")):
+        extra = re.search(r'extra == "(\w+)"', str(requirement.marker))
+        found[extra[1] if extra else ""].append(requirement)
+    return found
+
+
+def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
+    expected = {path.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+    served = (ROOT / "export" / "serving").iterdir()
+    expected |= {path.relative_to(ROOT) for path in served if path.is_file()}
+    assert {str(path) for path in expected} <= set(wheel)
+    assert not [name for name in wheel if name.startswith(("configs", "demo", "tests"))]
+    recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}
+    assert recipes == {path.name for path in (ROOT / "configs").glob("pretrain_*.flags")}
+    assert any(name.endswith("LICENSE") for name in wheel)
+    assert "Apache" in metadata["License"] and metadata["Version"] == albert_tf.__version__
+
+
+def test_the_wheel_has_the_command(wheel):
+    (text,) = (text for name, text in wheel.items() if name.endswith("/entry_points.txt"))
+    assert text.split() == ["[console_scripts]", "albert-tf", "=", "albert_tf.commands:main"]
+
+
+def test_the_published_ranges_hold_what_the_tests_run_with(published):
+    """Every range lets through, on each Python, what the pinned requirements install there."""
+    for requirement in (one for extra in published.values() for one in extra):
+        if requirement.name in ("albert-tf", "apache-beam"):
+            continue
+        pins = [*REQUIREMENTS, PYARROW]
+        pinned = [pin for pin in pins if canonicalize_name(pin.name) == requirement.name]
+        assert pinned, f"{requirement} is not among the pinned requirements"
+        for pin in pinned:
+            exact = re.fullmatch(r"==(.*)", str(pin.specifier))
+            if exact:
+                assert requirement.specifier.contains(exact[1]), (requirement, pin)
+            elif not pin.marker:
+                assert requirement.specifier == pin.specifier, (requirement, pin)
+
+
+def distributions(text: str) -> set[str]:
+    """Distributions of the packages that a module imports when it is imported itself or later."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    packages = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {*PACKAGES}
+    return {DISTRIBUTIONS.get(name, name) for name in packages}
+
+
+def test_what_the_sources_import_is_published(wheel, published):
+    """All that is imported, nothing else, and no tools of the tests."""
+    needed = {name: distributions(text) for name, text in wheel.items() if name.endswith(".py")}
+    core = {requirement.name for requirement in published[""]}
+    extras = {
+        requirement.name
+        for extra in ("serving", "beam", "parquet", "addons")
+        for requirement in published[extra]
     }
-    assert {str(path) for path in modules | serving} <= packed
-    assert not [name for name in packed if name.startswith(("demo", "tests"))]
-    assert any(name.endswith("LICENSE") for name in packed)
-    assert "Apache" in metadata and 'tensorflow==2.15.1; python_version < "3.12"' in metadata
+    assert set().union(*needed.values()) == (core | extras) - NOT_IMPORTED
+    assert {name for name in needed if needed[name] - core} == OF_EXTRAS
+    tools = {requirement.name for requirement in published["test"]}
+    assert {"pytest", "hypothesis"} <= tools and not tools & core

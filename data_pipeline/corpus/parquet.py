@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from data_pipeline.errors import UserError, describe
+from data_pipeline.errors import UserError, describe, needs_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,14 +24,9 @@ _BUFFER_BYTES = 1 << 20
 
 
 def _pyarrow(path: str) -> ModuleType:
-    try:
+    with needs_extra("parquet", f"{path} is a Parquet file, which"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as error:
-        raise UserError(
-            f"{path} is a Parquet file, and reading it needs pyarrow ({error}): "
-            "pip install -r requirements-parquet.txt"
-        ) from None
     return pyarrow
 
 

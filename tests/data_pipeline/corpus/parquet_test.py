@@ -127,7 +127,7 @@ def test_formats_are_not_mixed_up(texts):
 
 def test_without_pyarrow_one_sentence_says_what_to_install(texts, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError, match=r"needs pyarrow .*pip install -r requirements-parquet.txt"):
+    with pytest.raises(UserError, match=r'needs a package .*pip install "albert-tf\[parquet\]"'):
         read(texts / "a.parquet")
     assert len(read(texts / "a.jsonl")) == 500
 

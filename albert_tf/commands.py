@@ -1,0 +1,78 @@
+"""The command `albert-tf`: every program of the project by a short name.
+
+    albert-tf --help
+    albert-tf describe --preset=albert-base-v2
+
+The program runs as with `python -m`. Only the one that is named is imported, and none for --help.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import runpy
+import sys
+import sysconfig
+from pathlib import Path
+
+from albert_tf import __version__
+
+# Name -> module; the order of a project's work.
+COMMANDS = {
+    "train-vocabulary": "data_pipeline.train_vocabulary",
+    "create-pretraining-data": "data_pipeline.create_pretraining_data",
+    "inspect-records": "data_pipeline.inspect_records",
+    "adopt-records": "data_pipeline.adopt_records",
+    "pretrain": "albert_tf.run_pretraining",
+    "classify": "albert_tf.run_classifier",
+    "describe": "albert_tf.describe",
+    "convert": "albert_tf.convert",
+    "export": "export.run_export",
+    "predict": "export.predict",
+    "serve": "export.server",
+}
+
+
+def help_text() -> str:
+    """How a command is called; the commands with their purposes; the folder of the flag files."""
+    width = max(map(len, COMMANDS))
+    lines = [
+        "albert-tf COMMAND --name=value ...    COMMAND --help lists its flags",
+        "",
+        "Commands:",
+    ]
+    lines += [f"  {name:<{width}}  {_summary(module)}" for name, module in COMMANDS.items()]
+    in_source, installed = Path(__file__).parents[1], Path(sysconfig.get_path("data"))
+    for folder in (in_source / "configs", installed / "share" / "albert-tf" / "configs"):
+        if folder.is_dir():
+            return "\n".join([*lines, "", f"Recipes, for --flagfile: {folder}"])
+    return "\n".join(lines)
+
+
+def _summary(module: str) -> str:
+    """The first line of a module's docstring, read without importing the module."""
+    spec = importlib.util.find_spec(module)
+    assert spec and spec.origin
+    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
+    return (docstring or "").partition("\n")[0]
+
+
+def main() -> None:
+    """Runs the program that the first argument names, with the other arguments."""
+    name, *rest = sys.argv[1:] or ["--help"]
+    if name in ("--help", "-h", "help"):
+        print(help_text())
+    elif name == "--version":
+        print(__version__)
+    elif name in COMMANDS:
+        sys.argv[1:] = rest
+        runpy.run_module(COMMANDS[name], run_name="__main__", alter_sys=True)
+    else:
+        similar = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = "".join(f" Did you mean {command}?" for command in similar)
+        print(
+            f"albert-tf: error: {name!r} is no command.{hint} (albert-tf --help lists them)",
+            file=sys.stderr,
+        )
+        sys.exit(2)
