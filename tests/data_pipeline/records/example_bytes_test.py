@@ -61,6 +61,12 @@ def test_an_example_byte_by_byte():
     assert list(encode_examples(columns)) == [b"\x0a\x1d" + integers + floats]
 
 
+@pytest.mark.parametrize("count, size", [(127, "7f"), (128, "80 01"), (300, "ac 02")])
+def test_sizes_are_numbers_of_several_bytes(count, size):
+    [record] = encode_examples({"a": int_column(np.ones([1, count], np.int64))})
+    assert record.endswith(bytes.fromhex(f"0a {size}") + b"\1" * count)
+
+
 def test_each_record_has_its_own_values():
     column = int_column(np.array([1, 2, 3]), np.array([1, 1, 3]))
     first, empty, last = encode_examples({"a": column})
