@@ -74,7 +74,7 @@ compatibility:
 	@scripts/check_wheel.sh 3.10 2.15
 	@scripts/check_wheel.sh 3.10
 	@scripts/check_wheel.sh 3.13
-	@scripts/check_wheel.sh 3.12 2.18 $(CORE_TESTS) $(PYTEST_ARGS)
+	@scripts/check_wheel.sh 3.11 2.18 $(CORE_TESTS) $(PYTEST_ARGS)
 	@for version in $(COMPATIBILITY_PYTHONS); do \
 		echo "Python $$version"; \
 		$(MAKE) --no-print-directory test PYTHON=$$version PYTEST_ARGS="$(CORE_TESTS) $(PYTEST_ARGS)" || exit 1; \
