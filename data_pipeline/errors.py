@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 
 class UserError(ValueError):
@@ -54,9 +54,9 @@ _TENSORFLOW_KINDS = (
 )
 
 
-def is_user_error(error: BaseException, more: Sequence[type] = ()) -> bool:
+def is_user_error(error: BaseException) -> bool:
     """True for errors in files, flags and data; false for errors in the program."""
-    kinds = (UserError, OSError, *more)
+    kinds: tuple[type[BaseException], ...] = (UserError, OSError)
     tensorflow = sys.modules.get("tensorflow")  # An error of TensorFlow's needs it loaded.
     if tensorflow:
         kinds += tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)

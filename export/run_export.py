@@ -12,7 +12,7 @@ import os
 
 import tensorflow as tf
 
-import albert_tf.errors
+import albert_tf  # noqa: F401  Chooses Keras before TensorFlow is imported.
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 
@@ -93,4 +93,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(main, user_errors=[albert_tf.errors.UserError])
+    run_binary(main)

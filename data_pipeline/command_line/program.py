@@ -22,12 +22,11 @@ _REMEDY = "Check that the path exists, that you may read and write there, and th
 _HELP = ("--help", "-help", "--helpshort", "-h")
 
 
-def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> None:
+def run_binary(main: Callable[[], None]) -> None:
     """Parses the flags, runs `main()` and ends the process.
 
     Args:
       main: function without arguments; reads its flags from absl.
-      user_errors: more exception classes whose message is meant for the user.
 
     A user's error is printed as `program: error: message` on stderr, with exit code 2; anything
     else is a fault of the program and keeps its traceback.
@@ -42,10 +41,10 @@ def run_binary(main: Callable[[], None], user_errors: Sequence[type] = ()) -> No
             print("interrupted", file=sys.stderr)
             sys.exit(130)
         except Exception as error:
-            if not is_user_error(error, user_errors):
+            if not is_user_error(error):
                 raise
             # What was written for the user is shown whole: it may list several findings.
-            if isinstance(error, (UserError, *user_errors)):
+            if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))
             _fail(f"{_with_flag(describe(error))}. {_REMEDY}")
 

@@ -4,7 +4,7 @@ import os
 
 from data_pipeline.command_line import flags
 from export import run_export
-from export.run_export import next_command, report
+from export.run_export import export_summary, next_command
 from export.saved_model import Exported
 
 
@@ -41,7 +41,7 @@ def test_the_report_lists_signatures_and_difference():
         "outputs": {"label": "string[?]", "logits": "float32[?, 3]"},
     }
     exported = Exported("/out/topics/3", {"serving_default": signature}, 1.234e-6, 2)
-    lines = report("classifier", "/out/topics", exported).splitlines()
+    lines = export_summary("classifier", "/out/topics", exported).splitlines()
     assert lines[:3] == [
         "exported /out/topics/3",
         "  signature serving_default: text string[?] -> label string[?], logits float32[?, 3]",
