@@ -12,7 +12,6 @@ import os
 
 import tensorflow as tf
 
-import albert_tf  # noqa: F401  Chooses Keras before TensorFlow is imported.
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 

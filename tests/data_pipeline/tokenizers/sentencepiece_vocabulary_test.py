@@ -26,7 +26,7 @@ def test_files_of_a_vocabulary(sentences):
     files = learn([sentence.upper() for sentence in sentences])
     assert set(files) == {"spiece.model", "spiece.vocab"}
     processor = sentencepiece.SentencePieceProcessor(model_proto=files["spiece.model"])
-    rows = [line.split("\t") for line in files["spiece.vocab"].decode("utf-8").splitlines()]
+    rows = [line.split("\t") for line in str(files["spiece.vocab"], "utf-8").splitlines()]
     assert [piece for piece, _ in rows] == [processor.IdToPiece(i) for i in range(48)]
     assert [piece for piece, _ in rows][:13] == LAYOUT and rows[0][1] == "0"
     assert [float(score) for _, score in rows] == pytest.approx(
@@ -39,7 +39,7 @@ def test_files_of_a_vocabulary(sentences):
 
 def test_settings_decide_how_text_is_cleaned(sentences):
     def pieces(texts, **settings):
-        return learn(texts, 60, TokenizerSettings(**settings))["spiece.vocab"].decode("utf-8")
+        return str(learn(texts, 60, TokenizerSettings(**settings))["spiece.vocab"], "utf-8")
 
     quoted = [f"``{sentence}'' 'x'" for sentence in sentences]
     joined = [sentence.replace("``", '"').replace("''", '"') for sentence in quoted]
