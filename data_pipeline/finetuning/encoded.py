@@ -99,7 +99,7 @@ class EncodedExamples:
         rows = np.arange(len(self)) if examples is None else np.asarray(examples, np.int64)
         if self.num_choices:
             rows = rows[:, None] * self.num_choices + np.arange(self.num_choices)  # [B, C]
-        shape, rows = (*rows.shape, self.max_seq_length), rows.reshape(-1)
+        shape, rows = (*rows.shape, self.max_seq_length), rows.ravel()
         lengths, positions = self.lengths[rows], np.arange(self.max_seq_length)
         mask = positions < lengths[:, None]
         word_ids = np.zeros(mask.shape, np.int32)

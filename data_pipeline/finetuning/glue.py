@@ -8,12 +8,17 @@ without its first example. And labels are never normalized.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
-from data_pipeline.finetuning.text_files import find_file, numbered_lines
+from data_pipeline.finetuning.text_files import (
+    column_index,
+    find_file,
+    header_row,
+    numbered_lines,
+    parse_number,
+)
 
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -106,13 +111,10 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
     """The examples of a file; the numbers of lines that are left out are added to `skipped`."""
     is_labeled = not split.startswith("test")
     lines = numbered_lines(path)
-    if is_labeled and spec.header:
-        header = list(spec.header)
-    else:
-        header = next(lines, (1, ""))[1].split("\t")
-    text_a = _index(path, header, spec.text_a)
-    text_b = _index(path, header, spec.text_b) if spec.text_b else None
-    label = _index(path, header, spec.label) if is_labeled else None
+    header = list(spec.header) if is_labeled and spec.header else header_row(lines)
+    text_a = column_index(path, header, spec.text_a, "text")
+    text_b = column_index(path, header, spec.text_b, "second text") if spec.text_b else None
+    label = column_index(path, header, spec.label, "label") if is_labeled else None
     num_needed = 1 + max(index for index in (text_a, text_b, label) if index is not None)
     has_index = header[0] in ("index", "id")
     for line, row in lines:
@@ -137,28 +139,13 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
         )
 
 
-def _index(path: str, header: list[str], name: str) -> int:
-    if name not in header:
-        raise UserError(
-            f"{path}:1: no column {name!r}; the first row names {', '.join(header):.200}. Is it "
-            "the file of another task, or without its header row?"
-        )
-    return header.index(name)
-
-
 def _label(spec: GlueTask, text: str, place: str) -> str | float:
     """A class's name as it is written, or a number: "0" -> "0", "3.800" -> 3.8."""
-    if spec.labels is not None:
-        if text not in spec.labels:
-            raise UserError(
-                f"{place}: the label (column {spec.label!r}) is {text!r}, not one of "
-                f"{', '.join(spec.labels)}."
-            )
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UserError(f"{place}: expected a number in the column {spec.label!r}; found {text!r}.")
-    return value
+    if spec.labels is None:
+        return parse_number(text, place)
+    if text not in spec.labels:
+        raise UserError(
+            f"{place}: the label (column {spec.label!r}) is {text!r}, not one of "
+            f"{', '.join(spec.labels)}."
+        )
+    return text

@@ -1,8 +1,9 @@
-"""Lines of text and JSON, with the number of the line in every error, on a disk or gs://."""
+"""Lines, columns and JSON fields of text files; every error names the file and the line."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -61,6 +62,52 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
             line = line.rstrip("\r\n")
             if line:
                 yield number, line
+
+
+def header_row(lines: Iterator[tuple[int, str]]) -> list[str]:
+    """The columns that the first of the numbered lines names; the others remain in the iterator."""
+    for _, line in lines:
+        return line.split("\t")
+    return []
+
+
+def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
+    """The place of a column.
+
+    Args:
+      path: of the file, for the message.
+      header: names of its columns.
+      name: of the column.
+      meaning: what the column is read for, as in "text" or "label".
+
+    Returns:
+      The index of the first column of this name.
+
+    Raises:
+      UserError: there is none.
+    """
+    if name not in header:
+        found = ", ".join(header) or "nothing"
+        raise UserError(
+            f"{path}:1: no column {name!r} ({meaning}); the first row names {found:.200}. Is it "
+            "the file of another task, or without its header row?"
+        )
+    return header.index(name)
+
+
+def parse_number(text: str, place: str) -> float:
+    """A label as a number: "3.800" -> 3.8.
+
+    Raises:
+      UserError: the text is no finite number; `place`, its file and line, is in the message.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UserError(f"{place}: expected a number as label; found {text!r}.")
+    return value
 
 
 def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Sequence
 
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
-from data_pipeline.finetuning.text_files import numbered_lines
+from data_pipeline.finetuning.text_files import (
+    column_index,
+    header_row,
+    numbered_lines,
+    parse_number,
+)
 
 # More different numbers than this as labels, some of them with a fraction, are no classes.
 _MAX_NUMBERS = 20
@@ -40,10 +44,10 @@ def read_tsv(
     """
     path = os.fspath(path)
     lines = numbered_lines(path)
-    header = next(lines, (1, ""))[1].split("\t")
-    text_a = _index(path, header, "text column", text_column)
-    text_b = _index(path, header, "pair column", pair_column) if pair_column else None
-    label = _index(path, header, "label column", label_column) if label_column else None
+    header = header_row(lines)
+    text_a = column_index(path, header, text_column, "text")
+    text_b = column_index(path, header, pair_column, "second text") if pair_column else None
+    label = column_index(path, header, label_column, "label") if label_column else None
     examples = []
     for line, row in lines:
         fields = row.split("\t")
@@ -57,7 +61,9 @@ def read_tsv(
                 guid=str(line),
                 text_a=fields[text_a],
                 text_b=None if text_b is None else fields[text_b],
-                label=None if label is None else _label(fields[label], is_regression, path, line),
+                label=None
+                if label is None
+                else _label(fields[label], is_regression, f"{path}:{line}"),
                 source=path,
                 line=line,
             )
@@ -67,28 +73,12 @@ def read_tsv(
     return Split(os.path.basename(path), examples)
 
 
-def _index(path: str, header: list[str], flag: str, name: str) -> int:
-    if name not in header:
-        raise UserError(
-            f"{path}:1: no column {name!r} ({flag}); the header row names {', '.join(header)}."
-        )
-    return header.index(name)
-
-
-def _label(text: str, is_regression: bool, path: str, line: int) -> str | float:
+def _label(text: str, is_regression: bool, place: str) -> str | float:
     """A label without the spaces around it, which would make two classes of one."""
     name = text.strip()
     if not name:
-        raise UserError(f"{path}:{line}: the label is empty. Fill it in, or remove the row.")
-    if not is_regression:
-        return name
-    try:
-        value = float(name)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UserError(f"{path}:{line}: expected a number as label; found {name!r}.")
-    return value
+        raise UserError(f"{place}: the label is empty. Fill it in, or remove the row.")
+    return parse_number(name, place) if is_regression else name
 
 
 def class_names(labels: Iterable[str], source: str) -> list[str]:

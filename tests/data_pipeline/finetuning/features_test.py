@@ -126,6 +126,8 @@ def test_sizes_of_choices_are_checked(tokenizer):
         encode_choices(examples[:1], tokenizer, 131)
     with pytest.raises(UserError, match=r"from 1 to 12, .* max_seq_length 16 .* received 0"):
         encode_choices(examples[:1], tokenizer, 16, 0)
+    shortest = encode_choices([choice("a " * 20, "b", "c")], tokenizer, 5, 1).inputs()
+    assert shortest["input_type_ids"].tolist() == [[[0, 0, 0, 1, 1]]]
     inputs = encode_choices(examples[:1], tokenizer, 132).inputs()
     assert inputs["input_mask"].shape == (1, 2, 132)
 

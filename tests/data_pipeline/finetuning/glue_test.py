@@ -145,7 +145,9 @@ def test_labels_are_taken_as_they_are(write):
 
 def test_what_is_no_file_of_the_task_is_refused(write):
     root = write("sst-2", "train", [("a film", "1"), ("another", "0")])
-    with pytest.raises(UserError, match=r"train.tsv:1: no column 'sentence'; .* a film, 1\. Is it"):
+    with pytest.raises(
+        UserError, match=r"train.tsv:1: no column 'sentence' \(text\); .* a film, 1\. Is"
+    ):
         read_glue("sst-2", root, "train")
     with pytest.raises(UserError, match=r"train.tsv holds no example"):
         read_glue("sst-2", write("sst-2", "train", [("sentence", "label")]), "train")

@@ -7,10 +7,13 @@ import pytest
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 from data_pipeline.finetuning.text_files import (
+    column_index,
     find_file,
+    header_row,
     json_objects,
     list_field,
     numbered_lines,
+    parse_number,
     text_field,
 )
 
@@ -30,12 +33,12 @@ def write(request, tmp_path):
 
 
 def test_lines(write):
-    content = b"\xef\xbb\xbfa \tb\r\n\n\xef\xbb\xbfc\r\n\r\n \xc3\xa9\xe2\x80\xa8\x0c\x85".replace(
+    content = b"\xef\xbb\xbfa \tb\r\n\xef\xbb\xbfc\r\n\n\r\n \xc3\xa9\xe2\x80\xa8\x0c\x85".replace(
         b"\x85", b"\xc2\x85"
     )
     assert list(numbered_lines(write(content))) == [
         (1, "a \tb"),
-        (3, "\ufeffc"),
+        (2, "\ufeffc"),
         (5, " é\u2028\x0c\x85"),
     ]
     assert list(numbered_lines(write(b"", "empty.txt"))) == []
@@ -50,6 +53,28 @@ def test_lines_that_cannot_be_read(write, tmp_path):
     assert next(lines) == (1, "a")
     with pytest.raises(UserError, match=r"file.txt:3: the text is not UTF-8"):
         next(lines)
+
+
+def test_columns():
+    lines = iter([(2, "a\tb\t\tb"), (3, "c")])
+    header = header_row(lines)
+    assert header == ["a", "b", "", "b"] and next(lines) == (3, "c") and header_row(lines) == []
+    assert column_index("f", header, "b", "label") == 1
+    with pytest.raises(
+        UserError, match=r"f:1: no column 'c' \(label\); .* names a, b, , b\. Is it"
+    ):
+        column_index("f", header, "c", "label")
+    with pytest.raises(
+        UserError, match=r"f:1: no column 'c' .* the first row names nothing\. Is it"
+    ):
+        column_index("f", [], "c", "label")
+
+
+def test_numbers():
+    assert [parse_number(text, "f:1") for text in ("3.800", " -1e3")] == [3.8, -1000.0]
+    for wrong in ("", "good", "nan", "-inf"):
+        with pytest.raises(UserError, match=f"f:1: expected a number as label; found '{wrong}'"):
+            parse_number(wrong, "f:1")
 
 
 def test_objects(write):

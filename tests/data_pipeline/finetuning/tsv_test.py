@@ -44,10 +44,10 @@ def test_numbers_as_labels(write):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("", r"data.tsv:1: no column 'text' \(text column\)"),
+        ("", r"data.tsv:1: no column 'text' \(text\)"),
         ("sentence\tlabel\nx\t1\n", "data.tsv:1: no column 'text'.*sentence, label"),
-        ("text\tpair\nx\t1\n", r"data.tsv:1: no column 'label' \(label column\)"),
-        ("text\tlabel\nx\t1\n", r"data.tsv:1: no column 'pair' \(pair column\)"),
+        ("text\tpair\nx\t1\n", r"data.tsv:1: no column 'label' \(label\)"),
+        ("text\tlabel\nx\t1\n", r"data.tsv:1: no column 'pair' \(second text\)"),
         ("text\tpair\tlabel\n", "holds a header row but no example"),
         ("text\tpair\tlabel\nx\ty\t1\nbroken\n", "data.tsv:3: expected 3 .* found 1"),
         ("text\tpair\tlabel\nx\ty\t1\tz\n", "data.tsv:2: expected 3 .* found 4"),
