@@ -88,7 +88,7 @@ def encode_choices(
     examples: Sequence[ChoiceExample],
     tokenizer: Tokenizer,
     max_seq_length: int,
-    max_qa_length: int = MAX_QA_LENGTH,
+    max_qa_length: int | None = None,
 ) -> EncodedExamples:
     """`[CLS] context [SEP] question and option [SEP]` of each option, cut to S pieces.
 
@@ -99,7 +99,8 @@ def encode_choices(
       examples: N examples with C options each, at least one.
       tokenizer: the model's tokenizer.
       max_seq_length: S.
-      max_qa_length: most pieces of question and option together.
+      max_qa_length: most pieces of question and option together; None: 128 as in the reference, or
+        as many as S has room for.
 
     Returns:
       Examples of C sequences.
@@ -107,6 +108,8 @@ def encode_choices(
     Raises:
       UserError: the numbers of options differ, or nothing of the context would be left.
     """
+    if max_qa_length is None:
+        max_qa_length = min(MAX_QA_LENGTH, max_seq_length - 4)
     if not 1 <= max_qa_length <= max_seq_length - 4:
         raise UserError(
             f"max_qa_length should be from 1 to {max_seq_length - 4}, so that max_seq_length "

@@ -123,18 +123,20 @@ def test_sizes_of_choices_are_checked(tokenizer):
     with pytest.raises(UserError, match=r"dev/1.txt:2: expected 2 options .* found 1"):
         encode_choices(examples, tokenizer, 256)
     with pytest.raises(UserError, match=r"max_qa_length should be from 1 to 127, .* received 128"):
-        encode_choices(examples[:1], tokenizer, 131)
+        encode_choices(examples[:1], tokenizer, 131, 128)
     with pytest.raises(UserError, match=r"from 1 to 12, .* max_seq_length 16 .* received 0"):
         encode_choices(examples[:1], tokenizer, 16, 0)
     shortest = encode_choices([choice("a " * 20, "b", "c")], tokenizer, 5, 1).inputs()
     assert shortest["input_type_ids"].tolist() == [[[0, 0, 0, 1, 1]]]
-    inputs = encode_choices(examples[:1], tokenizer, 132).inputs()
-    assert inputs["input_mask"].shape == (1, 2, 132)
+    with pytest.raises(UserError, match=r"from 1 to 0, .* max_seq_length 4 .* received 0"):
+        encode_choices(examples[:1], tokenizer, 4)
 
 
 def test_the_default_keeps_128_pieces_of_question_and_option(tokenizer):
-    inputs = encode_choices([choice("a", "b " * 300, "c")], tokenizer, 256).inputs()
-    assert inputs["input_type_ids"].sum() == 128 + 1
+    for length, kept in ((256, 128), (132, 128), (131, 127), (20, 16)):
+        long = [choice("a " * 9, "b " * 300, "c")]
+        inputs = encode_choices(long, tokenizer, length).inputs()
+        assert inputs["input_type_ids"].sum() == kept + 1
 
 
 def test_labels():
