@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,13 +11,10 @@ import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
+from data_pipeline.finetuning import tsv
 from data_pipeline.records.batches import check_batch, host_rows, with_options
 from data_pipeline.records.order import batch_epochs, permutation
 from data_pipeline.tokenizers.base import Tokenizer
-
-# More different numbers than this as labels, some of them with a fraction, are no classes.
-_MAX_NUMBERS = 20
-_NUMBER = re.compile(r"[-+]?\d*\.?\d+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,29 +39,6 @@ class Examples:
         return len(self.text_a)
 
 
-def _read_rows(path: str) -> list[str]:
-    if tf.io.gfile.isdir(path):
-        raise UserError(f"{path} is a folder; give a TSV file.")
-    if not tf.io.gfile.exists(path):
-        raise UserError(f"The file {path} does not exist; give a TSV file with a header row.")
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = file.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}:{line}: the text is not UTF-8; convert the file.") from error
-    return [row.rstrip("\r") for row in text.split("\n")]
-
-
-def _column_index(path: str, header: list[str], flag: str, name: str) -> int:
-    if name not in header:
-        raise UserError(
-            f"{path}:1: no column {name!r} ({flag}); the header row names {', '.join(header)}."
-        )
-    return header.index(name)
-
-
 def read_tsv(
     path: str,
     text_column: str = "text",
@@ -87,34 +60,13 @@ def read_tsv(
       UserError: the file cannot be read, with the line that is wrong.
     """
     path = os.fspath(path)
-    rows = _read_rows(path)
-    header = rows[0].split("\t")
-    text_a_index = _column_index(path, header, "text column", text_column)
-    text_b_index = label_index = None
-    if pair_column:
-        text_b_index = _column_index(path, header, "pair column", pair_column)
-    if label_column:
-        label_index = _column_index(path, header, "label column", label_column)
-    lines, text_a, text_b, labels = [], [], [], []
-    for line, row in enumerate(rows[1:], start=2):
-        if not row:
-            continue
-        fields = row.split("\t")
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}:{line}: expected {len(header)} tab-separated columns as in the header "
-                f"row, found {len(fields)}."
-            )
-        if label_index is not None and not fields[label_index].strip():
-            raise UserError(f"{path}:{line}: the label (column {label_column!r}) is empty.")
-        lines.append(line)
-        text_a.append(fields[text_a_index])
-        text_b.append(fields[text_b_index] if text_b_index is not None else "")
-        labels.append(fields[label_index].strip() if label_index is not None else "")
-    if not lines:
-        raise UserError(f"{path} holds a header row but no example.")
+    examples = tsv.read_tsv(path, text_column, pair_column, label_column).examples
     return Examples(
-        path, lines, text_a, text_b if pair_column else None, labels if label_column else None
+        path,
+        [example.line for example in examples],
+        [example.text_a for example in examples],
+        [example.text_b or "" for example in examples] if pair_column else None,
+        [str(example.label) for example in examples] if label_column else None,
     )
 
 
@@ -141,21 +93,7 @@ def label_names(examples: Examples) -> list[str]:
     """
     if examples.labels is None:
         raise UserError(f"{examples.source} was read without labels; name its label column.")
-    names = set(examples.labels)
-    if len(names) < 2:
-        raise UserError(
-            f"{examples.source}: every example has the label {min(names)!r}; two are needed."
-        )
-    if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
-        raise UserError(
-            f"{examples.source}: the labels are {len(names)} different numbers such as "
-            f"{min(names)}, and classes are learned here. Round them to at most {_MAX_NUMBERS}, or "
-            "name another column."
-        )
-    try:
-        return sorted(names, key=int)
-    except ValueError:
-        return sorted(names)
+    return tsv.class_names(examples.labels, examples.source)
 
 
 def truncate_pair(tokens_a: list[int], tokens_b: list[int], limit: int) -> tuple[int, int]:

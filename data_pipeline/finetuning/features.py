@@ -1,0 +1,179 @@
+"""Examples to a model's inputs and labels, as google-research/albert makes them.
+
+read_glue("mrpc", "glue", "train").examples
+-> encode_texts(examples, tokenizer, 128).inputs()   input_word_ids ... int32 [N, 128]
+   label_ids(examples, ("0", "1"))                   int32 [N]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.encoded import EncodedExamples, join, tokenize
+from data_pipeline.finetuning.examples import ChoiceExample, TextExample
+from data_pipeline.tokenizers.base import Tokenizer
+
+_MIN_LENGTH = 5  # Two pieces of text beside [CLS], [SEP] and [SEP].
+MAX_QA_LENGTH = 128
+# All of Unicode's characters that normalization writes as "_".
+_LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
+
+
+def truncated_lengths(
+    length_a: np.ndarray, length_b: np.ndarray, limit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of pairs that are cut to `limit` pieces together.
+
+    The longer text loses pieces at its end, B if both are equally long: 10 and 4 -> 5 and 4 for a
+    limit of 9, 4 and 3 for 7.
+
+    Args:
+      length_a, length_b, limit: integers [N].
+    """
+    # B is never cut below half of the limit, nor below what A leaves; A gets the rest.
+    keep_b = np.minimum(length_b, np.maximum(limit // 2, limit - length_a))
+    return np.minimum(length_a, limit - keep_b), keep_b
+
+
+def encode_texts(
+    examples: Sequence[TextExample], tokenizer: Tokenizer, max_seq_length: int
+) -> EncodedExamples:
+    """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]` of each example, cut to S pieces.
+
+    Where B has no piece, as an empty text, the example is a single text.
+
+    Args:
+      examples: N examples.
+      tokenizer: the model's tokenizer.
+      max_seq_length: S.
+
+    Raises:
+      UserError: S is below 5.
+    """
+    if max_seq_length < _MIN_LENGTH:
+        raise UserError(
+            f"max_seq_length should be at least {_MIN_LENGTH}; received {max_seq_length}."
+        )
+    first = tokenize(tokenizer, [example.text_a for example in examples])
+    second = tokenize(tokenizer, [example.text_b or "" for example in examples])
+    is_pair = second.lengths > 0
+    room = max_seq_length - 2 - is_pair
+    keep_a, keep_b = truncated_lengths(first.lengths, second.lengths, room)
+    return join(
+        tokenizer,
+        first._replace(lengths=keep_a),
+        second._replace(lengths=keep_b),
+        is_pair,
+        max_seq_length,
+    )
+
+
+def fill_blank(question: str, option: str) -> str:
+    """A question with an option in place of its blank, or after it.
+
+    "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
+
+    As in the reference each "_" of several is replaced by the whole option. A question may have its
+    blank as any of Unicode's low lines.
+    """
+    question = question.translate(_LOW_LINES)
+    return question.replace("_", option) if "_" in question else f"{question} {option}"
+
+
+def encode_choices(
+    examples: Sequence[ChoiceExample],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    max_qa_length: int | None = None,
+) -> EncodedExamples:
+    """`[CLS] context [SEP] question and option [SEP]` of each option, cut to S pieces.
+
+    Of question and option (see `fill_blank`) the last pieces are kept, as the option is at the end
+    or near it; the context is cut at its end.
+
+    Args:
+      examples: N examples with C options each, at least one.
+      tokenizer: the model's tokenizer.
+      max_seq_length: S.
+      max_qa_length: most pieces of question and option together; None: 128 as in the reference, or
+        as many as S has room for.
+
+    Returns:
+      Examples of C sequences.
+
+    Raises:
+      UserError: the numbers of options differ, or nothing of the context would be left.
+    """
+    if max_qa_length is None:
+        max_qa_length = min(MAX_QA_LENGTH, max_seq_length - 4)
+    if not 1 <= max_qa_length <= max_seq_length - 4:
+        raise UserError(
+            f"max_qa_length should be from 1 to {max_seq_length - 4}, so that max_seq_length "
+            f"{max_seq_length} has room for the passage; received {max_qa_length}."
+        )
+    num_choices = len(examples[0].options)
+    for example in examples:
+        if len(example.options) != num_choices:
+            raise UserError(
+                f"{example.place}: expected {num_choices} options as in the first example, found "
+                f"{len(example.options)}."
+            )
+    answered = [
+        fill_blank(example.question, option) for example in examples for option in example.options
+    ]
+    last = tokenize(tokenizer, answered)
+    keep_last = np.minimum(last.lengths, max_qa_length)
+    contexts = [example.context for example in examples for _ in example.options]
+    first = tokenize(tokenizer, contexts)
+    return join(
+        tokenizer,
+        first._replace(lengths=np.minimum(first.lengths, max_seq_length - 3 - keep_last)),
+        last._replace(starts=last.starts + last.lengths - keep_last, lengths=keep_last),
+        np.ones(len(contexts), bool),
+        max_seq_length,
+        num_choices,
+    )
+
+
+def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
+    """The places of the examples' labels in `labels`, int32 [N].
+
+    Raises:
+      UserError: an example has no label or another one, with file and line.
+    """
+    ids: dict[str | float | None, int] = {name: i for i, name in enumerate(labels)}
+    for example in examples:
+        if example.label not in ids:
+            found = "no label" if example.label is None else f"the label {example.label!r}"
+            raise UserError(f"{example.place}: found {found}, not one of {', '.join(labels)}.")
+    return np.array([ids[example.label] for example in examples], np.int32)
+
+
+def label_values(examples: Sequence[TextExample]) -> np.ndarray:
+    """The examples' labels as numbers, float32 [N].
+
+    Raises:
+      UserError: an example has no finite number as its label, with file and line.
+    """
+    for example in examples:
+        if not isinstance(example.label, (int, float)) or not math.isfinite(example.label):
+            raise UserError(
+                f"{example.place}: expected a number as label, found {example.label!r}."
+            )
+    return np.array([example.label for example in examples], np.float32)
+
+
+def choice_ids(examples: Sequence[ChoiceExample]) -> np.ndarray:
+    """The indices of the right options, int32 [N].
+
+    Raises:
+      UserError: an example has no answer, with file and line.
+    """
+    for example in examples:
+        if example.label is None:
+            raise UserError(f"{example.place}: found no answer; training and scores need one.")
+    return np.array([example.label for example in examples], np.int32)

@@ -1,0 +1,151 @@
+"""The tasks of GLUE: which file, which columns, which labels; `<root>/CoLA/train.tsv` to examples.
+
+Follows the processors of google-research/albert's run_classifier, with two differences. Columns are
+found by the names in the header row, so that a file that lacks this row is refused instead of read
+without its first example. And labels are never normalized.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.examples import Split, TextExample
+from data_pipeline.finetuning.text_files import (
+    column_index,
+    find_file,
+    header_row,
+    numbered_lines,
+    parse_number,
+)
+
+_BINARY = ("0", "1")
+_ENTAILMENT = ("entailment", "not_entailment")
+_INFERENCE = ("contradiction", "entailment", "neutral")
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """A task of GLUE, as its files have it.
+
+    Attributes:
+      folder: its folder in GLUE's root.
+      text_a, text_b: columns of the texts; text_b None: single texts.
+      label: column of the label.
+      labels: names of the C classes in order; a class's id is its place, which is also its row in
+        the head of a published model. None: a regression.
+      splits: names of the splits; those that begin with "test" have no labels.
+      file: name of the file of a split.
+      header: columns of the labeled files, which have no header row; None: all files have one.
+      skips_short_rows: leave labeled rows that lack columns out; otherwise they are errors.
+    """
+
+    folder: str
+    text_a: str
+    text_b: str | None
+    label: str
+    labels: tuple[str, ...] | None
+    splits: tuple[str, ...] = ("train", "dev", "test")
+    file: str = "{split}.tsv"
+    header: tuple[str, ...] | None = None
+    skips_short_rows: bool = False
+
+
+GLUE_TASKS = {
+    "cola": GlueTask(
+        "CoLA", "sentence", None, "label", _BINARY, header=("source", "label", "mark", "sentence")
+    ),
+    "sst-2": GlueTask("SST-2", "sentence", None, "label", _BINARY),
+    "mrpc": GlueTask("MRPC", "#1 String", "#2 String", "Quality", _BINARY),
+    "sts-b": GlueTask("STS-B", "sentence1", "sentence2", "score", None),
+    # The official training file has three rows without their last columns.
+    "qqp": GlueTask(
+        "QQP", "question1", "question2", "is_duplicate", _BINARY, skips_short_rows=True
+    ),
+    # One training, two evaluations. The crowd's single votes (label1 ...) are not the label.
+    "mnli": GlueTask(
+        *("MNLI", "sentence1", "sentence2", "gold_label", _INFERENCE),
+        splits=("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched"),
+    ),
+    "qnli": GlueTask("QNLI", "question", "sentence", "label", _ENTAILMENT),
+    "rte": GlueTask("RTE", "sentence1", "sentence2", "label", _ENTAILMENT),
+    "wnli": GlueTask("WNLI", "sentence1", "sentence2", "label", _BINARY),
+    # Answered by a model of MNLI; the labels are not published.
+    "ax": GlueTask(
+        *("diagnostic", "sentence1", "sentence2", "label", _INFERENCE),
+        splits=("test",),
+        file="diagnostic.tsv",
+    ),
+}
+
+
+def read_glue(task: str, data_dir: str, split: str) -> Split[TextExample]:
+    """The examples of a split of a GLUE task.
+
+    Args:
+      task: a name in `GLUE_TASKS`.
+      data_dir: GLUE's root, or the task's own folder.
+      split: a name in the task's `splits`.
+
+    Returns:
+      Examples in the order of the file; those of a test split have no labels.
+
+    Raises:
+      UserError: there is no such task, split or file, or a row is wrong, with file and line.
+    """
+    if task not in GLUE_TASKS:
+        raise UserError(f"GLUE has no task {task!r}; choose one of {', '.join(GLUE_TASKS)}.")
+    spec = GLUE_TASKS[task]
+    if split not in spec.splits:
+        raise UserError(f"{task} has no split {split!r}; choose one of {', '.join(spec.splits)}.")
+    path = find_file(data_dir, spec.folder, [spec.file.format(split=split)])
+    skipped: list[int] = []
+    examples = list(_examples(spec, path, split, skipped))
+    if not examples:
+        raise UserError(f"{path} holds no example; download the data of {task} again.")
+    return Split(split, examples, tuple(skipped))
+
+
+def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iterator[TextExample]:
+    """The examples of a file; the numbers of lines that are left out are added to `skipped`."""
+    is_labeled = not split.startswith("test")
+    lines = numbered_lines(path)
+    header = list(spec.header) if is_labeled and spec.header else header_row(lines)
+    text_a = column_index(path, header, spec.text_a, "text")
+    text_b = column_index(path, header, spec.text_b, "second text") if spec.text_b else None
+    label = column_index(path, header, spec.label, "label") if is_labeled else None
+    num_needed = 1 + max(index for index in (text_a, text_b, label) if index is not None)
+    has_index = header[0] in ("index", "id")
+    for line, row in lines:
+        # Quotes mean nothing: many rows have an odd number of them.
+        fields = row.split("\t")
+        if len(fields) < num_needed:
+            if is_labeled and spec.skips_short_rows:
+                skipped.append(line)
+                continue
+            raise UserError(
+                f"{path}:{line}: expected at least {num_needed} tab-separated columns, found "
+                f"{len(fields)}. Repair or remove the row."
+            )
+        yield TextExample(
+            # The reference counts rows from 0, the header row included: line 2 is "train-1".
+            guid=fields[0] if has_index else f"{split}-{line - 1}",
+            text_a=fields[text_a],
+            text_b=None if text_b is None else fields[text_b],
+            label=None if label is None else _label(spec, fields[label], f"{path}:{line}"),
+            source=path,
+            line=line,
+        )
+
+
+def _label(spec: GlueTask, text: str, place: str) -> str | float:
+    """A class's name as it is written, or a number: "0" -> "0", "3.800" -> 3.8."""
+    if spec.labels is None:
+        return parse_number(text, place)
+    if text not in spec.labels:
+        raise UserError(
+            f"{place}: the label (column {spec.label!r}) is {text!r}, not one of "
+            f"{', '.join(spec.labels)}."
+        )
+    return text

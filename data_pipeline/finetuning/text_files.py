@@ -1,0 +1,162 @@
+"""Lines, columns and JSON fields of text files; every error names the file and the line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+
+def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
+    """The path of a task's file, in a benchmark's root or in the task's own folder.
+
+    ("glue", "CoLA", ["dev.tsv"]) -> "glue/CoLA/dev.tsv", or "glue/dev.tsv" if only that exists.
+
+    Args:
+      data_dir: the benchmark's root, or the task's folder.
+      folder: name of the task's folder in the root.
+      names: names that the file may have; the first that exists is taken.
+
+    Raises:
+      UserError: there is no such file.
+    """
+    data_dir = os.fspath(data_dir)
+    relative = [os.path.join(folder, name) for name in names] + list(names)
+    for path in (os.path.join(data_dir, path) for path in relative):
+        if storage.exists(path):
+            return path
+    raise UserError(
+        f"{data_dir} has none of the files {', '.join(relative)}. Give the folder of the whole "
+        f"benchmark, in which {folder} is, or the task's own folder."
+    )
+
+
+def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file that are not empty, with their numbers from 1.
+
+    A byte order mark and line ends of any kind are taken off: b"\\xef\\xbb\\xbfa\\r\\n\\nb" ->
+    (1, "a"), (3, "b").
+
+    Raises:
+      UserError: the file cannot be read, with the line that is not UTF-8.
+    """
+    path = os.fspath(path)
+    if storage.is_folder(path):
+        raise UserError(f"{path} is a folder; give a file.")
+    if not storage.exists(path):
+        raise UserError(f"The file {path} does not exist.")
+    with storage.open_file(path, "rb") as file:
+        # A line at a time: MNLI's training file is several hundred megabytes of parses.
+        for number, content in enumerate(file, start=1):
+            try:
+                line = content.decode("utf-8" if number > 1 else "utf-8-sig")
+            except UnicodeDecodeError:
+                raise UserError(
+                    f"{path}:{number}: the text is not UTF-8; convert the file."
+                ) from None
+            line = line.rstrip("\r\n")
+            if line:
+                yield number, line
+
+
+def header_row(lines: Iterator[tuple[int, str]]) -> list[str]:
+    """The columns that the first of the numbered lines names; the others remain in the iterator."""
+    for _, line in lines:
+        return line.split("\t")
+    return []
+
+
+def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
+    """The place of a column.
+
+    Args:
+      path: of the file, for the message.
+      header: names of its columns.
+      name: of the column.
+      meaning: what the column is read for, as in "text" or "label".
+
+    Returns:
+      The index of the first column of this name.
+
+    Raises:
+      UserError: there is none.
+    """
+    if name not in header:
+        found = ", ".join(header) or "nothing"
+        raise UserError(
+            f"{path}:1: no column {name!r} ({meaning}); the first row names {found:.200}. Is it "
+            "the file of another task, or without its header row?"
+        )
+    return header.index(name)
+
+
+def parse_number(text: str, place: str) -> float:
+    """A label as a number: "3.800" -> 3.8.
+
+    Raises:
+      UserError: the text is no finite number; `place`, its file and line, is in the message.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UserError(f"{place}: expected a number as label; found {text!r}.")
+    return value
+
+
+def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one JSON object on each line, with their line numbers.
+
+    Raises:
+      UserError: the file cannot be read, with the line that holds no JSON object.
+    """
+    for number, line in numbered_lines(path):
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number}: expected one JSON object a line; this line is none: {error}."
+            ) from None
+        if not isinstance(value, dict):
+            raise UserError(
+                f"{path}:{number}: expected a JSON object in braces; received {line[:40]!r}."
+            )
+        yield number, value
+
+
+def text_field(record: dict[str, Any], name: str, place: str) -> str:
+    """The text in a field of a JSON object.
+
+    Args:
+      record: the object.
+      name: of the field.
+      place: file and line, for the message.
+
+    Raises:
+      UserError: the field is missing or holds something else.
+    """
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise UserError(_wrong_field(record, name, place, "a text"))
+    return value
+
+
+def list_field(record: dict[str, Any], name: str, place: str) -> list[Any]:
+    """The list in a field of a JSON object; see `text_field`."""
+    value = record.get(name)
+    if not isinstance(value, list):
+        raise UserError(_wrong_field(record, name, place, "a list"))
+    return value
+
+
+def _wrong_field(record: dict[str, Any], name: str, place: str, expected: str) -> str:
+    if name in record:
+        return f"{place}: expected {expected} in the field {name!r}; found {record[name]!r:.40}."
+    found = ", ".join(record) or "none"
+    return f"{place}: expected a field {name!r} with {expected}; found the fields {found:.200}."

@@ -1,0 +1,125 @@
+"""A file of one's own: tab-separated columns named by a header row; labels are names or numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.examples import Split, TextExample
+from data_pipeline.finetuning.text_files import (
+    column_index,
+    header_row,
+    numbered_lines,
+    parse_number,
+)
+
+# More different numbers than this as labels, some of them with a fraction, are no classes.
+_MAX_NUMBERS = 20
+_NUMBER = re.compile(r"[-+]?\d*\.?\d+")
+
+
+def read_tsv(
+    path: str,
+    text_column: str = "text",
+    pair_column: str | None = None,
+    label_column: str | None = "label",
+    is_regression: bool = False,
+) -> Split[TextExample]:
+    """The examples of a tab-separated file whose first row names the columns; quotes mean nothing.
+
+    Args:
+      path: UTF-8 file.
+      text_column: name of the column of the (first) text.
+      pair_column: name of the column of the second text, or None.
+      label_column: name of the column of the label, or None for files without labels.
+      is_regression: labels are numbers, "2.50" -> 2.5; otherwise names, "2.50" -> "2.50".
+
+    Returns:
+      The examples of all rows that are not empty, at least one; the line is an example's guid.
+
+    Raises:
+      UserError: the file cannot be read, with the line that is wrong.
+    """
+    path = os.fspath(path)
+    lines = numbered_lines(path)
+    header = header_row(lines)
+    text_a = column_index(path, header, text_column, "text")
+    text_b = column_index(path, header, pair_column, "second text") if pair_column else None
+    label = column_index(path, header, label_column, "label") if label_column else None
+    examples = []
+    for line, row in lines:
+        fields = row.split("\t")
+        if len(fields) != len(header):
+            raise UserError(
+                f"{path}:{line}: expected {len(header)} tab-separated columns as in the header "
+                f"row, found {len(fields)}."
+            )
+        examples.append(
+            TextExample(
+                guid=str(line),
+                text_a=fields[text_a],
+                text_b=None if text_b is None else fields[text_b],
+                label=None
+                if label is None
+                else _label(fields[label], is_regression, f"{path}:{line}"),
+                source=path,
+                line=line,
+            )
+        )
+    if not examples:
+        raise UserError(f"{path} holds a header row but no example.")
+    return Split(os.path.basename(path), examples)
+
+
+def _label(text: str, is_regression: bool, place: str) -> str | float:
+    """A label without the spaces around it, which would make two classes of one."""
+    name = text.strip()
+    if not name:
+        raise UserError(f"{place}: the label is empty. Fill it in, or remove the row.")
+    return parse_number(name, place) if is_regression else name
+
+
+def class_names(labels: Iterable[str], source: str) -> list[str]:
+    """The distinct labels, sorted (as numbers when all are whole numbers); at least two.
+
+    ["b", "a", "b"] -> ["a", "b"]; ["10", "9"] -> ["9", "10"].
+
+    Args:
+      labels: as the examples have them.
+      source: the file, for messages.
+
+    Raises:
+      UserError: there is a single label, or so many numbers that they are no classes.
+    """
+    names = set(labels)
+    if len(names) < 2:
+        raise UserError(f"{source}: every example has the label {min(names)!r}; two are needed.")
+    if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
+        raise UserError(
+            f"{source}: the labels are {len(names)} different numbers such as {min(names)}, which "
+            "are values and no classes. Learn them as a regression, round them to at most "
+            f"{_MAX_NUMBERS}, or name another column."
+        )
+    try:
+        return sorted(names, key=int)
+    except ValueError:
+        return sorted(names)
+
+
+def numbers_note(names: Sequence[str]) -> str:
+    """A sentence for people when classes have numbers as names; "" otherwise.
+
+    ["1", "2", "3"] could be grades, of which 2 is nearer to 1 than 3; classes have no order.
+
+    Args:
+      names: of the classes, as from `class_names`.
+    """
+    if not all(map(_NUMBER.fullmatch, names)):
+        return ""
+    return (
+        f"The labels are {len(names)} numbers from {names[0]} to {names[-1]}, and count as "
+        f"{len(names)} classes without an order. If near numbers mean nearly the same, learn them "
+        "as a regression."
+    )
