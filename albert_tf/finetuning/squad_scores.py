@@ -47,9 +47,7 @@ def f1_v2(gold: str, predicted: str) -> float:
     return f1_v1(gold, predicted)
 
 
-def _best(
-    metric: Callable[[str, str], float], golds: Iterable[str], predicted: str
-) -> float:
+def _best(metric: Callable[[str, str], float], golds: Iterable[str], predicted: str) -> float:
     """The metric with the gold answer that fits best."""
     return max(metric(gold, predicted) for gold in golds)
 

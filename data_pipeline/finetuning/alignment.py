@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ def _trace_normalization(text: str, lower: bool, join_quotes: bool) -> _Traced:
             while end < length and text[end].isspace():
                 end += 1
             # White space at either end of the text goes away, a run inside is one space.
-            if firsts and end < length:
+            if place and end < length:
                 add(*_space_places(text, place, end))
         elif join_quotes and text[place : place + 2] in ("``", "''"):
             end = place + 2
@@ -128,33 +128,59 @@ def _sentencepiece_places(
     # (NFKC, which composes Hangul again), and marks a beginning that no space stands for.
     pieces = tokenizer.processor.encode(traced.text, out_type="immutable_proto").pieces
     for piece in pieces:
-        new_ids = tokenizer.resplit.get(piece.id)
-        if new_ids is None:
-            found.append((piece.id, firsts[piece.begin], lasts[piece.end - 1]))
-            continue
+        places = _places_of(piece, traced.text)
+        new_ids = tokenizer.resplit.get(piece.id, (piece.id,))
         parts = [tokenizer.pieces[i] for i in new_ids]
-        for i, (begin, end) in zip(new_ids, _part_ranges(piece, parts)):
-            found.append((i, firsts[begin], lasts[end - 1]))
+        for i, part in zip(new_ids, _part_places(piece, parts, places)):
+            found.append((i, firsts[part[0]], lasts[part[1] - 1]))
     if found:
         found[0] = (found[0][0], 0, found[0][2])
     return found
 
 
-def _part_ranges(piece, parts: list[str]) -> list[tuple[int, int]]:
-    """Ranges of characters of the parts of a piece that was split again.
+def _places_of(piece, text: str) -> Sequence[int]:
+    """Places of the characters of a piece, without those that SentencePiece dropped.
+
+    "\\ufeff 47" -> the places of the last three: an answer with a control or format character
+    that nobody sees would not equal the gold answer. Where a word mark has no space, SentencePiece
+    made it of such a character (U+200B), and all stay.
+    """
+    places = range(piece.begin, piece.end)
+    if piece.surface.isprintable():  # Nearly all, in which nothing is invisible.
+        return places
+    kept = [
+        place
+        for place in places
+        if unicodedata.category(text[place]) not in ("Cc", "Cf") or text[place] in piece.piece
+    ]
+    has_mark = piece.piece.startswith(WORD_MARK)
+    return kept if kept and (not has_mark or text[kept[0]] == " ") else places
+
+
+def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of places of the parts of a piece; of a piece that is not split, the one range.
 
     The piece "▁2010," at [4, 10), split to "▁20", "10", ",": [4, 7), [7, 9), [9, 10). The piece
     "000," at [4, 8), split to "▁", "000", ",": the word mark, which the text does not have, is at
     [4, 4).
+
+    Args:
+      piece: as SentencePiece found it.
+      parts: the pieces that replace it.
+      places: those of its characters.
+
+    Yields:
+      Place of the first character of each part, and the place after its last.
     """
-    begin, end = piece.begin, piece.end
-    has_space = piece.surface.startswith(" ")
-    ranges = []
-    for number, part in enumerate(parts):
-        size = len(part) if number or has_space else len(part.removeprefix(WORD_MARK))
-        ranges.append((begin, min(begin + size, end)))
-        begin = ranges[-1][1]
-    return ranges
+    sizes = [len(part) for part in parts]
+    # The word mark has no place, one, or several invisible ones.
+    sizes[0] = max(sizes[0] + len(places) - sum(sizes), 0)
+    begin = 0
+    for size in sizes:
+        chosen = places[begin : begin + size]
+        first = places[begin] if begin < len(places) else piece.end
+        yield (first, chosen[-1] + 1) if chosen else (first, first)
+        begin += size
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -195,5 +221,3 @@ def piece_range(pieces: AlignedPieces, start: int, end: int) -> tuple[int, int]:
     first = int(np.searchsorted(pieces.ends, start, "left"))
     last = int(np.searchsorted(pieces.starts, end, "right")) - 1
     return first, last
-
-
