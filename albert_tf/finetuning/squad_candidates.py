@@ -75,7 +75,7 @@ def candidates_from_logits(
       At most n_best_size ** 2 spans a window.
 
     Raises:
-      UserError: the logits are of other windows.
+      UserError: the logits are of other windows, or NaN.
     """
     settings = settings or AnswerSettings()
     shape = len(windows), windows.settings.max_seq_length
@@ -110,7 +110,7 @@ def candidates_from_beams(
       At most I * J spans a window.
 
     Raises:
-      UserError: the outputs are of other windows.
+      UserError: the outputs are of other windows, or NaN.
     """
     settings = settings or AnswerSettings()
     names = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
@@ -127,13 +127,19 @@ def candidates_from_beams(
 
 
 def check_outputs(windows: Windows, *pairs: tuple[tuple[int, ...], np.ndarray]) -> None:
-    """Raises UserError unless each array has the shape that is before it."""
+    """Raises UserError unless each array is of numbers and has the shape that is before it."""
     for expected, array in pairs:
         if array.shape != expected:
             raise UserError(
                 f"expected model outputs of shape {expected} for the {len(windows)} windows of "
                 f"{windows.examples.source}; received {array.shape}. Predict the same file with "
                 "the same sizes of windows."
+            )
+        if np.isnan(array).any():
+            raise UserError(
+                f"expected numbers as model outputs for {windows.examples.source}; received NaN. "
+                "The model diverged in training; use an earlier checkpoint, or train with a lower "
+                "learning rate."
             )
 
 

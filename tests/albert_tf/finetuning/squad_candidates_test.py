@@ -140,6 +140,9 @@ def test_outputs_of_other_windows_are_refused(windows):
         with pytest.raises(UserError, match="expected model outputs of shape"):
             candidates_from_beams(windows, beams(**{name: np.zeros((2, 4))}))
     check_outputs(windows, ((3, LENGTH), fitting))
+    fitting[1, 2] = np.nan
+    with pytest.raises(UserError, match=r"for dev.json; received NaN"):
+        check_outputs(windows, ((3, LENGTH), fitting))
 
 
 def candidates(*rows):
