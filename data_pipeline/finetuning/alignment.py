@@ -189,18 +189,13 @@ def _size_of_words(character: str, lower: bool) -> int:
     return sum(map(len, split_words(character, lower)))
 
 
-def _trace_words(text: str, lower: bool) -> _Traced:
-    """The words of `split_words` in one string, with places: "Ça 你" -> "ca你", [0, 1, 3]."""
-    places: list[int] = []
-    for place, character in enumerate(text):
-        places.extend([place] * _size_of_words(character, lower))
-    return _Traced("".join(split_words(text, lower)), places, places)
-
-
 def _wordpiece_places(tokenizer: WordPieceTokenizer, text: str) -> list[tuple[int, int, int]]:
     """Id, start and end of each piece; an unknown word is one piece."""
-    places = _trace_words(text, tokenizer.lower).firsts
-    found = []
+    # "Ça 你" -> the words "ca", "你" and the places 0, 1, 3 of their characters.
+    places: list[int] = []
+    for place, character in enumerate(text):
+        places.extend([place] * _size_of_words(character, tokenizer.lower))
+    found: list[tuple[int, int, int]] = []
     begin = 0
     for word in split_words(text, tokenizer.lower):
         for i in tokenizer.encode_word(word) if word else ():

@@ -27,7 +27,7 @@ def context_spans(num_pieces: int, max_length: int, stride: int) -> list[tuple[i
 
 
 @functools.lru_cache(maxsize=1024)
-def max_context(spans: tuple[tuple[int, int], ...]) -> list[np.ndarray]:
+def max_context(spans: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, ...]:
     """For each window, which of its pieces have more context there than in any other window.
 
     The context of a piece is the smaller number of pieces to its left and right, plus a hundredth
@@ -42,4 +42,6 @@ def max_context(spans: tuple[tuple[int, int], ...]) -> list[np.ndarray]:
         left = np.arange(length)
         scores[number, start : start + length] = np.minimum(left, left[::-1]) + 0.01 * length
     best = scores.argmax(axis=0)
-    return [best[start : start + length] == number for number, (start, length) in enumerate(spans)]
+    return tuple(
+        best[start : start + length] == number for number, (start, length) in enumerate(spans)
+    )
