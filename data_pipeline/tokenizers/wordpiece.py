@@ -178,10 +178,10 @@ class WordPieceTokenizer(Tokenizer):
         ids: list[int] = []
         for word in split_words(text, self.lower):
             if word:
-                ids.extend(self._encode_word(word))
+                ids.extend(self.encode_word(word))
         return ids
 
-    def _encode_word(self, word: str) -> list[int]:
+    def encode_word(self, word: str) -> list[int]:
         """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing".
 
         A word is unknown as a whole when no piece fits at some place.

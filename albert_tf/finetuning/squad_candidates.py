@@ -1,0 +1,216 @@
+"""Candidates for answers to SQuAD's questions: spans of pieces that a model proposes.
+
+A candidate is a span in a window with a score for its start and one for its end. Candidates are
+plain arrays, so that those of several models can be kept in files and combined later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_tf.errors import UserError
+from data_pipeline.finetuning.squad_windows import Windows
+
+_CHUNK = 1024  # Windows at once; the pairs of starts and ends take a few MB then.
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerSettings:
+    """Which spans are answers.
+
+    Attributes:
+      n_best_size: starts and ends of a window that are tried, and answers kept for each question.
+      max_answer_length: longest answer, in pieces.
+    """
+
+    n_best_size: int = 20
+    max_answer_length: int = 30
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                raise UserError(
+                    f"{field.name} should be at least 1; received {getattr(self, field.name)}."
+                )
+
+
+class Candidates(NamedTuple):
+    """Spans that one model proposes, window by window, in each the likeliest starts first.
+
+    Attributes:
+      windows: int32 [K], ascending, the window of each span.
+      starts, ends: int32 [K], its first and last piece in the window's whole context.
+      start_scores, end_scores: float64 [K], logits or log-probabilities.
+    """
+
+    windows: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    start_scores: np.ndarray
+    end_scores: np.ndarray
+
+
+def candidates_from_logits(
+    windows: Windows,
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    settings: AnswerSettings | None = None,
+) -> Candidates:
+    """The candidates of version 1.1: the likeliest starts with the likeliest ends.
+
+    As in the reference, all positions compete for a place among the likeliest, those of the
+    question and of the padding as well; spans of them are left out afterwards. Among equal logits
+    the first position wins.
+
+    Args:
+      windows: F windows.
+      start_logits, end_logits: float [F, S].
+      settings: None: the defaults.
+
+    Returns:
+      At most n_best_size ** 2 spans a window.
+
+    Raises:
+      UserError: the logits are of other windows, or NaN.
+    """
+    settings = settings or AnswerSettings()
+    shape = len(windows), windows.settings.max_seq_length
+    check_outputs(windows, (shape, start_logits), (shape, end_logits))
+    parts = []
+    for first in range(0, len(windows), _CHUNK):
+        rows = np.arange(first, min(first + _CHUNK, len(windows)))
+        start_scores, starts = _likeliest(start_logits[rows], settings.n_best_size)
+        end_scores, ends = _likeliest(end_logits[rows], settings.n_best_size)
+        size = starts.shape[1]
+        # Every start with every end, starts outside: [B, N] -> [B, N * N].
+        outer = [np.repeat(array, size, axis=1) for array in (starts, start_scores)]
+        inner = [np.tile(array, size) for array in (ends, end_scores)]
+        parts.append(_allowed(windows, rows, outer, inner, settings))
+    return Candidates(*map(np.concatenate, zip(*parts)))
+
+
+def candidates_from_beams(
+    windows: Windows,
+    outputs: Mapping[str, np.ndarray],
+    settings: AnswerSettings | None = None,
+) -> Candidates:
+    """The candidates of version 2.0: the starts of the beam, each with its own ends.
+
+    Args:
+      windows: F windows.
+      outputs: of AlbertSpanLabelerV2: `start_top_log_probs`, `start_top_index` [F, I] and
+        `end_top_log_probs`, `end_top_index` [F, I * J], end j of start i at i * J + j.
+      settings: None: the defaults; n_best_size is not used.
+
+    Returns:
+      At most I * J spans a window.
+
+    Raises:
+      UserError: the outputs are of other windows, or NaN.
+    """
+    settings = settings or AnswerSettings()
+    names = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
+    starts, start_scores, ends, end_scores = (np.asarray(outputs[name]) for name in names)
+    count, size = len(windows), starts.shape[-1]
+    per_start = ends.shape[-1] // max(size, 1)
+    check_outputs(
+        windows,
+        *(((count, size), array) for array in (starts, start_scores)),
+        *(((count, size * per_start), array) for array in (ends, end_scores)),
+    )
+    outer = [np.repeat(array, per_start, axis=1) for array in (starts, start_scores)]
+    return _allowed(windows, np.arange(count), outer, [ends, end_scores], settings)
+
+
+def check_outputs(windows: Windows, *pairs: tuple[tuple[int, ...], np.ndarray]) -> None:
+    """Raises UserError unless each array is of numbers and has the shape that is before it."""
+    for expected, array in pairs:
+        if array.shape != expected:
+            raise UserError(
+                f"expected model outputs of shape {expected} for the {len(windows)} windows of "
+                f"{windows.examples.source}; received {array.shape}. Predict the same file with "
+                "the same sizes of windows."
+            )
+        if np.isnan(array).any():
+            raise UserError(
+                f"expected numbers as model outputs for {windows.examples.source}; received NaN. "
+                "The model diverged in training; use an earlier checkpoint, or train with a lower "
+                "learning rate."
+            )
+
+
+def _likeliest(logits: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The highest logits and their positions: [B, S] -> [B, size] twice, highest first."""
+    found = np.argsort(-logits, axis=1, kind="stable")[:, :size]
+    return np.take_along_axis(logits, found, axis=1), found
+
+
+def _allowed(
+    windows: Windows,
+    rows: np.ndarray,
+    starts_and_scores: list[np.ndarray],
+    ends_and_scores: list[np.ndarray],
+    settings: AnswerSettings,
+) -> Candidates:
+    """Those of some spans that can be answers.
+
+    Both ends are in the context, the start is where it has the most context of all windows, and the
+    span is neither empty nor too long.
+
+    Args:
+      windows: all windows.
+      rows: int [B], those that the spans are of.
+      starts_and_scores, ends_and_scores: positions in the window and scores, [B, K] each.
+      settings: how long an answer may be.
+
+    Returns:
+      The spans that remain, in their order.
+    """
+    offsets = windows.offsets[rows, None]
+    starts = starts_and_scores[0] - offsets
+    ends = ends_and_scores[0] - offsets
+    lengths = windows.lengths[rows, None]
+    kept = (starts >= 0) & (starts <= ends) & (ends < lengths)
+    kept &= ends - starts < settings.max_answer_length
+    # [B, S]: bools of windows of unlike lengths; what a window does not have is False.
+    has_most = np.zeros((len(rows), int(lengths.max(initial=1))), bool)
+    for row, window in enumerate(rows):
+        has_most[row, : windows.lengths[window]] = windows.max_context[window]
+    kept &= np.take_along_axis(has_most, np.clip(starts, 0, has_most.shape[1] - 1), axis=1)
+    row, place = np.nonzero(kept)
+    first_pieces = windows.starts[rows][row]
+    return Candidates(
+        rows[row].astype(np.int32),
+        (first_pieces + starts[row, place]).astype(np.int32),
+        (first_pieces + ends[row, place]).astype(np.int32),
+        starts_and_scores[1][row, place].astype(np.float64),
+        ends_and_scores[1][row, place].astype(np.float64),
+    )
+
+
+def average(models: Sequence[Candidates]) -> Candidates:
+    """The candidates of an ensemble, with the mean of their scores over the models.
+
+    The reference's mean: over the models that proposed the span, not over all. A span's place among
+    those of its window is where it first appeared.
+
+    Args:
+      models: candidates of the same windows, of one model or more.
+    """
+    windows, starts, ends, start_scores, end_scores = map(np.concatenate, zip(*models))
+    keys = np.stack([windows, starts, ends], axis=1)
+    _, first, group, counts = np.unique(
+        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    group = group.reshape(-1)  # NumPy 2.0 keeps a dimension.
+    order = np.lexsort((first, windows[first]))
+    chosen = first[order]
+    means = [
+        (np.bincount(group, scores, len(first)) / counts)[order]
+        for scores in (start_scores, end_scores)
+    ]
+    return Candidates(windows[chosen], starts[chosen], ends[chosen], *means)

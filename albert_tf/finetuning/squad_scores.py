@@ -1,0 +1,229 @@
+"""SQuAD's official scores, as the evaluation scripts of versions 1.1 and 2.0 compute them."""
+
+from __future__ import annotations
+
+import collections
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from albert_tf.errors import UserError
+from data_pipeline.finetuning.squad_files import Question, SquadExamples
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize_answer(text: str) -> str:
+    """A text without case, ASCII punctuation and articles: "The  U.S. of a-B" -> "us of ab"."""
+    text = text.lower().translate(_WITHOUT_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def exact_match(gold: str, predicted: str) -> float:
+    """1.0 if two answers are equal after `normalize_answer`, else 0.0."""
+    return float(normalize_answer(gold) == normalize_answer(predicted))
+
+
+def f1_v1(gold: str, predicted: str) -> float:
+    """F1 of the words two answers have in common: "the red cat", "cat food" -> 0.5.
+
+    Version 1.1's: 0.0 when no word is common, also where both have none.
+    """
+    gold_words = normalize_answer(gold).split()
+    words = normalize_answer(predicted).split()
+    common = sum((collections.Counter(gold_words) & collections.Counter(words)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(words), common / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_v2(gold: str, predicted: str) -> float:
+    """`f1_v1`, but 1.0 where neither answer has a word: version 2.0's."""
+    if not normalize_answer(gold) and not normalize_answer(predicted):
+        return 1.0
+    return f1_v1(gold, predicted)
+
+
+def _best(metric: Callable[[str, str], float], golds: Iterable[str], predicted: str) -> float:
+    """The metric with the gold answer that fits best."""
+    return max(metric(gold, predicted) for gold in golds)
+
+
+def _percent(values: Iterable[float], total: int) -> float:
+    return 100.0 * sum(values) / total
+
+
+def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[str, float]:
+    """The scores of version 1.1: every question has an answer.
+
+    Args:
+      examples: questions with their answers.
+      predictions: texts by the question's id; a missing one counts as wrong.
+
+    Returns:
+      `exact` and `f1` in percent, `total` the number of questions.
+
+    Raises:
+      UserError: a question has no answer.
+    """
+    exact, f1 = [], []
+    for question in examples.questions:
+        golds = [answer.text for answer in question.answers]
+        if not golds:
+            raise UserError(
+                f"{examples.source}: question {question.id} has no answer, and scores of version "
+                "1.1 need one. Evaluate files with unanswerable questions as version 2.0."
+            )
+        if question.id in predictions:
+            exact.append(_best(exact_match, golds, predictions[question.id]))
+            f1.append(_best(f1_v1, golds, predictions[question.id]))
+    total = len(examples.questions)
+    return {"exact": _percent(exact, total), "f1": _percent(f1, total), "total": total}
+
+
+class Thresholds(NamedTuple):
+    """The null odds up to which questions should be answered, and the scores reached so.
+
+    Attributes:
+      best_exact, best_f1: scores in percent.
+      best_exact_thresh, best_f1_thresh: answer a question if its null odds are at most this. The
+        official scripts say 0.0 where it is best to answer nothing at all, which means that for
+        probabilities only; here it is 1 less than the lowest odds.
+    """
+
+    best_exact: float
+    best_exact_thresh: float
+    best_f1: float
+    best_f1_thresh: float
+
+
+class _Scored(NamedTuple):
+    """Every question that was predicted, with its scores by id."""
+
+    questions: list[Question]
+    exact: dict[str, float]
+    f1: dict[str, float]
+
+
+def _score_v2(examples: SquadExamples, predictions: Mapping[str, str]) -> _Scored:
+    questions = [question for question in examples.questions if question.id in predictions]
+    if not questions:
+        raise UserError(
+            f"none of the {len(examples.questions)} questions of {examples.source} is among the "
+            f"{len(predictions)} predictions. Predict this file."
+        )
+    exact, f1 = {}, {}
+    for question in questions:
+        # A gold answer such as "The" is no answer; without any, "" is right.
+        golds = [a.text for a in question.answers if normalize_answer(a.text)] or [""]
+        exact[question.id] = _best(exact_match, golds, predictions[question.id])
+        f1[question.id] = _best(f1_v2, golds, predictions[question.id])
+    return _Scored(questions, exact, f1)
+
+
+def scores_v2(
+    examples: SquadExamples,
+    predictions: Mapping[str, str],
+    odds: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+) -> dict[str, float]:
+    """The scores of version 2.0, in which a question may have no answer.
+
+    Args:
+      examples: questions with their answers; one without answers has none.
+      predictions: texts by the question's id, "" for no answer; a question that is missing is left
+        out, as the official script does.
+      odds: of `squad_answers.null_odds`, for all questions that were predicted, or probabilities of
+        there being no answer. With them the best thresholds are found.
+      threshold: questions with higher odds count as not answered, whatever is predicted; None: none
+        does. (The official script's default of 1.0 is for probabilities.)
+
+    Returns:
+      `exact`, `f1` in percent and `total`; the same with HasAns_ and NoAns_ for the questions with
+      and without answers, if there are any; with odds, the fields of `Thresholds`.
+
+    Raises:
+      UserError: no question was predicted, or some have no odds.
+    """
+    scored = _score_v2(examples, predictions)
+    _check_odds(scored, odds)
+    exact, f1 = dict(scored.exact), dict(scored.f1)
+    if odds is not None and threshold is not None:
+        for question in scored.questions:
+            if odds[question.id] > threshold:
+                exact[question.id] = f1[question.id] = float(not question.answers)
+    results: dict[str, float] = {}
+    answerable = [question.id for question in scored.questions if question.answers]
+    others = [question.id for question in scored.questions if not question.answers]
+    for prefix, ids in (("", answerable + others), ("HasAns_", answerable), ("NoAns_", others)):
+        if ids:
+            results[f"{prefix}exact"] = _percent((exact[name] for name in ids), len(ids))
+            results[f"{prefix}f1"] = _percent((f1[name] for name in ids), len(ids))
+            results[f"{prefix}total"] = len(ids)
+    if odds is not None:
+        results.update(_thresholds(scored, predictions, odds)._asdict())
+    return results
+
+
+def best_thresholds(
+    examples: SquadExamples, predictions: Mapping[str, str], odds: Mapping[str, float]
+) -> Thresholds:
+    """The thresholds of the null odds with the best scores, as the official script finds them.
+
+    Args:
+      examples: questions with their answers.
+      predictions: the text for every question, as if each had an answer.
+      odds: null odds by the question's id.
+
+    Raises:
+      UserError: no question was predicted, or some have no odds.
+    """
+    scored = _score_v2(examples, predictions)
+    _check_odds(scored, odds)
+    return _thresholds(scored, predictions, odds)
+
+
+def _check_odds(scored: _Scored, odds: Mapping[str, float] | None) -> None:
+    missing = [q.id for q in scored.questions if odds is not None and q.id not in odds]
+    if missing:
+        raise UserError(
+            f"expected null odds for all {len(scored.questions)} predictions; {len(missing)} have "
+            f"none, such as {missing[0]}. Take both files from the same run."
+        )
+
+
+def _thresholds(
+    scored: _Scored, predictions: Mapping[str, str], odds: Mapping[str, float]
+) -> Thresholds:
+    ordered = sorted(scored.questions, key=lambda question: odds[question.id])
+    found = [_best_threshold(ordered, s, predictions, odds) for s in (scored.exact, scored.f1)]
+    return Thresholds(*found[0], *found[1])
+
+
+def _best_threshold(
+    ordered: list[Question],
+    scores: Mapping[str, float],
+    predictions: Mapping[str, str],
+    odds: Mapping[str, float],
+) -> tuple[float, float]:
+    """The best score in percent and the threshold with which it is reached.
+
+    Starts with nothing answered, where all questions without answers count, and answers one
+    question after the other, in the order of their odds; the first of equal scores wins. Questions
+    with equal odds are not told apart by a threshold, though here, as in the official script, they
+    are answered one by one.
+    """
+    current = float(sum(not question.answers for question in ordered))
+    best = current
+    threshold = odds[ordered[0].id] - 1.0
+    for question in ordered:
+        if question.answers:
+            current += scores[question.id]
+        elif predictions[question.id]:
+            current -= 1.0
+        if current > best:
+            best, threshold = current, odds[question.id]
+    return 100.0 * best / len(ordered), threshold

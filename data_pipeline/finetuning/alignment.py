@@ -1,0 +1,218 @@
+"""Pieces of a text, each with the characters of the original text that it was made of.
+
+An answer is a span of pieces to the model and a part of the original text to everybody else. In
+between the text was normalized: ligatures became letters, accents went away, letters were lowered.
+google-research/albert recovers the way back by a longest common subsequence, anew for every
+question, and drops questions where too little is common (Korean, for one). Here each step keeps the
+places it came from: linear in the length of the text, and nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.normalization import normalize
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK, SentencePieceTokenizer
+from data_pipeline.tokenizers.wordpiece import CONTINUATION, WordPieceTokenizer, split_words
+
+
+class AlignedPieces(NamedTuple):
+    """Pieces with their places: "Ça va" -> ids of "▁ca", "▁va", starts [0, 2], ends [1, 4].
+
+    A piece of SentencePiece that starts a word starts at the space before it. A word mark alone
+    that stands for no character has an end before its start.
+
+    Attributes:
+      ids: int32 [T], equal to the tokenizer's `encode`.
+      starts: int32 [T], place of the first character of each piece.
+      ends: int32 [T], place of the last character of each piece.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class _Traced(NamedTuple):
+    """A text made of another, with the first and last place that each character was made of."""
+
+    text: str
+    firsts: list[int]
+    lasts: list[int]
+
+
+def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
+    """The pieces of a text, and where each is found in it.
+
+    Args:
+      tokenizer: a SentencePieceTokenizer or a WordPieceTokenizer.
+      text: any string.
+    """
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        found = _sentencepiece_places(tokenizer, text)
+    elif isinstance(tokenizer, WordPieceTokenizer):
+        found = _wordpiece_places(tokenizer, text)
+    else:
+        raise TypeError(
+            "expected a SentencePieceTokenizer or a WordPieceTokenizer, received "
+            f"{type(tokenizer).__name__}"
+        )
+    return AlignedPieces(*np.array(found, np.int32).reshape(-1, 3).T.copy())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _size_normalized(character: str, lower: bool) -> int:
+    """Characters that one character, no white space, becomes: "ﬁ" -> 2, a combining accent -> 0.
+
+    Characters do not change each other's number: a letter's neighbors decide which sigma it
+    becomes, never how many letters.
+    """
+    return len(normalize(character, lower))
+
+
+def _trace_normalization(text: str, lower: bool, join_quotes: bool) -> _Traced:
+    """`normalize` with places: " Ça  ﬁn" -> "ca fin", firsts = lasts = [1, 2, 3, 5, 5, 6]."""
+    firsts: list[int] = []
+    lasts: list[int] = []
+
+    def add(first: int, last: int, size: int = 1) -> None:
+        firsts.extend([first] * size)
+        lasts.extend([last] * size)
+
+    place, length = 0, len(text)
+    while place < length:
+        end = place + 1
+        if text[place].isspace():
+            while end < length and text[end].isspace():
+                end += 1
+            # White space at either end of the text goes away, a run inside is one space.
+            if place and end < length:
+                add(*_space_places(text, place, end))
+        elif join_quotes and text[place : place + 2] in ("``", "''"):
+            end = place + 2
+            add(place, end - 1)
+        else:
+            add(place, place, _size_normalized(text[place], lower))
+        place = end
+    return _Traced(normalize(text, lower, join_quotes), firsts, lasts)
+
+
+def _space_places(text: str, start: int, end: int) -> tuple[int, int]:
+    """First and last place that the space stands for that white space becomes.
+
+    The reference finds the space itself if there is one ("\\n \\t" -> that in the middle; spaces of
+    other widths are spaces, too), and what lies between the neighbors otherwise.
+    """
+    for place in range(start, end):
+        if unicodedata.normalize("NFKD", text[place]) == " ":
+            return place, place
+    return start, end - 1
+
+
+def _sentencepiece_places(
+    tokenizer: SentencePieceTokenizer, text: str
+) -> list[tuple[int, int, int]]:
+    """Id, start and end of each piece."""
+    traced = _trace_normalization(text, tokenizer.lower, tokenizer.settings.rules == "huggingface")
+    # Where nothing precedes a piece, as before the word mark of the first word, the text starts.
+    firsts = [*traced.firsts, len(text)]
+    lasts = [*traced.lasts, -1]  # lasts[-1], before the first character.
+    found: list[tuple[int, int, int]] = []
+    # SentencePiece says itself which characters a piece was made of: it normalizes once more
+    # (NFKC, which composes Hangul again), and marks a beginning that no space stands for.
+    pieces = tokenizer.processor.encode(traced.text, out_type="immutable_proto").pieces
+    for piece in pieces:
+        places = _places_of(piece, traced.text)
+        new_ids = tokenizer.resplit.get(piece.id, (piece.id,))
+        parts = [tokenizer.pieces[i] for i in new_ids]
+        for i, part in zip(new_ids, _part_places(piece, parts, places)):
+            found.append((i, firsts[part[0]], lasts[part[1] - 1]))
+    if found:
+        found[0] = (found[0][0], 0, found[0][2])
+    return found
+
+
+def _places_of(piece, text: str) -> Sequence[int]:
+    """Places of the characters of a piece, without those that SentencePiece dropped.
+
+    "\\ufeff 47" -> the places of the last three: an answer with a control or format character
+    that nobody sees would not equal the gold answer. Where a word mark has no space, SentencePiece
+    made it of such a character (U+200B), and all stay.
+    """
+    places = range(piece.begin, piece.end)
+    if piece.surface.isprintable():  # Nearly all, in which nothing is invisible.
+        return places
+    kept = [
+        place
+        for place in places
+        if unicodedata.category(text[place]) not in ("Cc", "Cf") or text[place] in piece.piece
+    ]
+    has_mark = piece.piece.startswith(WORD_MARK)
+    return kept if kept and (not has_mark or text[kept[0]] == " ") else places
+
+
+def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of places of the parts of a piece; of a piece that is not split, the one range.
+
+    The piece "▁2010," at [4, 10), split to "▁20", "10", ",": [4, 7), [7, 9), [9, 10). The piece
+    "000," at [4, 8), split to "▁", "000", ",": the word mark, which the text does not have, is at
+    [4, 4).
+
+    Args:
+      piece: as SentencePiece found it.
+      parts: the pieces that replace it.
+      places: those of its characters.
+
+    Yields:
+      Place of the first character of each part, and the place after its last.
+    """
+    sizes = [len(part) for part in parts]
+    # The word mark has no place, one, or several invisible ones.
+    sizes[0] = max(sizes[0] + len(places) - sum(sizes), 0)
+    begin = 0
+    for size in sizes:
+        chosen = places[begin : begin + size]
+        first = places[begin] if begin < len(places) else piece.end
+        yield (first, chosen[-1] + 1) if chosen else (first, first)
+        begin += size
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _size_of_words(character: str, lower: bool) -> int:
+    """Characters that one character becomes in the words of `split_words`; white space is none."""
+    return sum(map(len, split_words(character, lower)))
+
+
+def _wordpiece_places(tokenizer: WordPieceTokenizer, text: str) -> list[tuple[int, int, int]]:
+    """Id, start and end of each piece; an unknown word is one piece."""
+    # "Ça 你" -> the words "ca", "你" and the places 0, 1, 3 of their characters.
+    places: list[int] = []
+    for place, character in enumerate(text):
+        places.extend([place] * _size_of_words(character, tokenizer.lower))
+    found: list[tuple[int, int, int]] = []
+    begin = 0
+    for word in split_words(text, tokenizer.lower):
+        for i in tokenizer.encode_word(word) if word else ():
+            end = begin + len(tokenizer.pieces[i].removeprefix(CONTINUATION))
+            if i == tokenizer.unk_id:
+                end = begin + len(word)
+            found.append((i, places[begin], places[end - 1]))
+            begin = end
+    return found
+
+
+def piece_range(pieces: AlignedPieces, start: int, end: int) -> tuple[int, int]:
+    """First and last piece of the characters from `start` to `end`, both included.
+
+    A character that became no piece, such as a combining accent, is left out at either side; the
+    first is greater than the last if nothing is left.
+    """
+    first = int(np.searchsorted(pieces.ends, start, "left"))
+    last = int(np.searchsorted(pieces.starts, end, "right")) - 1
+    return first, last

@@ -1,0 +1,182 @@
+"""SQuAD's files, versions 1.1 and 2.0 and what has their form: JSON to contexts and questions."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple, NoReturn
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+_FORM = '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ...}]}]}]}'
+
+
+class Answer(NamedTuple):
+    """An answer as people marked it.
+
+    Attributes:
+      text: a part of the context.
+      start: place of its first character in the context, from 0; -1: the file does not say.
+    """
+
+    text: str
+    start: int
+
+
+class Question(NamedTuple):
+    """A question about a context.
+
+    Attributes:
+      id: name of the question; no two of a file have the same.
+      text: the question.
+      context: place of its context in the file's list of contexts.
+      answers: all answers that count as right; none for a question that cannot be answered, and in
+        files to be predicted.
+      is_impossible: whether the file marks it as one that cannot be answered.
+    """
+
+    id: str
+    text: str
+    context: int
+    answers: tuple[Answer, ...]
+    is_impossible: bool
+
+
+class SquadExamples(NamedTuple):
+    """The content of a file.
+
+    Attributes:
+      source: path of the file.
+      contexts: paragraphs, each once, however many questions it has.
+      questions: in the order of the file.
+    """
+
+    source: str
+    contexts: list[str]
+    questions: list[Question]
+
+
+class _Reader:
+    """Reads one file; knows the text of the file, to name the line of what is wrong."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.fspath(path)
+        if storage.is_folder(self.path):
+            raise UserError(f"{self.path} is a folder; give SQuAD's JSON file in it.")
+        if not storage.exists(self.path):
+            raise UserError(f"The file {self.path} does not exist; give a JSON file as SQuAD's.")
+        content = storage.read_bytes(self.path)
+        try:
+            self._text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise UserError(f"{path}:{line}: the text is not UTF-8; convert the file.") from error
+
+    def refuse(self, reason: str, near: str = "") -> NoReturn:
+        """Raises UserError with the line on which `near`, a JSON string, stands first."""
+        quoted = (json.dumps(near, ensure_ascii=ascii_) for ascii_ in (False, True))
+        found = max(map(self._text.find, quoted)) if near else 0
+        line = self._text.count("\n", 0, max(found, 0)) + 1
+        raise UserError(f"{self.path}:{line}: {reason}")
+
+    def load(self) -> Any:
+        try:
+            return json.loads(self._text)
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{self.path}:{error.lineno}: expected JSON as SQuAD's, {_FORM}; it cannot be "
+                f"read: {error.msg}."
+            ) from error
+
+    def get(self, value: Any, key: str, kind: type, near: str = "") -> Any:
+        """`value[key]`, which should be there and of a kind."""
+        if not isinstance(value, dict) or not isinstance(value.get(key), kind):
+            self.refuse(
+                f"expected {key!r} with a value of type {kind.__name__}, as in {_FORM}; found "
+                f"{json.dumps(value)[:80]}.",
+                near,
+            )
+        return value[key]
+
+    def answers(self, entry: dict, name: str) -> tuple[Answer, ...]:
+        found = []
+        for answer in self.get(entry, "answers", list, name) if "answers" in entry else []:
+            start = answer.get("answer_start", -1) if isinstance(answer, dict) else -1
+            if not isinstance(start, int):
+                self.refuse(f"question {name}: answer_start should be a whole number.", name)
+            found.append(Answer(self.get(answer, "text", str, name), start))
+        return tuple(found)
+
+
+def read_squad(path: str, training: bool = False) -> SquadExamples:
+    """Reads a file of questions.
+
+    Where google-research/albert stops or trains on something else, the file is refused here: a
+    text that does not stand at its answer_start is an error, as are two questions of one id.
+
+    Args:
+      path: UTF-8 JSON in the form of SQuAD 1.1 or 2.0.
+      training: whether the answers are to be learned, so that each has to be found in its context.
+        Evaluation needs their texts alone, and prediction not even these.
+
+    Returns:
+      At least one question.
+
+    Raises:
+      UserError: the file cannot be read, or holds a question that cannot be used; it names file,
+        line and question.
+    """
+    reader = _Reader(path)
+    contexts: list[str] = []
+    questions: list[Question] = []
+    seen: set[str] = set()
+    for article in reader.get(reader.load(), "data", list):
+        for paragraph in reader.get(article, "paragraphs", list):
+            context = reader.get(paragraph, "context", str)
+            contexts.append(context)
+            for entry in reader.get(paragraph, "qas", list, context):
+                question = _question(reader, entry, len(contexts) - 1, context)
+                if question.id in seen:
+                    reader.refuse(
+                        f"two questions have the id {question.id}; predictions are named by id. "
+                        "Give each an id of its own.",
+                        question.id,
+                    )
+                seen.add(question.id)
+                if training:
+                    _check_answer(reader, question, context)
+                questions.append(question)
+    if not questions:
+        reader.refuse("expected at least one question; found none. Check the file.")
+    return SquadExamples(reader.path, contexts, questions)
+
+
+def _question(reader: _Reader, entry: Any, number: int, context: str) -> Question:
+    name = reader.get(entry, "id", str, context)
+    if not context.strip():
+        reader.refuse(f"question {name}: its context holds no text. Remove the paragraph.", name)
+    text = reader.get(entry, "question", str, name)
+    answers = reader.answers(entry, name)
+    return Question(name, text, number, answers, bool(entry.get("is_impossible", False)))
+
+
+def _check_answer(reader: _Reader, question: Question, context: str) -> None:
+    """Raises UserError unless the question is impossible, or its one answer is where it says."""
+    if question.is_impossible:
+        return
+    name = question.id
+    if len(question.answers) != 1:
+        reader.refuse(
+            f"question {name}: expected one answer to learn, found {len(question.answers)}. Is "
+            "this a file for evaluation? Keep one answer a question, or mark it is_impossible.",
+            name,
+        )
+    text, start = question.answers[0]
+    found = context[max(start, 0) : max(start, 0) + len(text)]
+    if start < 0 or not text.strip() or found != text:
+        reader.refuse(
+            f"question {name}: expected the answer {text[:40]!r} at character {start} of its "
+            f"context, found {found[:40]!r}. Correct answer_start.",
+            name,
+        )

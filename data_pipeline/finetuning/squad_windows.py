@@ -1,0 +1,254 @@
+"""Questions with their contexts as model inputs: `[CLS] question [SEP] part of the context [SEP]`.
+
+A context longer than the model is cut into windows that overlap. Tokenized texts are kept once, by
+question and by paragraph, and windows are ranges of them, so that all of SQuAD takes little memory;
+arrays of the model's length are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.alignment import AlignedPieces, align, piece_range
+from data_pipeline.finetuning.context_spans import context_spans, max_context
+from data_pipeline.finetuning.squad_files import Question, SquadExamples
+from data_pipeline.tokenizers.base import Tokenizer
+
+FIRST_UNIQUE_ID = 1_000_000_000
+_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowSettings:
+    """Sizes of windows, in pieces; google-research/albert's defaults.
+
+    Attributes:
+      max_seq_length: S, the longest input of the model.
+      doc_stride: distance between the beginnings of two windows of a context.
+      max_query_length: longest question; more is cut at its end.
+    """
+
+    max_seq_length: int = 384
+    doc_stride: int = 128
+    max_query_length: int = 64
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                raise UserError(
+                    f"{field.name} should be at least 1; received {getattr(self, field.name)}."
+                )
+        shortest = self.max_query_length + _SPECIAL_PIECES + 1
+        if self.max_seq_length < shortest:
+            raise UserError(
+                f"max_seq_length should be at least {shortest}, room for a question of "
+                f"max_query_length {self.max_query_length}, three special pieces and one of the "
+                f"context; received {self.max_seq_length}."
+            )
+
+
+class Targets(NamedTuple):
+    """What is learned from the windows.
+
+    Attributes:
+      start_positions, end_positions: int32 [F], first and last position of the answer in the
+        window; 0, where [CLS] is, if the window does not hold the whole answer.
+      is_impossible: int32 [F], 1 where the window does not hold the whole answer.
+    """
+
+    start_positions: np.ndarray
+    end_positions: np.ndarray
+    is_impossible: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Windows:
+    """All F windows of a file's questions, ordered by question and place in the context.
+
+    Attributes:
+      examples: the questions they are of.
+      settings: their sizes.
+      contexts: pieces of each paragraph.
+      questions: int32 ids of each question, cut to max_query_length.
+      question_numbers: int32 [F], place of the window's question in `examples.questions`. Questions
+        whose context became no piece at all have no window.
+      starts: int32 [F], the first piece of the context that is in the window.
+      lengths: int32 [F], number of pieces of the context that are.
+      targets: None unless made for training.
+      cls_id, sep_id: ids of [CLS] and [SEP].
+    """
+
+    examples: SquadExamples
+    settings: WindowSettings
+    contexts: Sequence[AlignedPieces]
+    questions: Sequence[np.ndarray]
+    question_numbers: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    targets: Targets | None
+    cls_id: int
+    sep_id: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def unique_ids(self) -> np.ndarray:
+        """int64 [F], the number by which google-research/albert calls each window."""
+        return FIRST_UNIQUE_ID + np.arange(len(self))
+
+    @functools.cached_property
+    def offsets(self) -> np.ndarray:
+        """int32 [F], position in the window of its first piece of the context."""
+        sizes = np.array([len(ids) for ids in self.questions], np.int32)
+        return sizes[self.question_numbers] + 2  # [CLS] and [SEP].
+
+    def question_of(self, window: int) -> Question:
+        """The question that a window is of."""
+        return self.examples.questions[self.question_numbers[window]]
+
+    def context_of(self, window: int) -> AlignedPieces:
+        """The pieces of the whole context that a window is cut from."""
+        return self.contexts[self.question_of(window).context]
+
+    @functools.cached_property
+    def max_context(self) -> list[np.ndarray]:
+        """bool [length] for each window: in which window a piece has the most context around it.
+
+        Windows overlap, so that an answer can start in several; it counts in one of them alone.
+        """
+        found: list[np.ndarray] = []
+        ends = np.flatnonzero(np.diff(self.question_numbers, append=-1)) + 1
+        for first, end in zip([0, *ends], ends):
+            spans = tuple(zip(self.starts[first:end].tolist(), self.lengths[first:end].tolist()))
+            found.extend(max_context(spans))
+        return found
+
+    def arrays(self, windows: Sequence[int] | np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Model inputs of B windows (None: of all).
+
+        Returns:
+          input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP]) and
+          impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere)
+          int32 [B, S]; for training also the arrays of `Targets`, int32 [B].
+        """
+        chosen = np.arange(len(self)) if windows is None else np.asarray(windows)
+        shape = len(chosen), self.settings.max_seq_length
+        word_ids = np.zeros(shape, np.int32)
+        mask, type_ids = np.zeros_like(word_ids), np.zeros_like(word_ids)
+        impossible = np.ones_like(word_ids)
+        impossible[:, 0] = 0
+        word_ids[:, 0] = self.cls_id
+        for row, window in enumerate(chosen):
+            start, offset = self.starts[window], self.offsets[window]
+            end = offset + self.lengths[window]
+            word_ids[row, 1 : offset - 1] = self.questions[self.question_numbers[window]]
+            word_ids[row, offset - 1] = word_ids[row, end] = self.sep_id
+            word_ids[row, offset:end] = self.context_of(window).ids[start : start + end - offset]
+            mask[row, : end + 1] = 1
+            type_ids[row, offset : end + 1] = 1
+            impossible[row, offset:end] = 0
+        found = {
+            "input_word_ids": word_ids,
+            "input_mask": mask,
+            "input_type_ids": type_ids,
+            "impossible_positions": impossible,
+        }
+        if self.targets is None:
+            return found
+        return {**found, **{name: a[chosen] for name, a in self.targets._asdict().items()}}
+
+
+def make_windows(
+    examples: SquadExamples,
+    tokenizer: Tokenizer,
+    settings: WindowSettings | None = None,
+    training: bool = False,
+) -> Windows:
+    """Tokenizes a file and cuts it into windows; each paragraph is tokenized once.
+
+    Args:
+      examples: the file, as `read_squad` read it.
+      tokenizer: the model's tokenizer.
+      settings: sizes; None: the defaults.
+      training: whether to say where the answers are; the examples have to be read for training.
+
+    Returns:
+      The windows of all questions.
+
+    Raises:
+      UserError: an answer to be learned became no piece, or no context has any.
+    """
+    settings = settings or WindowSettings()
+    contexts = [align(tokenizer, context) for context in examples.contexts]
+    limit = settings.max_query_length
+    asked = tokenizer.encode_batch([question.text for question in examples.questions])
+    questions = [np.array(ids[:limit], np.int32) for ids in asked]
+    columns: list[tuple[int, int, int]] = []
+    targets: list[tuple[int, int, int]] = []
+    for number, question in enumerate(examples.questions):
+        pieces = contexts[question.context]
+        room = settings.max_seq_length - len(questions[number]) - _SPECIAL_PIECES
+        spans = context_spans(len(pieces.ids), room, settings.doc_stride)
+        columns += [(number, *span) for span in spans]
+        if training:
+            answer = answer_pieces(examples, question, pieces)
+            offset = len(questions[number]) + 2
+            targets += [_target(answer, *span, offset) for span in spans]
+    if not columns:
+        raise UserError(
+            f"{examples.source}: no context has a piece in the vocabulary's sense; is "
+            f"{tokenizer.vocab_file} the vocabulary of this language?"
+        )
+    numbers, starts, lengths = np.array(columns, np.int32).T.copy()
+    return Windows(
+        examples,
+        settings,
+        contexts,
+        questions,
+        numbers,
+        starts,
+        lengths,
+        Targets(*np.array(targets, np.int32).T.copy()) if training else None,
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+    )
+
+
+def answer_pieces(
+    examples: SquadExamples, question: Question, pieces: AlignedPieces
+) -> tuple[int, int] | None:
+    """First and last piece of the answer to be learned; None: the question is impossible.
+
+    Raises:
+      UserError: normalization left nothing of the answer.
+    """
+    if question.is_impossible:
+        return None
+    answer = question.answers[0]
+    first, last = piece_range(pieces, answer.start, answer.start + len(answer.text) - 1)
+    if first > last:
+        raise UserError(
+            f"{examples.source}: question {question.id}: expected an answer of at least one piece; "
+            f"nothing is left of {answer.text!r} after normalization. Remove the question."
+        )
+    return first, last
+
+
+def _target(
+    answer: tuple[int, int] | None, start: int, length: int, offset: int
+) -> tuple[int, int, int]:
+    """Start, end and is_impossible of a window: pieces (7, 8), window from 5, offset 12 -> 14, 15.
+
+    A window without the whole answer points to [CLS], in version 1.1 as well: the published
+    scores were trained so.
+    """
+    if answer is None or answer[0] < start or answer[1] >= start + length:
+        return 0, 0, 1
+    return answer[0] - start + offset, answer[1] - start + offset, 0

@@ -1,0 +1,113 @@
+"""SQuAD's JSON becomes contexts and questions; what is wrong is named by file, line, question."""
+
+import json
+
+import pytest
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.squad_files import Answer, Question, read_squad
+
+CONTEXT = "Ada wrote it in 1843."
+ENTRY = {"id": "q1", "question": "When?", "answers": [{"text": "1843", "answer_start": 16}]}
+
+
+def paragraph(*entries, context=CONTEXT):
+    return {"context": context, "qas": list(entries)}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Paragraphs, or the bytes of a file -> its path."""
+
+    def write_file(*content):
+        path = tmp_path / "squad.json"
+        if not isinstance(content[0], bytes):
+            data = {"version": "1.1", "data": [{"title": "t", "paragraphs": list(content)}]}
+            content = (json.dumps(data, indent=1, ensure_ascii=False).encode(),)
+        path.write_bytes(content[0])
+        return str(path)
+
+    return write_file
+
+
+def test_contexts_and_questions(write):
+    no_answer = {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True}
+    other = {"id": "q3", "question": "Who?"}
+    path = write(paragraph(ENTRY, no_answer), paragraph(other, context="Nobody."))
+    examples = read_squad(path)
+    assert examples.source == path and examples.contexts == [CONTEXT, "Nobody."]
+    assert examples.questions == [
+        Question("q1", "When?", 0, (Answer("1843", 16),), False),
+        Question("q2", "Why?", 0, (), True),
+        Question("q3", "Who?", 1, (), False),
+    ]
+
+
+def test_byte_order_mark_and_windows_line_ends(write):
+    data = {"data": [{"paragraphs": [paragraph(ENTRY)]}]}
+    content = json.dumps(data, indent=1).replace("\n", "\r\n").encode()
+    assert read_squad(write(b"\xef\xbb\xbf" + content), training=True).questions[0].id == "q1"
+
+
+def test_training_needs_one_answer_at_its_place_and_evaluation_does_not(write):
+    misplaced = {**ENTRY, "answers": [{"text": "1843", "answer_start": 3}]}
+    unplaced = {**ENTRY, "answers": [{"text": "1843"}]}
+    several = {**ENTRY, "answers": ENTRY["answers"] * 2}
+    negative = {**ENTRY, "answers": [{"text": "Ada", "answer_start": -21}]}
+    blank = {**ENTRY, "answers": [{"text": " ", "answer_start": 3}]}
+    for entry, words in (
+        (misplaced, "expected the answer '1843' at character 3 of its context, found ' wro'"),
+        (unplaced, "expected the answer '1843' at character -1"),
+        (several, "expected one answer to learn, found 2"),
+        ({**ENTRY, "answers": []}, "expected one answer to learn, found 0"),
+        (negative, "expected the answer 'Ada' at character -21"),
+        (blank, "expected the answer ' '"),
+    ):
+        path = write(paragraph(entry))
+        with pytest.raises(UserError, match=r"squad\.json:11: question q1: ") as error:
+            read_squad(path, training=True)
+        assert words in str(error.value)
+        assert len(read_squad(path).questions) == 1
+
+
+def test_impossible_questions_are_trained_on_whatever_their_answers(write):
+    entry = {**ENTRY, "answers": [], "is_impossible": True}
+    assert read_squad(write(paragraph(entry)), training=True).questions[0].is_impossible
+
+
+def test_what_is_wrong_is_named_by_line(write, tmp_path):
+    twice = {**ENTRY, "question": "Where?"}
+    empty = paragraph({"id": "é", "question": "?"}, context=" \n")
+    for content, words in (
+        ([paragraph(ENTRY, twice)], r":11: two questions have the id q1"),
+        ([empty], r":11: question é: its context holds no text"),
+        ([paragraph({"question": "?"})], r"json:8: expected 'id' with a value of type str"),
+        ([paragraph({"id": "q1", "question": 7})], r":11: expected 'question' with a value"),
+        ([{"qas": []}], r":1: expected 'context'"),
+        ([paragraph({**ENTRY, "answers": 3})], r":11: expected 'answers' with a value of type li"),
+        ([paragraph({**ENTRY, "answers": [{"answer_start": 1}]})], r":11: expected 'text'"),
+        ([paragraph({**ENTRY, "answers": ["1843"]})], r":11: expected 'text'"),
+        (
+            [paragraph({**ENTRY, "answers": [{"text": "1843", "answer_start": "16"}]})],
+            ":11: question q1: answer_start should be a whole number",
+        ),
+        ([paragraph()], r":1: expected at least one question"),
+        ([b""], r":1: expected JSON as SQuAD's, .*it cannot be read: Expecting value"),
+        ([b'{"data":\n [}'], r":2: expected JSON"),
+        ([b"[]"], r":1: expected 'data' with a value of type list, .*; found \[\]"),
+        ([b"{\n\xff}"], r":2: the text is not UTF-8"),
+    ):
+        with pytest.raises(UserError, match=words):
+            read_squad(write(*content))
+    with pytest.raises(UserError, match="is a folder"):
+        read_squad(str(tmp_path))
+    with pytest.raises(UserError, match="does not exist"):
+        read_squad(str(tmp_path / "none.json"))
+
+
+def test_ids_in_escapes_are_found(write):
+    """json.dump writes é as an escape unless told otherwise."""
+    entries = [{"id": "é", "question": "?"}] * 2
+    content = json.dumps({"data": [{"paragraphs": [paragraph(*entries)]}]}, indent=1)
+    with pytest.raises(UserError, match=r"squad\.json:9: two questions have the id é"):
+        read_squad(write(content.encode()))
