@@ -47,7 +47,9 @@ def test_what_is_kept_of_it(make, tmp_path):
 def test_only_a_better_figure_replaces_it(make, tmp_path, higher_is_better, kept):
     steps = []
     for step, value in enumerate([0.5, 0.4, 0.4, 0.6, 0.3], start=1):
-        make(higher_is_better).save_if_best(step, {"x": value})  # A new one each time, as after a resume.
+        make(higher_is_better).save_if_best(
+            step, {"x": value}
+        )  # A new one each time, as after a resume.
         steps.append(native.read_metadata(str(tmp_path / "best"))["step"])
     assert steps == kept
 
