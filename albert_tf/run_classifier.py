@@ -92,7 +92,9 @@ def train_and_evaluate(devices: Devices) -> None:
     recipe = Recipe(FLAGS.learning_rate, num_steps, int(num_steps * FLAGS.warmup_proportion))
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
-        model = AlbertClassifier(config, len(labels), FLAGS.classifier_dropout, devices.packed)
+        model = AlbertClassifier(
+            config, len(labels), FLAGS.classifier_dropout, packed=devices.packed
+        )
         start.load_encoder(model)
     settings = shared_flags.run_settings(
         shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
