@@ -214,13 +214,18 @@ def results_table(results: Sequence[Result]) -> str:
             lines.append(_row(result, name, published, sources))
     for number, source in enumerate(sources, 1):
         notes.append(f"[{number}] {source}")
-    steps = [
-        f"{result.task}, {result.split}: best after {result.best.step} updates, last after "
-        f"{result.last.step}; {result.num_examples} examples, seed {result.seed}."
-        for result in results
-    ]
+    steps = [_steps(result) for result in results]
     paragraphs = ["\n".join(lines), *(f"- {line}" for line in [*steps, *notes])]
     return "\n\n".join([paragraphs[0], "\n".join(paragraphs[1:])]) + "\n"
+
+
+def _steps(result: Result) -> str:
+    """A sentence about both checkpoints of a result, and what they were scored on."""
+    seed = "" if result.seed is None else f", seed {result.seed}"
+    return (
+        f"{result.task}, {result.split}: best after {result.best.step} updates, last after "
+        f"{result.last.step}; {result.num_examples} examples{seed}."
+    )
 
 
 def _published(result: Result, metric: str) -> PublishedScore | None:

@@ -183,7 +183,7 @@ TABLE = """\
 | sts-b | dev | mean_squared_error | 2.2500 | 2.2500 | - |
 
 - mrpc, dev: best after 600 updates, last after 800; 408 examples, seed 3.
-- sts-b, dev: best after 100 updates, last after 100; 1500 examples, seed None.
+- sts-b, dev: best after 100 updates, last after 100; 1500 examples.
 - sts-b, dev: Every prediction is 2.5.
 - [1] a later paper's table, google's settings, dev
 """

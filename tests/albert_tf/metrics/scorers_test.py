@@ -131,7 +131,7 @@ def test_the_first_maximum_is_best():
     assert is_better(0.0, None) and is_better(0.5, 0.4) and is_better(-1.0, None)
     assert not is_better(0.5, 0.5) and not is_better(0.4, 0.5)
     for undefined in (None, math.nan, math.inf):
-        assert not is_better(undefined, None) and not is_better(undefined, 0.1)
+        assert is_better(undefined, None) is False and not is_better(undefined, 0.1)
 
 
 def test_remarks():
