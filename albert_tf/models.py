@@ -222,12 +222,17 @@ class AlbertSpanLabelerV2(TaskModel):
         config: AlbertConfig,
         start_n_top: int = 5,
         end_n_top: int = 5,
+        dropout_rate: float = 0.1,
         *,
         name: str = "span_labeler_v2",
         **kwargs: Any,
     ) -> None:
+        """Args: see SpanHead."""
         super().__init__(config, name, **kwargs)
-        self.span = self.new_head(SpanHead, start_n_top, end_n_top, name="span", per_token=True)
+        self.dropout_rate = dropout_rate
+        self.span = self.new_head(
+            SpanHead, start_n_top, end_n_top, dropout_rate, name="span", per_token=True
+        )
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
@@ -241,7 +246,7 @@ class AlbertSpanLabelerV2(TaskModel):
 
     def get_config(self) -> dict[str, Any]:
         beam = {"start_n_top": self.span.start_n_top, "end_n_top": self.span.end_n_top}
-        return {**super().get_config(), **beam}
+        return {**super().get_config(), **beam, "dropout_rate": self.dropout_rate}
 
 
 @keras.utils.register_keras_serializable("albert_tf")

@@ -14,7 +14,6 @@ from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, den
 
 # The logit of positions that no answer may start or end at: exp of it is 0 in float32.
 _IMPOSSIBLE = -10000.0
-_ANSWER_DROPOUT = 0.1  # The reference's, whatever the configuration says.
 
 
 def position_mask(impossible: tf.Tensor) -> tf.Tensor:
@@ -26,11 +25,18 @@ class SpanHead(keras.layers.Layer):
     """Scores of starts, of ends given a start, and of there being no answer."""
 
     def __init__(
-        self, config: AlbertConfig, start_n_top: int = 5, end_n_top: int = 5, **kwargs
+        self,
+        config: AlbertConfig,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        dropout_rate: float = 0.1,
+        **kwargs,
     ) -> None:
         """Args:
         config: of the encoder.
         start_n_top, end_n_top: K and J, sizes of the beam: starts, and ends for each of them.
+        dropout_rate: before the logit of "no answer", in training; the reference's is 0.1, whatever
+          the configuration says.
         kwargs: of Keras's Layer.
         """
         super().__init__(**kwargs)
@@ -41,7 +47,7 @@ class SpanHead(keras.layers.Layer):
         self.end_layer_norm = LayerNorm(config, name="end_layer_norm")
         self.end_logits = dense(1, config, name="end_logits")
         self.answer_transform = dense(hidden, config, name="answer_transform")
-        self.answer_dropout = SeededDropout(_ANSWER_DROPOUT, name="answer_dropout")
+        self.answer_dropout = SeededDropout(dropout_rate, name="answer_dropout")
         self.answer_logits = dense(1, config, name="answer_logits", use_bias=False)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:

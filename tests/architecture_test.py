@@ -34,7 +34,7 @@ FLOORS = (
     {"data_pipeline.tokenizers.fast"},
     {"data_pipeline.pretraining", "data_pipeline.finetuning"},
     {"data_pipeline.pretraining.without_records"},
-    {"albert_tf.targets", "albert_tf.variable_names"},
+    {"albert_tf.targets", "albert_tf.variable_names", "albert_tf.metrics"},
     {"albert_tf.fast_switch", "albert_tf.layers.operations"},
     # None of these imports another: plain layers know nothing fast, optimizers no layers.
     {

@@ -113,7 +113,10 @@ MODELS = {
     "token_classifier": (models.AlbertTokenClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "multiple_choice": (models.AlbertMultipleChoice, {"dropout_rate": 0.25}),
     "span_labeler": (models.AlbertSpanLabeler, {}),
-    "span_labeler_v2": (models.AlbertSpanLabelerV2, {"start_n_top": 2, "end_n_top": 3}),
+    "span_labeler_v2": (
+        models.AlbertSpanLabelerV2,
+        {"start_n_top": 2, "end_n_top": 3, "dropout_rate": 0.25},
+    ),
     "sentence_encoder": (models.AlbertSentenceEncoder, {}),
 }
 HEADS = {

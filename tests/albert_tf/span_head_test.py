@@ -134,3 +134,7 @@ def test_dropout_of_the_answer_alone(head):
 
 def test_the_references_beam(tiny_config):
     assert (SpanHead(tiny_config).start_n_top, SpanHead(tiny_config).end_n_top) == (5, 5)
+
+
+def test_another_dropout(tiny_config):
+    assert SpanHead(tiny_config, dropout_rate=0.5).answer_dropout.rate == 0.5

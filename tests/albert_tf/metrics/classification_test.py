@@ -6,7 +6,13 @@ import math
 
 import pytest
 
-from albert_tf.metrics import classification_scores
+from albert_tf.metrics.classification import (
+    accuracy,
+    classification_scores,
+    f1,
+    f1_macro,
+    matthews_corrcoef,
+)
 
 LABELS = ["a", "a", "a", "b", "b", "c"]
 PREDICTED = ["a", "a", "b", "b", "b", "a"]
@@ -30,3 +36,22 @@ def test_all_right_and_always_the_same():
         {"accuracy": 0.5, "macro F1": (2 / 3) / 3, "Matthews correlation": 0.0}
     )
     assert all(type(value) is float for value in same.values())
+
+
+def test_f1_is_of_class_1():
+    labels, predictions = [1, 1, 0, 0, 1], [1, 0, 0, 0, 1]
+    assert f1(labels, predictions) == pytest.approx(2 * 1 * (2 / 3) / (1 + 2 / 3))
+    assert f1_macro(labels, predictions) == pytest.approx((0.8 + 2 * (2 / 3) / (5 / 3)) / 2)
+    assert accuracy(labels, predictions) == 0.8
+
+
+@pytest.mark.parametrize("labels, predictions", [([1, 0], [0, 0]), ([0, 0], [0, 0])])
+def test_nothing_positive(labels, predictions, recwarn):
+    assert f1(labels, predictions) == 0.0
+    assert not recwarn.list
+
+
+def test_correlation_of_one_class_is_0(recwarn):
+    assert matthews_corrcoef([1, 0, 1], [1, 1, 1]) == 0.0
+    assert matthews_corrcoef([1, 1], [1, 1]) == 0.0
+    assert not recwarn.list

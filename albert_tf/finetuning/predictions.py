@@ -1,0 +1,67 @@
+"""Predictions beside the texts that they are of, as a table for people and for spreadsheets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from data_pipeline.files import atomic_files
+
+# Everything that ends a cell or a line for some program, U+2028 included.
+_SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+
+
+def one_cell(text: str) -> str:
+    """A text without tabs and line ends, each stretch of which becomes one space.
+
+    "a\\tb\\r\\nc" -> "a b c". Quotes stay: these tables have no quoting.
+    """
+    return _SEPARATORS.sub(" ", text)
+
+
+def write_predictions(
+    path: str,
+    ids: Sequence[str | int],
+    texts: Mapping[str, Sequence[str]],
+    predictions: Sequence[str | float],
+    *,
+    labels: Sequence[str | float] | None = None,
+    probabilities: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Writes a tab-separated table with a header row, atomically: a row for each of N examples.
+
+    Columns: id, the texts, label where it is known, prediction, and a probability for each class:
+
+        id  sentence        label  prediction  p(0)      p(1)
+        7   They drank tea  1      1           0.020000  0.980000
+
+    Args:
+      path: file to write.
+      ids: of the examples, N of them.
+      texts: name of a column -> its N texts.
+      predictions: predicted labels, or numbers.
+      labels: the right ones; None: they are not known.
+      probabilities: class -> its N probabilities; None: the predictions are numbers.
+
+    Raises:
+      ValueError: two columns differ in length or in nothing but their content.
+    """
+    columns: list[tuple[str, Sequence]] = [("id", ids), *texts.items()]
+    if labels is not None:
+        columns.append(("label", labels))
+    columns.append(("prediction", predictions))
+    for name, values in (probabilities or {}).items():
+        columns.append((f"p({name})", values))
+    names = [one_cell(name) for name, _ in columns]
+    if len(set(names)) < len(names) or len({len(values) for _, values in columns}) > 1:
+        lengths = ", ".join(f"{name}: {len(values)}" for name, values in columns)
+        raise ValueError(f"expected columns of one length and of different names; {lengths}")
+    rows = zip(*([_cell(value) for value in values] for _, values in columns))
+    text = "".join("\t".join(row) + "\n" for row in [names, *rows])
+    atomic_files.write_bytes(path, text.encode("utf-8"))
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, (float, np.floating)) else one_cell(str(value))

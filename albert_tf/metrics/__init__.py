@@ -1,0 +1,25 @@
+"""Scores of finished predictions, by scikit-learn and scipy; a table says which a task has."""
+
+from albert_tf.metrics.classification import classification_scores
+from albert_tf.metrics.scorers import (
+    GLUE_TASKS,
+    SCORERS,
+    Scorer,
+    Scores,
+    glue_score,
+    glue_task_score,
+    is_better,
+    remarks,
+)
+
+__all__ = [
+    "GLUE_TASKS",
+    "SCORERS",
+    "Scorer",
+    "Scores",
+    "classification_scores",
+    "glue_score",
+    "glue_task_score",
+    "is_better",
+    "remarks",
+]

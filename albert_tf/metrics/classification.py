@@ -1,0 +1,46 @@
+"""Scores of classes: predicted labels beside the right ones, by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sklearn.metrics
+
+Labels = Sequence[Any]  # Names or numbers of classes.
+
+
+def accuracy(labels: Labels, predictions: Labels) -> float:
+    """The share of right predictions, in [0, 1]."""
+    return float(sklearn.metrics.accuracy_score(labels, predictions))
+
+
+def f1(labels: Labels, predictions: Labels) -> float:
+    """F1 of class 1, in [0, 1]: 0 where nothing is predicted to be of it, as GLUE has it."""
+    return float(
+        sklearn.metrics.f1_score(labels, predictions, labels=[1], average="macro", zero_division=0)
+    )
+
+
+def f1_macro(labels: Labels, predictions: Labels) -> float:
+    """The mean of the classes' F1, in [0, 1]."""
+    return float(sklearn.metrics.f1_score(labels, predictions, average="macro", zero_division=0))
+
+
+def matthews_corrcoef(labels: Labels, predictions: Labels) -> float:
+    """Matthews correlation in [-1, 1], for more than two classes in Gorodkin's form (2004).
+
+    It is 0, not undefined, where all predictions or all labels are of one class.
+    """
+    if len({*labels, *predictions}) == 1:
+        return 0.0  # scikit-learn says so, too, with a warning.
+    return float(sklearn.metrics.matthews_corrcoef(labels, predictions))
+
+
+def classification_scores(labels: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """The scores "accuracy" and "macro F1" in [0, 1], "Matthews correlation" in [-1, 1]."""
+    return {
+        "accuracy": accuracy(labels, predicted),
+        "macro F1": f1_macro(labels, predicted),
+        "Matthews correlation": matthews_corrcoef(labels, predicted),
+    }

@@ -1,0 +1,191 @@
+"""The table of tasks: the scores of each, and the one that decides which checkpoint is the best.
+
+SQuAD's official scores need texts and are not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from albert_tf.metrics import classification, correlation, tagging
+
+# A score by name, the functions' of scikit-learn and scipy; None where it is undefined.
+Scores = dict[str, float | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scorer:
+    """The scores of a task.
+
+    Attributes:
+      score: labels and predictions of N examples -> scores by name. Classes are numbers, their
+        places in the task's list of labels.
+      key: name of the score by which checkpoints are compared; higher is better.
+      glue: names of the scores whose mean is GLUE's score of the task.
+      groups: names of groups of examples that also get scores of their own, such as RACE's levels.
+    """
+
+    score: Callable[[Sequence[Any], Sequence[Any]], Scores]
+    key: str
+    glue: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def __call__(
+        self,
+        labels: Sequence[Any],
+        predictions: Sequence[Any],
+        groups: Sequence[str] | None = None,
+    ) -> Scores:
+        """All scores, from one pass over the predictions.
+
+        With the groups middle and high: accuracy, accuracy_middle, accuracy_high. Those of a group
+        without examples are None.
+
+        Args:
+          labels: the right classes or values, N of them; tagging: the tags of N sentences.
+          predictions: the predicted ones.
+          groups: the group of each example, where the scorer has groups.
+
+        Raises:
+          ValueError: the lengths differ, there are no examples, or a group is unknown.
+        """
+        if not len(labels) or len(labels) != len(predictions):
+            raise ValueError(
+                f"expected as many predictions as labels and at least one; received "
+                f"{len(predictions)} for {len(labels)}"
+            )
+        scores = dict(self.score(labels, predictions))
+        return {**scores, **self._group_scores(labels, predictions, groups, list(scores))}
+
+    def _group_scores(
+        self,
+        labels: Sequence[Any],
+        predictions: Sequence[Any],
+        groups: Sequence[str] | None,
+        names: list[str],
+    ) -> Scores:
+        if not self.groups:
+            return {}
+        if groups is None or len(groups) != len(labels) or not set(groups) <= set(self.groups):
+            raise ValueError(
+                f"expected one of the groups {', '.join(self.groups)} for each of {len(labels)} "
+                "examples"
+            )
+        scores: Scores = {}
+        for group in self.groups:
+            members = [number for number, name in enumerate(groups) if name == group]
+            of_group = (
+                self.score([labels[n] for n in members], [predictions[n] for n in members])
+                if members
+                else dict.fromkeys(names)
+            )
+            scores.update({f"{name}_{group}": value for name, value in of_group.items()})
+        return scores
+
+
+def _named(*functions: Callable) -> Callable[[Sequence[Any], Sequence[Any]], Scores]:
+    """The scores of several functions, by the functions' names."""
+    return lambda labels, predictions: {f.__name__: f(labels, predictions) for f in functions}
+
+
+_ACCURACY = _named(classification.accuracy)
+_ACCURACY_AND_F1 = _named(classification.accuracy, classification.f1)
+_ACCURACY_AND_MATTHEWS = _named(classification.accuracy, classification.matthews_corrcoef)
+_CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.mean_squared_error)
+_CLASSES = _named(
+    classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
+)
+
+# Keys are those of google-research/albert, by which its published scores were chosen. GLUE's own
+# definitions: MRPC and QQP count the mean of accuracy and F1, STS-B that of both correlations.
+SCORERS: dict[str, Scorer] = {
+    "cola": Scorer(_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
+    "sst-2": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
+    "mrpc": Scorer(_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
+    "sts-b": Scorer(_CORRELATIONS, "pearson", ("pearson", "spearman")),
+    "qqp": Scorer(_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
+    "mnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
+    "qnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
+    "rte": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
+    "wnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
+    "ax": Scorer(_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
+    "race": Scorer(_ACCURACY, "accuracy", groups=("middle", "high")),
+    "boolq": Scorer(_ACCURACY, "accuracy"),
+    "cb": Scorer(_named(classification.accuracy, classification.f1_macro), "accuracy"),
+    "copa": Scorer(_ACCURACY, "accuracy"),
+    "tsv": Scorer(_CLASSES, "accuracy"),
+    "regression": Scorer(_CORRELATIONS, "pearson"),
+    "tagging": Scorer(tagging.span_scores, "f1"),
+}
+# AX, the diagnostic set, is not among them.
+GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli")
+
+
+def glue_task_score(task: str, scores: Mapping[str, float | None]) -> float | None:
+    """GLUE's score of one task, the mean of those that it counts; None where one is undefined."""
+    return _mean([scores[name] for name in SCORERS[task].glue])
+
+
+def glue_score(
+    scores: Mapping[str, Mapping[str, float | None]],
+    mnli_mismatched: Mapping[str, float | None],
+) -> float | None:
+    """The GLUE score: the mean over nine tasks, MNLI's being that of both of its sets.
+
+    Args:
+      scores: task -> its scores, for all of GLUE_TASKS; those of MNLI are of the matched set.
+      mnli_mismatched: scores on the mismatched set.
+
+    Returns:
+      A number in [-1, 1]; None where the score of some task is undefined.
+
+    Raises:
+      ValueError: naming tasks that are missing.
+    """
+    missing = [task for task in GLUE_TASKS if task not in scores]
+    if missing:
+        raise ValueError(f"the GLUE score is of nine tasks; missing: {', '.join(missing)}")
+    by_task = {task: glue_task_score(task, scores[task]) for task in GLUE_TASKS}
+    both = [by_task["mnli"], glue_task_score("mnli", mnli_mismatched)]
+    return _mean(list({**by_task, "mnli": _mean(both)}.values()))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    defined = [value for value in values if value is not None]
+    return sum(defined) / len(values) if len(defined) == len(values) else None
+
+
+def is_better(score: float | None, best: float | None) -> bool:
+    """Whether a score beats the best one so far (None: there is none).
+
+    Neither an undefined score nor nan ever does, nor an equal one: the first maximum stays, as in
+    google-research/albert.
+    """
+    if score is None or not math.isfinite(score):
+        return False
+    return best is None or score > best
+
+
+def remarks(labels: Sequence[Any], predictions: Sequence[Any]) -> list[str]:
+    """Sentences about predictions that mean that nothing was learned, for people to read.
+
+    Args:
+      labels: the right classes or values.
+      predictions: the predicted ones.
+    """
+    numbers = [value for value in predictions if isinstance(value, float)]
+    if any(not math.isfinite(value) for value in numbers):
+        return ["Some predictions are not finite numbers: correlations are undefined."]
+    if len(set(predictions)) > 1 or len(set(labels)) == 1:
+        return []
+    sentence = f"Every prediction is {predictions[0]}"
+    if numbers:
+        return [f"{sentence}: correlations are undefined. Try a lower learning rate."]
+    share = classification.accuracy(labels, predictions)
+    return [
+        f"{sentence}, which is right for {share:.1%}: the model tells no examples apart. Try a "
+        "lower learning rate, more warm-up or another seed."
+    ]

@@ -1,0 +1,55 @@
+"""Spans of tags and their scores: by hand, and equal to those of seqeval 1.2.2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from albert_tf.metrics.tagging import Span, span_scores, spans
+
+GOLDEN = Path(__file__).parents[2] / "goldens" / "finetuning" / "metrics" / "seqeval.json"
+CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "tags, expected",
+    [
+        ("", []),
+        ("O O", []),
+        ("B-PER I-PER O I-LOC", [("PER", 0, 1), ("LOC", 3, 3)]),
+        ("B-PER B-PER I-LOC", [("PER", 0, 0), ("PER", 1, 1), ("LOC", 2, 2)]),
+        ("S-A I-A E-A E-A S-A", [("A", 0, 0), ("A", 1, 2), ("A", 3, 3), ("A", 4, 4)]),
+        ("B I O", [("", 0, 1)]),
+        ("B-new-york I-new-york", [("new-york", 0, 1)]),
+    ],
+)
+def test_spans(tags, expected):
+    assert spans(tags.split()) == expected
+    assert all(isinstance(span, Span) for span in spans(tags.split()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_equal_to_seqeval(case):
+    found = [[list(span) for span in spans(tags)] for tags in case["labels"]]
+    assert found == case["spans"]
+    scores = span_scores(case["labels"], case["predictions"])
+    for name in ("f1", "precision", "recall"):
+        assert scores[name] == pytest.approx(case[name], abs=1e-12)
+
+
+def test_scores_by_hand():
+    right = [["B-X", "I-X", "O"], ["B-Y", "O", "B-X"]]
+    predicted = [["B-X", "I-X", "O"], ["B-X", "O", "B-X"]]
+    assert span_scores(right, predicted) == pytest.approx(
+        {"f1": 2 / 3, "precision": 2 / 3, "recall": 2 / 3, "accuracy": 5 / 6}
+    )
+
+
+@pytest.mark.parametrize("predicted", [[["O"]], [["O", "O"], ["O"]], [["O"], ["O"]]])
+def test_other_lengths(predicted):
+    with pytest.raises(ValueError, match="as many predicted tags"):
+        span_scores([["O", "O"]], predicted)
+    with pytest.raises(ValueError, match="at least one"):
+        span_scores([], [])
