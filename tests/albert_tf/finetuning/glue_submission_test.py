@@ -61,6 +61,7 @@ def test_equal_predictions_give_equal_bytes(path, tmp_path):
         assert other.read_bytes() == file.read()
     with zipfile.ZipFile(path) as archive:
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+        assert {info.date_time for info in archive.infolist()} == {(2020, 1, 1, 0, 0, 0)}
 
 
 def test_the_official_sizes(path):

@@ -136,6 +136,11 @@ def test_impossible_scores(arguments, message):
         Scored(*arguments)
 
 
+def test_the_smallest_numbers_are_right():
+    before = Scored(0, {"accuracy": 0})
+    assert changed(MRPC, num_examples=1, best=before, last=before).best.step == 0
+
+
 def test_on_another_split_the_last_may_be_better():
     best, last = Scored(10, {"accuracy": 0.5}), Scored(20, {"accuracy": 0.6})
     other = changed(MRPC, split="dev_mismatched", best_on="dev_matched", best=best, last=last)
