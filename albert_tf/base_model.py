@@ -31,6 +31,7 @@ class AlbertModel(keras.Model):
         """Args:
         config: the architecture, also as a dict of its fields.
         packed: leave padding out of the dense layers; None: see `packing.packs_here`.
+        name: of the Keras model; variables are not named after it.
         dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
         trainable: False freezes all variables.
         """

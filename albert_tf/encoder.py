@@ -47,7 +47,12 @@ class AlbertEncoder(AlbertModel):
         name: str = "encoder",
         **kwargs: Any,
     ) -> None:
-        """See AlbertModel; instead of a configuration its fields may be given by name."""
+        """Args:
+        config: the architecture, also as a dict; None: its fields are among `kwargs`.
+        packed: see AlbertModel.
+        name: see AlbertModel.
+        kwargs: `dtype` and `trainable` of AlbertModel.
+        """
         fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() & kwargs.keys()}
         if (config is None) == (not fields):
             raise ValueError(
@@ -84,7 +89,7 @@ class AlbertEncoder(AlbertModel):
         seed: Seed = None,
         output_attentions: bool = False,
     ) -> dict[str, Any]:
-        """The outputs of the class.
+        """The outputs of all layers.
 
         Args:
           inputs: see the class.
@@ -92,6 +97,9 @@ class AlbertEncoder(AlbertModel):
           seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
           output_attentions: give `attention_probs`, too, from before dropout. The layers then
             compute with TensorFlow's own operations, without recomputation.
+
+        Returns:
+          See the class.
         """
         observed = ObservedOperations() if output_attentions else None
         outputs = self._layers(inputs, None, training, seed, observed)

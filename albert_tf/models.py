@@ -39,9 +39,12 @@ class TaskModel(AlbertModel):
 
         Args:
           head_class: class of the head.
-          *arguments: of its constructor, after the configuration.
+          arguments: of its constructor, after the configuration.
           name: of the head.
           per_token: it takes float [B, S, H]; otherwise [B, H].
+
+        Returns:
+          The head, with its variables.
         """
         with policy_scope(self.dtype_policy):
             head = head_class(self.config, *arguments, name=name)
@@ -100,7 +103,6 @@ class _ClassesModel(TaskModel):
     def __init__(
         self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs: Any
     ) -> None:
-        """Args: dropout_rate: before the output layer, in training; the reference's is 0.1."""
         super().__init__(config, **kwargs)
         self.num_classes, self.dropout_rate = num_classes, dropout_rate
         self.classification = self.new_head(
@@ -117,6 +119,13 @@ class AlbertClassifier(_ClassesModel):
     """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
 
     With one class it is a regression, and the logit its answer.
+
+    Args:
+      config: the architecture, also as a dict.
+      num_classes: C.
+      dropout_rate: before the output layer, in training; the reference's is 0.1.
+      name: of the Keras model.
+      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
     """
 
     def __init__(
@@ -138,7 +147,15 @@ class AlbertClassifier(_ClassesModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertTokenClassifier(_ClassesModel):
-    """A label for each token: logits float32 [B, S, C]."""
+    """A label for each token: logits float32 [B, S, C].
+
+    Args:
+      config: the architecture, also as a dict.
+      num_classes: C.
+      dropout_rate: before the output layer, in training; the reference's is 0.1.
+      name: of the Keras model.
+      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
+    """
 
     per_token = True
 
@@ -161,7 +178,14 @@ class AlbertTokenClassifier(_ClassesModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertMultipleChoice(TaskModel):
-    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
+    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C].
+
+    Args:
+      config: the architecture, also as a dict.
+      dropout_rate: before the output layer, in training; the reference's is 0.1.
+      name: of the Keras model.
+      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
+    """
 
     def __init__(
         self,
@@ -215,6 +239,12 @@ class AlbertSpanLabelerV2(TaskModel):
 
     Further inputs: `impossible_positions` int32 [B, S], 1 where no answer may start or end (the
     reference's p_mask); in training `start_positions` int32 [B]. Outputs: see SpanHead.
+
+    Args:
+      config: the architecture, also as a dict.
+      start_n_top, end_n_top, dropout_rate: see SpanHead.
+      name: of the Keras model.
+      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
     """
 
     def __init__(
@@ -227,7 +257,6 @@ class AlbertSpanLabelerV2(TaskModel):
         name: str = "span_labeler_v2",
         **kwargs: Any,
     ) -> None:
-        """Args: see SpanHead."""
         super().__init__(config, name, **kwargs)
         self.dropout_rate = dropout_rate
         self.span = self.new_head(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("data_pipeline", "export")
+PACKAGES = ("albert_tf", "data_pipeline", "export")
 MANY_ARGUMENTS = 4
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -43,12 +43,13 @@ def raises_user_error(function: Function) -> bool:
 
 
 def lacking(function: Function, owner: ast.ClassDef | None) -> list[str]:
-    """Sections and arguments that the docstring lacks; __init__ is documented by its class."""
+    """Sections and arguments that the docstring lacks; that of a class counts for its __init__."""
     names = argument_names(function, owner is not None)
     if len(names) < MANY_ARGUMENTS:
         return []
-    is_constructor = owner is not None and function.name == "__init__"
-    docstring = ast.get_docstring(owner if is_constructor else function) or ""
+    docstring = ast.get_docstring(function) or ""
+    if owner is not None and function.name == "__init__":
+        docstring += "\n" + (ast.get_docstring(owner) or "")
     _, section, arguments = docstring.partition("Args:\n")
     wanted = [] if section else ["Args:"]
     described = {

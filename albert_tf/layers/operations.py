@@ -72,7 +72,16 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """x: float [..., width]; gamma, beta: float32 [width]; the result has x's precision."""
+    """Normalization over the last axis, in float32 whatever the precision.
+
+    Args:
+      x: float [..., width].
+      gamma, beta: float32 [width].
+      epsilon: added to the variance.
+
+    Returns:
+      float [..., width], in x's precision.
+    """
     x32 = tf.cast(x, tf.float32)
     centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
@@ -218,6 +227,14 @@ class ObservedOperations(Operations):
         self.attention_probs: list[tf.Tensor] = []
 
     def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
+        """The attention, whose probabilities are kept.
+
+        Args:
+          query, key, value, bias, dropout: see `attend`.
+
+        Returns:
+          float [B, N, Q, D].
+        """
         probs = attention_probs(query, key, bias)
         self.attention_probs.append(probs)
         return tf.matmul(dropout(probs) if dropout else probs, value)
