@@ -25,7 +25,7 @@ def test_the_first_distribution_that_is_installed(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     assert keras_choice._installed_version("tensorflow", "tensorflow-cpu", "tf") == (2, 15)
-    with pytest.raises(ImportError, match="TensorFlow is not installed. .* requirements.txt"):
+    with pytest.raises(ImportError, match="TensorFlow is not installed. .*`pip install .`"):
         keras_choice._installed_version("tensorflow")
 
 

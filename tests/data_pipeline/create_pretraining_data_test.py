@@ -77,8 +77,8 @@ def test_without_beam_one_sentence_says_what_to_install(create, monkeypatch, tmp
     monkeypatch.delattr(pretraining, "beam", raising=False)
     monkeypatch.setitem(sys.modules, "data_pipeline.pretraining.beam", None)
     code, _, errors = create("--runner=DirectRunner")
-    assert code == 2 and "--runner=DirectRunner needs Apache Beam, which is not inst" in errors
-    assert "pip install -r requirements-beam.txt" in errors
+    assert code == 2 and "--runner=DirectRunner needs a package that cannot be imported" in errors
+    assert 'pip install "albert-tf[beam]"' in errors
     assert not (tmp_path / "data").exists()
 
 

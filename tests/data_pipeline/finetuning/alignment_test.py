@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.finetuning.alignment import align, piece_range
@@ -138,6 +138,7 @@ CHARACTERS = st.sampled_from("abe AZ019,.ﬁ…½éÉ\u0301\u0345İΣßᾳ\xa0\u
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(CHARACTERS, max_size=40), st.booleans())
+@example("\u03019,", False)  # Two word marks before the first character that is left.
 def test_what_a_piece_is_made_of_becomes_the_piece(vocab_file, text, lower):
     tokenizer = SentencePieceTokenizer(vocab_file, lower)
     pieces = align(tokenizer, text)

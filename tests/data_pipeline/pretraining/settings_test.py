@@ -94,7 +94,7 @@ def test_the_rule_of_masking(wordpiece):
     rule = PretrainingSettings(max_seq_length=64, mask_unknown=False).masking_rule(wordpiece)
     assert (rule.rate, rule.max_predictions, rule.ngram) == (0.15, 10, 3)
     assert (rule.favor_shorter, rule.by_span, rule.whole_words) == (True, False, True)
-    assert (rule.never, rule.mask_id) == (wordpiece.unk_id, wordpiece.mask_id)
+    assert (rule.excluded_id, rule.mask_id) == (wordpiece.unk_id, wordpiece.mask_id)
     special = {0, 2, 3, 4, 5}
     assert set(rule.replacement_ids.tolist()) == {*range(wordpiece.vocab_size)} - special
     changed = PretrainingSettings(
@@ -102,7 +102,7 @@ def test_the_rule_of_masking(wordpiece):
     )
     other = changed.masking_rule(wordpiece)
     assert (other.by_span, other.whole_words, other.favor_shorter) == (True, False, False)
-    assert other.never is None and other.ngram == 1
+    assert other.excluded_id is None and other.ngram == 1
 
 
 def test_documents_are_packed_without_pairs_only():
