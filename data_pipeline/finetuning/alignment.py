@@ -132,8 +132,7 @@ def _sentencepiece_places(
         new_ids = tokenizer.resplit.get(piece.id, (piece.id,))
         parts = [tokenizer.pieces[i] for i in new_ids]
         for i, part in zip(new_ids, _part_places(piece, parts, places)):
-            last = lasts[part[1] - 1]
-            found.append((i, firsts[part[0]] if last >= 0 else 0, last))
+            found.append((i, firsts[part[0]], lasts[part[1] - 1]))
     if found:
         found[0] = (found[0][0], 0, found[0][2])
     return found
