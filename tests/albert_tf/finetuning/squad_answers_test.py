@@ -31,7 +31,7 @@ SHARED = Path(__file__).parents[3].parent / "shared"
 GOLDEN = SHARED / "golden" / "finetuning" / "squad"
 VOCAB_FILE = str(SHARED / "data" / "spm" / "30k-clean.model")
 needs_golden = pytest.mark.skipif(
-    not GOLDEN.exists(), reason=f"needs the reference's answers in {GOLDEN}"
+    not GOLDEN.exists(), reason=f"NOT compared with the reference's answers: {GOLDEN} is not there"
 )
 # The question that the reference drops; here it has a window and an answer.
 DROPPED = "edge-shared-5-0"

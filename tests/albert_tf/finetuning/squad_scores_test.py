@@ -124,7 +124,9 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.skipif(not SQUAD.exists(), reason=f"needs the dev sets and predictions in {SQUAD}")
+@pytest.mark.skipif(
+    not SQUAD.exists(), reason=f"NOT compared with published scores: {SQUAD} is not there"
+)
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_published_systems_have_their_official_scores(version):
     questions = read_squad(str(SQUAD / f"dev-v{version}.rebuilt.json"))
@@ -140,7 +142,9 @@ def test_published_systems_have_their_official_scores(version):
     assert checked == {"1.1": 5, "2.0": 3}[version]
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason=f"needs the reference's answers in {GOLDEN}")
+@pytest.mark.skipif(
+    not GOLDEN.exists(), reason=f"NOT compared with the reference's answers: {GOLDEN} is not there"
+)
 @pytest.mark.parametrize("sizes", ["384_128_64", "96_32_16"])
 @pytest.mark.parametrize("name", ["", "_two_models"])
 def test_scores_of_version_2_are_the_official_script_s(sizes, name):

@@ -132,7 +132,9 @@ def test_settings():
         WindowSettings(doc_stride=0)
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason=f"needs the reference's features in {GOLDEN}")
+@pytest.mark.skipif(
+    not GOLDEN.exists(), reason=f"NOT compared with the reference's features: {GOLDEN} is not there"
+)
 @pytest.mark.parametrize("name", FEATURES)
 def test_windows_are_the_reference_s(name):
     split, version, *sizes, case = name.split("_")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 
 import pytest
+from matplotlib import figure as matplotlib_figure
 
 from albert_tf.training.report.curves import plot_curves
-
-matplotlib_figure = pytest.importorskip("matplotlib.figure")
 
 CSV = """step,split,loss,mlm_accuracy,learning_rate,other_loss
 10,train,3.5,0.1,0.01,
