@@ -23,15 +23,23 @@ class Scorer:
     Attributes:
       score: labels and predictions of N examples -> scores by name. Classes are numbers, their
         places in the task's list of labels.
+      names: of these scores.
       key: name of the score by which checkpoints are compared; higher is better.
       glue: names of the scores whose mean is GLUE's score of the task.
       groups: names of groups of examples that also get scores of their own, such as RACE's levels.
     """
 
     score: Callable[[Sequence[Any], Sequence[Any]], Scores]
+    names: tuple[str, ...]
     key: str
     glue: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all scores, those of groups included."""
+        of_groups = [f"{name}_{group}" for group in self.groups for name in self.names]
+        return (*self.names, *of_groups)
 
     def __call__(
         self,
@@ -58,14 +66,13 @@ class Scorer:
                 f"{len(predictions)} for {len(labels)}"
             )
         scores = dict(self.score(labels, predictions))
-        return {**scores, **self._group_scores(labels, predictions, groups, list(scores))}
+        return {**scores, **self._group_scores(labels, predictions, groups)}
 
     def _group_scores(
         self,
         labels: Sequence[Any],
         predictions: Sequence[Any],
         groups: Sequence[str] | None,
-        names: list[str],
     ) -> Scores:
         if not self.groups:
             return {}
@@ -80,45 +87,51 @@ class Scorer:
             of_group = (
                 self.score([labels[n] for n in members], [predictions[n] for n in members])
                 if members
-                else dict.fromkeys(names)
+                else dict.fromkeys(self.names)
             )
             scores.update({f"{name}_{group}": value for name, value in of_group.items()})
         return scores
 
 
-def _named(*functions: Callable) -> Callable[[Sequence[Any], Sequence[Any]], Scores]:
-    """The scores of several functions, by the functions' names."""
-    return lambda labels, predictions: {f.__name__: f(labels, predictions) for f in functions}
+def _named(*functions: Callable) -> tuple[Callable[..., Scores], tuple[str, ...]]:
+    """The scores of several functions by the functions' names, and these names."""
+
+    def score(labels: Sequence[Any], predictions: Sequence[Any]) -> Scores:
+        return {function.__name__: function(labels, predictions) for function in functions}
+
+    return score, tuple(function.__name__ for function in functions)
 
 
 _ACCURACY = _named(classification.accuracy)
 _ACCURACY_AND_F1 = _named(classification.accuracy, classification.f1)
+_ACCURACY_AND_F1_MACRO = _named(classification.accuracy, classification.f1_macro)
 _ACCURACY_AND_MATTHEWS = _named(classification.accuracy, classification.matthews_corrcoef)
 _CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.mean_squared_error)
 _CLASSES = _named(
     classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
 )
+_SPANS = (tagging.span_scores, tagging.SCORES)
 
 # Keys are those of google-research/albert, by which its published scores were chosen. GLUE's own
 # definitions: MRPC and QQP count the mean of accuracy and F1, STS-B that of both correlations.
 SCORERS: dict[str, Scorer] = {
-    "cola": Scorer(_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
-    "sst-2": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
-    "mrpc": Scorer(_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
-    "sts-b": Scorer(_CORRELATIONS, "pearson", ("pearson", "spearman")),
-    "qqp": Scorer(_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
-    "mnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
-    "qnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
-    "rte": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
-    "wnli": Scorer(_ACCURACY, "accuracy", ("accuracy",)),
-    "ax": Scorer(_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
-    "race": Scorer(_ACCURACY, "accuracy", groups=("middle", "high")),
-    "boolq": Scorer(_ACCURACY, "accuracy"),
-    "cb": Scorer(_named(classification.accuracy, classification.f1_macro), "accuracy"),
-    "copa": Scorer(_ACCURACY, "accuracy"),
-    "tsv": Scorer(_CLASSES, "accuracy"),
-    "regression": Scorer(_CORRELATIONS, "pearson"),
-    "tagging": Scorer(tagging.span_scores, "f1"),
+    "cola": Scorer(*_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
+    "sst-2": Scorer(*_ACCURACY, "accuracy", ("accuracy",)),
+    "mrpc": Scorer(*_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
+    "sts-b": Scorer(*_CORRELATIONS, "pearson", ("pearson", "spearman")),
+    "qqp": Scorer(*_ACCURACY_AND_F1, "accuracy", ("accuracy", "f1")),
+    "mnli": Scorer(*_ACCURACY, "accuracy", ("accuracy",)),
+    "qnli": Scorer(*_ACCURACY, "accuracy", ("accuracy",)),
+    "rte": Scorer(*_ACCURACY, "accuracy", ("accuracy",)),
+    "wnli": Scorer(*_ACCURACY, "accuracy", ("accuracy",)),
+    "ax": Scorer(*_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
+    "race": Scorer(*_ACCURACY, "accuracy", groups=("middle", "high")),
+    "boolq": Scorer(*_ACCURACY, "accuracy"),
+    "cb": Scorer(*_ACCURACY_AND_F1_MACRO, "accuracy"),
+    "copa": Scorer(*_ACCURACY, "accuracy"),
+    "tsv": Scorer(*_CLASSES, "accuracy"),
+    "regression": Scorer(*_CORRELATIONS, "pearson"),
+    "tagging": Scorer(*_SPANS, "f1"),
 }
 # AX, the diagnostic set, is not among them.
 GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli")

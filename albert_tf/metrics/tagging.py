@@ -12,6 +12,8 @@ from typing import NamedTuple
 import sklearn.metrics
 
 _OUTSIDE = "O"
+# Names of the figures of `span_scores`.
+SCORES = ("f1", "precision", "recall", "accuracy")
 
 
 class Span(NamedTuple):

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -21,6 +22,15 @@ from albert_tf.training.steps import Data, Stepper
 _DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
 
 _POLL_SECONDS = 1.0
+
+
+class HeldOutScores(Protocol):
+    """Something that is called for held-out figures, by name; `metrics` are these names."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
+
+    def __call__(self) -> dict[str, float]: ...
 
 
 class Evaluator:

@@ -25,7 +25,7 @@ from albert_tf.tasks import Task
 from albert_tf.training import run_folder
 from albert_tf.training.best_model import BestModel
 from albert_tf.training.checkpoint_files import check_steps
-from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.initial_model import check_data_fit
 from albert_tf.training.loop import Hooks, LoopSettings, train
 from albert_tf.training.memory import check_training_memory
@@ -34,6 +34,9 @@ from albert_tf.training.report.cards import print_start
 from albert_tf.training.report.machine import step_cost
 from albert_tf.training.steps import Stepper, check_batch_size
 from albert_tf.training.strategy import is_chief, wait_for_all
+
+# The model folder that a run is made for: pre-training's last model, fine-tuning's best.
+RESULT = "model"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,8 +142,7 @@ class Experiment:
       settings: folder, optimizer and loop.
       models: the model folders that are kept.
       flops_per_token: floating point operations of a training step, forward and backward.
-      evaluator: computes the held-out figures: an Evaluator, or another function without arguments
-        that has its attribute `metrics`; None: there are none.
+      evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures of the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
       print_results: prints the held-out figures, which it is called with at the end.
@@ -153,7 +155,7 @@ class Experiment:
     settings: RunSettings
     models: ModelFolders
     flops_per_token: float
-    evaluator: Evaluator | None = None
+    evaluator: HeldOutScores | None = None
     card: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Callable[[], str] | None = None
     print_results: Callable[[dict[str, float]], None] | None = None
@@ -283,6 +285,6 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
         )
     if metrics and experiment.print_results:
         experiment.print_results(metrics)
-    print(f"Model: {experiment.path(models.last or models.best)}")
+    print(f"Model: {experiment.path(RESULT)}")
     for number, command in enumerate(experiment.next_commands):
         print(f"{'  or' if number else 'Next'}: {command}")

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
-from albert_tf.training.evaluation import Evaluator
+from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.preemption import Preempted, TerminationNotice
 from albert_tf.training.report.curves import plot_curves
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
@@ -91,7 +91,7 @@ class Hooks:
 def train(
     stepper: Stepper,
     training_data: Callable[..., tf.data.Dataset],
-    evaluator: Evaluator | None,
+    evaluator: HeldOutScores | None,
     settings: LoopSettings,
     run_dir: str,
     cost: StepCost,
@@ -137,7 +137,7 @@ class _Loop:
     def __init__(
         self,
         stepper: Stepper,
-        evaluator: Evaluator | None,
+        evaluator: HeldOutScores | None,
         settings: LoopSettings,
         run_dir: str,
         cost: StepCost,

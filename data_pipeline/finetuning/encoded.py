@@ -87,20 +87,29 @@ class EncodedExamples:
         """int64 [R], the place of each sequence in `ids`."""
         return np.cumsum(self.lengths) - self.lengths
 
-    def inputs(self, examples: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    @functools.cached_property
+    def longest(self) -> np.ndarray:
+        """int64 [N], pieces of the longest sequence of each example."""
+        return self.lengths.reshape(len(self), -1).max(axis=1)
+
+    def inputs(
+        self, examples: np.ndarray | None = None, length: int | None = None
+    ) -> dict[str, np.ndarray]:
         """A model's inputs, padded with zeros.
 
         Args:
           examples: integers [B], which examples; None: all.
+          length: L, at least as many pieces as the longest of them has; None: S.
 
         Returns:
-          input_word_ids, input_mask and input_type_ids, int32 [B, S], or [B, C, S].
+          input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
         """
+        length = length or self.max_seq_length
         rows = np.arange(len(self)) if examples is None else np.asarray(examples, np.int64)
         if self.num_choices:
             rows = rows[:, None] * self.num_choices + np.arange(self.num_choices)  # [B, C]
-        shape, rows = (*rows.shape, self.max_seq_length), rows.ravel()
-        lengths, positions = self.lengths[rows], np.arange(self.max_seq_length)
+        shape, rows = (*rows.shape, length), rows.ravel()
+        lengths, positions = self.lengths[rows], np.arange(length)
         mask = positions < lengths[:, None]
         word_ids = np.zeros(mask.shape, np.int32)
         # True places are filled in the order of rows, which is that of their pieces.

@@ -7,7 +7,9 @@ a model's inputs of them. Texts and labels are those of the file, character by c
 from __future__ import annotations
 
 import dataclasses
-from typing import Generic, TypeVar
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class ChoiceExample:
         return f"{self.source}:{self.line}"
 
 
-Example = TypeVar("Example", TextExample, ChoiceExample)
+Example = TypeVar("Example")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,19 @@ class Split(Generic[Example]):
         return len(self.examples)
 
     @property
+    def source(self) -> str:
+        """Path of the file, or of the first of several."""
+        first: Any = self.examples[0]
+        return first.source
+
+    def sha256(self) -> str:
+        """Hash of the examples, wherever their files are."""
+        first: Any = self.examples[0]
+        names = [field.name for field in dataclasses.fields(first)]
+        kept = [name for name in names if name not in ("source", "line")]
+        return sha256([getattr(example, name) for name in kept] for example in self.examples)
+
+    @property
     def note(self) -> str:
         """A sentence about the lines that were left out, for people; "" when there are none."""
         if not self.skipped_lines:
@@ -94,7 +109,15 @@ class Split(Generic[Example]):
         lines = ", ".join(map(str, self.skipped_lines[:10]))
         more = ", ..." if len(self.skipped_lines) > 10 else ""
         return (
-            f"{self.examples[0].source}: {len(self.skipped_lines)} of "
+            f"{self.source}: {len(self.skipped_lines)} of "
             f"{len(self.skipped_lines) + len(self)} rows lack columns and were left out (line "
             f"{lines}{more})."
         )
+
+
+def sha256(records: Iterable[Any]) -> str:
+    """Hash of some objects that are told apart by their `repr`."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(f"{record!r}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -7,6 +7,7 @@ read_glue("mrpc", "glue", "train").examples
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -21,6 +22,23 @@ _MIN_LENGTH = 5  # Two pieces of text beside [CLS], [SEP] and [SEP].
 MAX_QA_LENGTH = 128
 # All of Unicode's characters that normalization writes as "_".
 _LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthSettings:
+    """The lengths of inputs in pieces; the last three concern some tasks only.
+
+    Attributes:
+      max_seq_length: S, of a whole input; longer texts are cut.
+      max_qa_length: of question and option together (RACE), see `encode_choices`.
+      doc_stride: from one window of a context to the next (SQuAD).
+      max_query_length: of a question (SQuAD).
+    """
+
+    max_seq_length: int = 128
+    max_qa_length: int | None = None
+    doc_stride: int = 128
+    max_query_length: int = 64
 
 
 def truncated_lengths(

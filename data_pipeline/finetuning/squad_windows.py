@@ -130,16 +130,27 @@ class Windows:
             found.extend(max_context(spans))
         return found
 
-    def arrays(self, windows: Sequence[int] | np.ndarray | None = None) -> dict[str, np.ndarray]:
+    @functools.cached_property
+    def sizes(self) -> np.ndarray:
+        """int64 [F], pieces of each window, question and special ones included."""
+        return self.offsets.astype(np.int64) + self.lengths + 1
+
+    def arrays(
+        self, windows: Sequence[int] | np.ndarray | None = None, length: int | None = None
+    ) -> dict[str, np.ndarray]:
         """Model inputs of B windows (None: of all).
+
+        Args:
+          windows: integers [B].
+          length: L, at least the size of the largest of them; None: S.
 
         Returns:
           input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP]) and
           impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere)
-          int32 [B, S]; for training also the arrays of `Targets`, int32 [B].
+          int32 [B, L]; for training also the arrays of `Targets`, int32 [B].
         """
         chosen = np.arange(len(self)) if windows is None else np.asarray(windows)
-        shape = len(chosen), self.settings.max_seq_length
+        shape = len(chosen), length or self.settings.max_seq_length
         word_ids = np.zeros(shape, np.int32)
         mask, type_ids = np.zeros_like(word_ids), np.zeros_like(word_ids)
         impossible = np.ones_like(word_ids)

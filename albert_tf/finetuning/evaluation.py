@@ -1,0 +1,151 @@
+"""A model's outputs on a whole split, under any strategy, and the scores of its answers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import Scores
+from albert_tf.targets import shapes_must_be_static
+from data_pipeline.finetuning.batches import Features, finetuning_dataset
+from data_pipeline.records.batches import host_rows
+
+_LOWEST = np.float32(-1e30)  # Of positions that a batch did not have.
+
+
+class Predictor:
+    """Computes a model's outputs on all rows of some features; traced once.
+
+    Rows are sorted by length and spread over all replicas of all workers. Every worker gets all
+    outputs, and each row counts once, however many rows fill the last batch.
+    """
+
+    def __init__(self, model: keras.Model, features: Features, batch_size: int) -> None:
+        """Args:
+        model: made in the scope of the strategy that computes.
+        features: N rows.
+        batch_size: B, over all replicas.
+        """
+        self._model, self._features = model, features
+        self._strategy = model.distribute_strategy
+        with self._strategy.scope():
+            is_static = shapes_must_be_static()
+        make = functools.partial(
+            finetuning_dataset, features, batch_size, training=False, static_shapes=is_static
+        )
+        self._batches = _distribute(self._strategy, make, batch_size)
+        self._step = tf.function(self._compute, autograph=False, reduce_retracing=True)
+
+    def __call__(self) -> dict[str, np.ndarray]:
+        """Outputs by name, [N, ...]; `logits` where the model has a single one."""
+        found: dict[str, np.ndarray] = {}
+        for batch in self._batches:
+            outputs = {name: value.numpy() for name, value in self._step(batch).items()}
+            rows = outputs.pop("row_numbers")
+            for name, values in outputs.items():
+                shape = list(values.shape)
+                if name in self._features.sequence_outputs:
+                    shape[1] = self._features.max_seq_length
+                if name not in found:
+                    found[name] = np.full([len(self._features), *shape[1:]], _LOWEST, values.dtype)
+                real = rows >= 0
+                if name in self._features.sequence_outputs:
+                    found[name][rows[real], : values.shape[1]] = values[real]
+                else:
+                    found[name][rows[real]] = values[real]
+        return found
+
+    def _compute(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Outputs of a global batch, and its row numbers."""
+        per_replica = self._strategy.run(self._on_replica, args=(batch,))
+        return {name: self._strategy.gather(value, 0) for name, value in per_replica.items()}
+
+    def _on_replica(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        outputs = self._model(batch, training=False)
+        if not isinstance(outputs, dict):
+            outputs = {"logits": outputs}
+        return {**outputs, "row_numbers": batch["row_numbers"]}
+
+
+class ScoreEvaluator:
+    """The scores of a model on held-out splits, for the training loop.
+
+    Figures of the first split have the scores' own names, those of others the split's name before
+    them: accuracy, dev_mismatched_accuracy. An undefined score is nan.
+
+    Attributes:
+      kept: what was kept of the last outputs, by split.
+      scores: the last scores, by split.
+      predictions: the last answers, by split.
+    """
+
+    def __init__(
+        self,
+        task: FineTuning,
+        model: keras.Model,
+        splits: Mapping[str, Features],
+        batch_size: int,
+    ) -> None:
+        """Args:
+        task: what the model was made for.
+        model: made in the scope of its strategy.
+        splits: features by the name of the split; the first decides which checkpoint is best.
+        batch_size: B, over all replicas.
+        """
+        self._task, self._splits = task, dict(splits)
+        self._predictors = {
+            split: Predictor(model, features, batch_size) for split, features in splits.items()
+        }
+        self.kept: dict[str, Kept] = {}
+        self.scores: dict[str, Scores] = {}
+        self.predictions: dict[str, Predictions] = {}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the figures."""
+        return tuple(
+            figure_name(split, name, list(self._splits))
+            for split in self._splits
+            for name in self._task.metrics
+        )
+
+    def __call__(self) -> dict[str, float]:
+        """Figures by name."""
+        figures = {}
+        for split, features in self._splits.items():
+            kept = self._task.keep(features, self._predictors[split]())
+            predictions = self._task.decode(features, [kept])
+            scores = self._task.scorer(features, predictions)
+            self.kept[split], self.predictions[split] = kept, predictions
+            self.scores[split] = scores
+            for name in self._task.metrics:
+                score = scores.get(name)
+                figure = figure_name(split, name, list(self._splits))
+                figures[figure] = float("nan") if score is None else score
+        return figures
+
+
+def figure_name(split: str, score: str, splits: list[str]) -> str:
+    """The name of a split's score among the figures of a run, see ScoreEvaluator."""
+    return score if split == splits[0] else f"{split}_{score}"
+
+
+def _distribute(
+    strategy: tf.distribute.Strategy, make: functools.partial, batch_size: int
+) -> tf.distribute.DistributedDataset:
+    """Batches of which each replica gets its rows, in the order of replicas."""
+
+    def read(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        first, end = host_rows(batch_size, context)
+        replicas = context.num_replicas_in_sync // context.num_input_pipelines
+        dataset = make(input_context=context)
+        if replicas == 1:
+            return dataset
+        return dataset.rebatch((end - first) // replicas, drop_remainder=True)
+
+    return strategy.distribute_datasets_from_function(read)

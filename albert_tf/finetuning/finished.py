@@ -1,0 +1,167 @@
+"""Use of a fine-tuned model: scores on labeled examples, answers to others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
+from albert_tf.finetuning.outcome import predictions_path
+from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import Scores, remarks
+from albert_tf.training.devices import Devices
+from albert_tf.training.evaluation import evaluation_batch_size
+from albert_tf.training.strategy import is_chief
+from data_pipeline.files import atomic_files
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+
+class FineTuned(NamedTuple):
+    """A fine-tuned model with what its inputs and outputs mean.
+
+    Attributes:
+      task: that it answers.
+      model: on the devices that compute.
+      tokenizer: of its vocabulary.
+      lengths: where texts are cut, as in training.
+      labels: names of the classes in order.
+      metadata: the content of model.json.
+    """
+
+    task: FineTuning
+    model: keras.Model
+    tokenizer: Tokenizer
+    lengths: LengthSettings
+    labels: tuple[str, ...]
+    metadata: dict[str, Any]
+
+    def features(self, split: Split, has_targets: bool) -> Features:
+        """Examples as inputs of the model; see `FineTuning.featurizer`."""
+        return self.task.featurizer(split, self.tokenizer, self.lengths, self.labels, has_targets)
+
+
+def load_finetuned(folder: str, task: FineTuning, devices: Devices) -> FineTuned:
+    """The fine-tuned model of a folder.
+
+    Args:
+      folder: a model folder.
+      task: that it was trained for, or another with the same classes, as AX with a model of MNLI.
+      devices: those that compute.
+
+    Raises:
+      UserError: the model is none of this task.
+    """
+    metadata = native.read_metadata(folder)
+    expected = next(name for name, kind in native.MODELS.items() if kind is task.model)
+    labels = metadata.get("labels")
+    # What was made by earlier versions does not say for which task.
+    trained_on = metadata.get("finetuned_on", metadata["task"])
+    if metadata["task"] != expected or labels is None:
+        raise UserError(
+            f"{folder} holds a model for {trained_on}, and --task={task.name} needs one for "
+            f"{expected} that was fine-tuned. Name the model's own task, or fine-tune it first."
+        )
+    if task.labels is not None and tuple(labels) != task.labels:
+        raise UserError(
+            f"{folder} holds a model for {trained_on} with the classes {', '.join(labels)}; those "
+            f"of --task={task.name} are {', '.join(task.labels) or 'numbers'}. Name the model's "
+            "own task."
+        )
+    with devices.strategy.scope():
+        model = native.load_model(folder, devices.packed)
+    known = LengthSettings()
+    lengths = LengthSettings(
+        *(metadata.get(name, getattr(known, name)) for name in LengthSettings.__annotations__)
+    )
+    tokenizer = load_tokenizer(native.vocabulary_file(folder))
+    return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata)
+
+
+def evaluate(
+    found: FineTuned,
+    data: DataSource,
+    splits: Sequence[str],
+    batch_size: int,
+    output_dir: str,
+) -> dict[str, Scores]:
+    """Scores a model on labeled splits, prints them, and writes scores.json.
+
+    Args:
+      found: the model.
+      data: of its task.
+      splits: names of labeled splits.
+      batch_size: B, over all replicas.
+      output_dir: where scores.json is written.
+
+    Returns:
+      Split -> scores by name.
+    """
+    scores = {}
+    for split in splits:
+        examples = found.task.read(data, split)
+        features = found.features(examples, has_targets=True)
+        evaluator = ScoreEvaluator(
+            found.task, found.model, {split: features}, _size(found, features, batch_size)
+        )
+        evaluator()
+        scores[split] = evaluator.scores[split]
+        figures = "  ".join(
+            f"{name} {'undefined' if value is None else format(value, '.4f')}"
+            for name, value in scores[split].items()
+        )
+        print(f"{found.task.name}, {split}, {len(examples)} examples: {figures}")
+        for note in remarks(found.task.gold(features), evaluator.predictions[split].values):
+            print(note)
+    if is_chief(found.model.distribute_strategy):
+        path = os.path.join(output_dir, "scores.json")
+        atomic_files.write_json(path, {"task": found.task.name, "scores": scores})
+        print(f"Scores: {path}")
+    return scores
+
+
+def predict(
+    found: FineTuned, data: DataSource, splits: Sequence[str], batch_size: int, output_dir: str
+) -> dict[str, Predictions]:
+    """Answers to the examples of splits, written into the folder `predictions`.
+
+    Args:
+      found: the model.
+      data: of its task.
+      splits: their names; labels are shown beside the answers where the files have them.
+      batch_size: B, over all replicas.
+      output_dir: folder of the run.
+
+    Returns:
+      Split -> answers.
+    """
+    answers = {}
+    for split in splits:
+        examples = found.task.read(data, split)
+        features = found.features(examples, has_targets=False)
+        outputs = Predictor(found.model, features, _size(found, features, batch_size))()
+        kept = found.task.keep(features, outputs)
+        answers[split] = found.task.decode(features, [kept])
+        if is_chief(found.model.distribute_strategy):
+            path = predictions_path(output_dir, found.task.name, split)
+            for written in found.task.write(path, features, found.labels, answers[split]):
+                print(f"{len(examples)} predictions: {written}")
+    return answers
+
+
+def _size(found: FineTuned, features: Features, batch_size: int) -> int:
+    """Rows of an evaluation step."""
+    return evaluation_batch_size(
+        found.model.config,
+        batch_size,
+        features.max_seq_length,
+        len(features),
+        found.model.distribute_strategy,
+    )

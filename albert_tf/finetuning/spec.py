@@ -1,0 +1,153 @@
+"""A fine-tuning task in one object: reader, featurizer, model, losses, answers, scorer.
+
+    files -> reader -> examples -> featurizer -> Features -> model -> outputs
+    outputs -> kept (what an ensemble needs) -> decode -> Predictions -> scorer -> scores
+
+benchmarks.py has the table of tasks. `classification`, `regression` (text_tasks.py), and their
+likes make the object for tasks of their form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import Scores
+from albert_tf.tasks import Task
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.base import Tokenizer
+
+# What is kept of a model's outputs on N rows, as arrays by name: enough for answers, alone or with
+# those of other models.
+Kept: TypeAlias = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """The place of a task's data.
+
+    Attributes:
+      data_dir: the benchmark's root, or the task's own folder.
+      files: split -> its file, instead of one in `data_dir`.
+      splits: split -> examples that were read before, instead of files.
+    """
+
+    data_dir: str | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    splits: Mapping[str, Split] = dataclasses.field(default_factory=dict)
+
+
+class Predictions(NamedTuple):
+    """The answers to the examples of a split.
+
+    Attributes:
+      values: one for each of N examples, as the scorer takes them: places of classes, numbers,
+        tags, texts.
+      probabilities: float [N, C], where there are classes.
+      details: what else the task's files show.
+    """
+
+    values: Sequence[Any]
+    probabilities: np.ndarray | None = None
+    details: Any = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """A fine-tuning task.
+
+    Attributes:
+      name: such as mrpc.
+      reader: (data_dir, split) -> examples; None: the data are files of one's own.
+      file_reader: (path, split) -> examples; None: files have to be in a data_dir.
+      featurizer: (split, tokenizer, lengths, labels, whether to make targets) -> Features.
+      model: class of the model. Of `num_classes` and `dropout_rate` it is given those that its
+        constructor takes.
+      task: model -> losses and metrics of training.
+      keep: (features, outputs) -> what is kept of the outputs.
+      decode: (features, what is kept of each model) -> answers; of several models, an ensemble.
+      scorer: (features, predictions) -> scores by name.
+      gold: features -> the right answers, as `Predictions.values`.
+      metrics: names of the scores.
+      key: name of the score that decides which checkpoint is best; the highest is.
+      write: (path without an ending, features, labels, predictions) -> paths of written files.
+      labels: names of the C classes in order; () for none; None: `find_labels` finds them.
+      find_labels: examples to be trained on -> names of the classes in order.
+      train_split: "": there is nothing to be trained on, only to be predicted.
+      dev_splits: splits that are scored in training; the first decides which checkpoint is best.
+      test_splits: splits that are predicted.
+    """
+
+    name: str
+    reader: Callable[[str, str], Split] | None = None
+    file_reader: Callable[[str, str], Split] | None = None
+    featurizer: Callable[[Split, Tokenizer, LengthSettings, Sequence[str], bool], Features]
+    model: type[keras.Model]
+    task: Callable[[Any], Task]
+    keep: Callable[[Features, dict[str, np.ndarray]], Kept]
+    decode: Callable[[Features, Sequence[Kept]], Predictions]
+    scorer: Callable[[Features, Predictions], Scores]
+    gold: Callable[[Features], Sequence[Any]]
+    metrics: tuple[str, ...]
+    key: str
+    write: Callable[[str, Features, Sequence[str], Predictions], list[str]]
+    labels: tuple[str, ...] | None
+    find_labels: Callable[[Split], Sequence[str]] | None = None
+    train_split: str = "train"
+    dev_splits: tuple[str, ...] = ("dev",)
+    test_splits: tuple[str, ...] = ("test",)
+
+    def read(self, data: DataSource, split: str) -> Split:
+        """The examples of a split.
+
+        Raises:
+          UserError: the data are missing or wrong, with file and line.
+        """
+        if split in data.splits:
+            return data.splits[split]
+        if split in data.files:
+            if self.file_reader is None:
+                raise UserError(
+                    f"--task={self.name} reads the files of its benchmark in --data_dir, not "
+                    f"{data.files[split]}. Use --task=tsv for a file of your own."
+                )
+            return self.file_reader(data.files[split], split)
+        if self.reader is None:
+            raise UserError(
+                f"--{split}_file is missing, and --task={self.name} needs it: the file of the "
+                f"{split} examples."
+            )
+        if not data.data_dir:
+            raise UserError(f"--data_dir is missing: the folder with the data of {self.name}.")
+        return self.reader(data.data_dir, split)
+
+    def labels_in(self, examples: Split) -> tuple[str, ...]:
+        """Names of the classes: the task's own, or those of the examples to be trained on."""
+        if self.labels is not None:
+            return self.labels
+        assert self.find_labels is not None
+        return tuple(self.find_labels(examples))
+
+    def new_model(
+        self, config: AlbertConfig, labels: Sequence[str], dropout_rate: float, packed: bool | None
+    ) -> keras.Model:
+        """A model with random weights.
+
+        Args:
+          config: of the encoder.
+          labels: names of the C classes; without any, the model has one output.
+          dropout_rate: before the output layer.
+          packed: see AlbertModel.
+        """
+        offered = {"num_classes": max(1, len(labels)), "dropout_rate": dropout_rate}
+        taken = set(offered) & set(inspect.signature(self.model).parameters)
+        return self.model(config, packed=packed, **{name: offered[name] for name in taken})

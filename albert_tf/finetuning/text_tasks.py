@@ -1,0 +1,188 @@
+"""Tasks of one text or a pair of texts: a class, or a number, for each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.finetuning.averaging import mean_probabilities
+from albert_tf.finetuning.predictions import write_predictions
+from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
+from albert_tf.metrics import Scorer, Scores
+from albert_tf.models import AlbertClassifier
+from albert_tf.tasks import ClassificationTask, RegressionTask
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import (
+    LengthSettings,
+    encode_texts,
+    label_ids,
+    label_values,
+)
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+def classification(
+    name: str,
+    reader: Callable[[str, str], Split] | None,
+    labels: tuple[str, ...] | None,
+    scorer: Scorer,
+    **others: Any,
+) -> FineTuning:
+    """A task in which each text, or pair of texts, has one of C labels.
+
+    Args:
+      name: of the task.
+      reader: (data_dir, split) -> TextExamples.
+      labels: names of the classes in order; None: give `find_labels`.
+      scorer: of the predicted classes.
+      others: further fields of FineTuning.
+    """
+    return FineTuning(
+        name=name,
+        reader=reader,
+        featurizer=text_features,
+        model=AlbertClassifier,
+        task=ClassificationTask,
+        keep=keep_logits,
+        decode=decode_classes,
+        scorer=functools.partial(score_values, scorer),
+        gold=_class_ids,
+        metrics=scorer.metrics,
+        key=scorer.key,
+        write=write_texts,
+        labels=labels,
+        **others,
+    )
+
+
+def regression(
+    name: str, reader: Callable[[str, str], Split] | None, scorer: Scorer, **others: Any
+) -> FineTuning:
+    """A task in which each text, or pair of texts, has a number.
+
+    Args:
+      name: of the task.
+      reader: (data_dir, split) -> TextExamples.
+      scorer: of the predicted numbers.
+      others: further fields of FineTuning.
+    """
+    return FineTuning(
+        name=name,
+        reader=reader,
+        featurizer=text_features,
+        model=AlbertClassifier,
+        task=RegressionTask,
+        keep=keep_logits,
+        decode=_decode_numbers,
+        scorer=functools.partial(score_values, scorer),
+        gold=_numbers,
+        metrics=scorer.metrics,
+        key=scorer.key,
+        write=write_texts,
+        labels=(),
+        **others,
+    )
+
+
+def text_features(
+    split: Split,
+    tokenizer: Tokenizer,
+    lengths: LengthSettings,
+    labels: Sequence[str],
+    has_targets: bool,
+) -> Features:
+    """Texts as a model's inputs; `label_ids` or, without labels, `label_values` as targets.
+
+    Args:
+      split: TextExamples.
+      tokenizer: of the model.
+      lengths: where texts are cut.
+      labels: names of the classes in order; (): the examples have numbers.
+      has_targets: False: nothing is known about the examples.
+    """
+    encoded = encode_texts(split.examples, tokenizer, lengths.max_seq_length)
+    targets: dict[str, np.ndarray] = {}
+    if has_targets and labels:
+        targets["label_ids"] = label_ids(split.examples, labels)
+    elif has_targets:
+        targets["label_values"] = label_values(split.examples)
+    content = {"ids": encoded.ids, "lengths": encoded.lengths, "first": encoded.first_lengths}
+    return Features(
+        split.examples,
+        encoded.inputs,
+        encoded.longest,
+        encoded.max_seq_length,
+        targets,
+        {**content, **targets},
+    )
+
+
+def keep_logits(features: Features, outputs: dict[str, np.ndarray]) -> Kept:
+    """The logits, float32 [N, C]."""
+    return {"logits": outputs["logits"]}
+
+
+def decode_classes(features: Features, members: Sequence[Kept]) -> Predictions:
+    """The likeliest class of each example by the mean of the members' probabilities."""
+    probabilities = mean_probabilities(np.stack([member["logits"] for member in members]))
+    return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)
+
+
+def _decode_numbers(features: Features, members: Sequence[Kept]) -> Predictions:
+    """The mean of the members' numbers."""
+    mean = np.mean([member["logits"][:, 0] for member in members], axis=0)
+    return Predictions(mean.astype(np.float64).tolist())
+
+
+def score_values(scorer: Scorer, features: Features, predictions: Predictions) -> Scores:
+    """The scores of values for each example."""
+    (gold,) = features.targets.values()
+    groups = [example.group for example in features.examples] if scorer.groups else None
+    return scorer(gold.tolist(), predictions.values, groups)
+
+
+def _class_ids(features: Features) -> list[int]:
+    return features.targets["label_ids"].tolist()
+
+
+def _numbers(features: Features) -> list[float]:
+    return features.targets["label_values"].tolist()
+
+
+def write_texts(
+    path: str, features: Features, labels: Sequence[str], predictions: Predictions
+) -> list[str]:
+    """Writes the texts and their predictions as a table, see predictions.py.
+
+    Args:
+      path: of the file, without its ending.
+      features: their examples are TextExamples.
+      labels: names of the classes; (): predictions are numbers.
+      predictions: of these examples.
+
+    Returns:
+      Path of the table.
+    """
+    examples = features.examples
+    texts = {"text": [example.text_a for example in examples]}
+    if any(example.text_b is not None for example in examples):
+        texts["text_b"] = [example.text_b or "" for example in examples]
+    given = [example.label for example in examples]
+    answers, probabilities = predictions.values, None
+    if labels:
+        answers = [labels[number] for number in predictions.values]
+        probabilities = dict(zip(labels, np.transpose(predictions.probabilities)))
+    table = f"{path}.tsv"
+    write_predictions(
+        table,
+        [example.guid for example in examples],
+        texts,
+        answers,
+        labels=None if None in given else given,
+        probabilities=probabilities,
+    )
+    return [table]

@@ -1,0 +1,308 @@
+"""Fine-tuning: a model trained on a task, its best and its last checkpoint scored."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from albert_tf import presets
+from albert_tf.costs import encoder_flops_per_token
+from albert_tf.errors import UserError
+from albert_tf.finetuning.benchmarks import get_task
+from albert_tf.finetuning.evaluation import ScoreEvaluator
+from albert_tf.finetuning.outcome import BEST_MODEL, LAST_MODEL, conclude, weights_sha256
+from albert_tf.finetuning.results import Result
+from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.keras_compat import keras
+from albert_tf.optimization import Recipe
+from albert_tf.pretrained import locate
+from albert_tf.training import (
+    DeviceSettings,
+    InitialModel,
+    LoopSettings,
+    OptimizerSettings,
+    RunSettings,
+    experiment,
+    run_folder,
+)
+from albert_tf.training.devices import Devices, prepare_devices
+from albert_tf.training.evaluation import evaluation_batch_size
+from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
+from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuningSettings:
+    """The settings of a fine-tuning run; the defaults suit tasks of some thousand examples.
+
+    Attributes:
+      learning_rate: highest rate.
+      train_batch_size: B, examples (windows in SQuAD) of an update, over all replicas.
+      num_train_epochs: passes over the training examples.
+      num_train_steps: updates; None: as many as the epochs have.
+      warmup_proportion: share of the updates in which the rate rises.
+      num_warmup_steps: updates in which it does; None: that share.
+      lengths: where texts are cut.
+      classifier_dropout: before the output layer.
+      hidden_dropout, attention_dropout: the encoder's dropout rates; None: those of its
+        configuration.
+      init_head: the output layer, too, comes from the initial model, which has to have the same.
+      vocab_file: None: that of the initial model.
+      length_window: see `TrainingOrder`.
+      seed: of the output layer, the order and dropout.
+    """
+
+    learning_rate: float = 2e-5
+    train_batch_size: int = 32
+    num_train_epochs: float = 3.0
+    num_train_steps: int | None = None
+    warmup_proportion: float = 0.1
+    num_warmup_steps: int | None = None
+    lengths: LengthSettings = dataclasses.field(default_factory=LengthSettings)
+    classifier_dropout: float = 0.1
+    hidden_dropout: float | None = None
+    attention_dropout: float | None = None
+    init_head: bool = False
+    vocab_file: str | None = None
+    length_window: int = LENGTH_WINDOW
+    seed: int = 0
+
+    def recipe(self, num_examples: int) -> Recipe:
+        """Rate, updates and warm-up for so many examples."""
+        num_steps = self.num_train_steps
+        if num_steps is None:
+            num_steps = max(1, int(num_examples * self.num_train_epochs / self.train_batch_size))
+        warmup = self.num_warmup_steps
+        if warmup is None:
+            warmup = int(num_steps * self.warmup_proportion)
+        return Recipe(self.learning_rate, num_steps, warmup)
+
+
+def finetune(
+    model: str | InitialModel,
+    task: str | FineTuning,
+    data: str | DataSource,
+    output_dir: str,
+    settings: FineTuningSettings | None = None,
+    devices: Devices | None = None,
+    run_settings: Callable[[Recipe], RunSettings] | None = None,
+) -> list[Result]:
+    """Trains a model on a task; keeps the best model on the dev set and the last one.
+
+    Args:
+      model: where encoder and vocabulary come from, see --init_checkpoint.
+      task: a name in benchmarks.TASKS, or a task of one's own.
+      data: the folder of the task's data.
+      output_dir: folder of the run; a run found there is continued.
+      settings: None: the defaults.
+      devices: None: all of this machine.
+      run_settings: from rate, updates and warm-up to the other settings of the run; None: AdamW as
+        in the reference, evaluated at the end.
+
+    Returns:
+      The scores of each dev split, which are also in results.json.
+
+    Raises:
+      UserError: data, model and settings do not go together, or see `experiment.run`.
+    """
+    start = InitialModel(init_checkpoint=model) if isinstance(model, str) else model
+    task = get_task(task)
+    source = DataSource(data) if isinstance(data, str) else data
+    settings = settings or FineTuningSettings()
+    devices = devices or prepare_devices(DeviceSettings())
+    run_settings = run_settings or functools.partial(_default_run, output_dir)
+
+    splits = _read_all(task, source)
+    labels = task.labels_in(splits[task.train_split])
+    tokenizer = load_tokenizer(start.vocabulary_file(settings.vocab_file))
+    features = {
+        name: task.featurizer(split, tokenizer, settings.lengths, labels, True)
+        for name, split in splits.items()
+    }
+    training = features[task.train_split]
+    keras.utils.set_random_seed(settings.seed)
+    new_model = _new_model(start, task, tokenizer, labels, settings, devices)
+    recipe = settings.recipe(len(training))
+    run = run_settings(recipe)
+    dev = {name: features[name] for name in task.dev_splits}
+    batch_size = evaluation_batch_size(
+        new_model.config,
+        run.eval_batch_size,
+        settings.lengths.max_seq_length,
+        max(map(len, dev.values())),
+        devices.strategy,
+    )
+    evaluator = ScoreEvaluator(task, new_model, dev, batch_size)
+    names = ", ".join(str(label) for label in labels[:8])
+    experiment.run(
+        Experiment(
+            title=f"Fine-tuning: {task.name}",
+            task=task.task(new_model),
+            data=_training_data(splits, training, tokenizer, labels, task, settings, devices),
+            settings=run,
+            models=_model_folders(task, tokenizer, labels, settings),
+            flops_per_token=3
+            * encoder_flops_per_token(new_model.config, settings.lengths.max_seq_length),
+            evaluator=evaluator,
+            card={
+                "updates": f"{recipe.num_train_steps} "
+                f"({recipe.num_train_steps * settings.train_batch_size / len(training):.1f} "
+                f"passes over {len(training)} examples)",
+                **({"classes": f"{len(labels)}: {names}"} if labels else {}),
+                **({"expected first loss": _first_loss(len(labels))} if labels else {}),
+            },
+            next_commands=_next_commands(task, output_dir),
+        )
+    )
+    return conclude(
+        task,
+        new_model,
+        evaluator,
+        dev,
+        labels,
+        run.output_dir,
+        splits,
+        seed=settings.seed,
+        preset=_preset_of(start),
+        init_sha256=_weights_hash(start),
+    )
+
+
+def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
+    return RunSettings(
+        output_dir,
+        OptimizerSettings("adamw", recipe.learning_rate, recipe.num_warmup_steps),
+        LoopSettings(recipe.num_train_steps),
+    )
+
+
+def _read_all(task: FineTuning, source: DataSource) -> dict[str, Split]:
+    """The examples to be trained on and those of the dev splits; says which rows were left out."""
+    if not task.train_split:
+        raise UserError(
+            f"--task={task.name} has nothing to be trained on. Predict it with a model of another "
+            "task: --mode=predict."
+        )
+    splits = {name: task.read(source, name) for name in (task.train_split, *task.dev_splits)}
+    for split in splits.values():
+        if split.note:
+            print(split.note)
+    return splits
+
+
+def _new_model(
+    start: InitialModel,
+    task: FineTuning,
+    tokenizer: Tokenizer,
+    labels: Sequence[str],
+    settings: FineTuningSettings,
+    devices: Devices,
+) -> keras.Model:
+    """The model that is trained, with the initial model's encoder and pooler."""
+    config = start.config(
+        tokenizer.vocab_size, settings.lengths.max_seq_length, tokenizer.vocab_file
+    )
+    rates = {
+        "hidden_dropout_prob": settings.hidden_dropout,
+        "attention_probs_dropout_prob": settings.attention_dropout,
+    }
+    config = config.replace(**{name: rate for name, rate in rates.items() if rate is not None})
+    with devices.strategy.scope():
+        model = task.new_model(config, labels, settings.classifier_dropout, devices.packed)
+        if settings.init_head:
+            start.load_weights(model)
+        else:
+            start.load_encoder(model)
+    return model
+
+
+def _training_data(
+    splits: Mapping[str, Split],
+    features: Features,
+    tokenizer: Tokenizer,
+    labels: Sequence[str],
+    task: FineTuning,
+    settings: FineTuningSettings,
+    devices: Devices,
+) -> TrainingData:
+    """The examples to be trained on as the data of a run."""
+    is_static = not devices.packed
+    return TrainingData(
+        name=splits[task.train_split].source,
+        batches=functools.partial(
+            finetuning_dataset,
+            features,
+            settings.train_batch_size,
+            seed=settings.seed,
+            static_shapes=is_static,
+            length_window=settings.length_window,
+        ),
+        batch_size=settings.train_batch_size,
+        seed=settings.seed,
+        num_examples=len(features),
+        max_seq_length=features.max_seq_length,
+        vocab_size=tokenizer.vocab_size,
+        must_not_change={
+            "task": task.name,
+            "labels": list(labels),  # As JSON gives them back.
+            "num_examples": len(features),
+            "vocab_fingerprint": tokenizer.fingerprint,
+            "examples": run_folder.fingerprint(features.content),
+            "length_window": settings.length_window,
+        },
+    )
+
+
+def _model_folders(
+    task: FineTuning,
+    tokenizer: Tokenizer,
+    labels: Sequence[str],
+    settings: FineTuningSettings,
+) -> ModelFolders:
+    """The best model and the last one, as the run keeps them."""
+    return ModelFolders(
+        best=BEST_MODEL,
+        last=LAST_MODEL,
+        metric=task.key,
+        higher_is_better=True,
+        metadata={
+            "finetuned_on": task.name,
+            "labels": list(labels),
+            "vocab_fingerprint": tokenizer.fingerprint,
+            **dataclasses.asdict(settings.lengths),
+        },
+        vocab_file=tokenizer.vocab_file,
+        tokenizer=dataclasses.asdict(tokenizer.settings),
+    )
+
+
+def _first_loss(num_classes: int) -> str:
+    return f"{math.log(num_classes):.2f} (ln {num_classes})"
+
+
+def _next_commands(task: FineTuning, output_dir: str) -> list[str]:
+    return [
+        f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
+        f"--output_dir={output_dir} --data_dir=..."
+    ]
+
+
+def _preset_of(start: InitialModel) -> str | None:
+    """The name of the published model that a run starts from, if it does from one."""
+    for name in (start.init_checkpoint, start.preset):
+        if name in presets.PRESETS:
+            return name
+    return None
+
+
+def _weights_hash(start: InitialModel) -> str | None:
+    """Hash of the file of the initial weights; None: they are random."""
+    if not start.init_checkpoint:
+        return None
+    return weights_sha256(locate(start.init_checkpoint))

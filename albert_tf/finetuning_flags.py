@@ -1,0 +1,132 @@
+"""The flags of fine-tuning, and the task, data and settings made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from albert_tf import flags as shared_flags
+from albert_tf.errors import UserError
+from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
+from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.training import FineTuningSettings
+from albert_tf.optimization import Recipe
+from albert_tf.training import RunSettings
+from data_pipeline.command_line import flags
+from data_pipeline.finetuning.features import LengthSettings
+
+FLAGS = flags.FLAGS
+
+# Split -> flag of its file.
+_FILES = {"train": "train_file", "dev": "dev_file", "predict": "predict_file"}
+_COLUMNS = ("text_column", "pair_column", "label_column")
+
+
+def define_data_flags() -> None:
+    """Flags of the task, its data and their lengths."""
+    flags.group("Task and data")
+    flags.DEFINE_enum("task", None, tuple(TASKS), "What is learned.", required=True)
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "The benchmark's folder, such as GLUE's root, or the task's own folder in it.",
+    )
+    flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
+    flags.DEFINE_string("dev_file", None, "File to evaluate on, and to choose the best model by.")
+    flags.DEFINE_string("predict_file", None, "File to predict.")
+    flags.DEFINE_list(
+        "splits",
+        [],
+        "Splits of the data to evaluate or predict, such as dev; default: those that the mode is "
+        "for.",
+    )
+    flags.DEFINE_string("text_column", "text", "Column of the (first) text in your own files.")
+    flags.DEFINE_string("pair_column", None, "Column of the second text, for pairs.")
+    flags.DEFINE_string("label_column", "label", "Column of the label.")
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary (spiece.model, vocab.txt); a model folder has one."
+    )
+    flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", 5, 65536)
+    flags.DEFINE_integer(
+        "max_qa_length",
+        None,
+        "Longest question with its option, of RACE and COPA; default: 128.",
+        1,
+    )
+    flags.DEFINE_integer("doc_stride", 128, "From one window to the next, of SQuAD.", 1)
+    flags.DEFINE_integer("max_query_length", 64, "Longest question, of SQuAD.", 1)
+
+
+def define_length_flags() -> None:
+    """Flags of the length of training and of dropout."""
+    flags.group("Length of training and dropout")
+    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the examples.", 0.001, 10_000)
+    flags.DEFINE_integer(
+        "num_train_steps", None, "Updates, instead of --num_train_epochs.", lower_bound=1
+    )
+    flags.DEFINE_float("warmup_proportion", 0.1, "Share of updates in which the rate rises.", 0, 1)
+    flags.DEFINE_integer("num_warmup_steps", None, "Updates of it, instead of the share.", 0)
+    flags.DEFINE_float("classifier_dropout", 0.1, "Dropout before the output layer.", 0, 0.99)
+    flags.DEFINE_float(
+        "hidden_dropout", None, "The encoder's; default: that of its configuration.", 0, 0.99
+    )
+    flags.DEFINE_float(
+        "attention_dropout", None, "Of attention; default: that of the configuration.", 0, 0.99
+    )
+    flags.DEFINE_bool(
+        "init_head",
+        False,
+        "Also the output layer comes from --init_checkpoint, a model of the same classes.",
+    )
+    flags.DEFINE_integer(
+        "length_window",
+        FineTuningSettings.length_window,
+        "Batches whose examples are sorted by length together, for speed; 1: in random order.",
+        lower_bound=1,
+    )
+
+
+def task() -> FineTuning:
+    """The task of --task, which reads the columns of --text_column and its likes.
+
+    Raises:
+      UserError: columns are named, and the task's files have columns of their own.
+    """
+    columns = {name: FLAGS[name].value for name in _COLUMNS}
+    if FLAGS.task in OWN_FILES:
+        return OWN_FILES[FLAGS.task](**columns)
+    if given := [name for name in _COLUMNS if FLAGS[name].present]:
+        raise UserError(
+            f"--{given[0]} is for files of your own, and --task={FLAGS.task} knows its columns. "
+            f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
+        )
+    return get_task(FLAGS.task)
+
+
+def data_source() -> DataSource:
+    """The data of --data_dir and the flags of single files."""
+    files = {split: FLAGS[name].value for split, name in _FILES.items() if FLAGS[name].value}
+    return DataSource(FLAGS.data_dir, files)
+
+
+def splits(found: FineTuning) -> list[str]:
+    """The splits of --splits, or those that --mode is for."""
+    if FLAGS.splits:
+        return FLAGS.splits
+    if FLAGS.mode == "eval":
+        return list(found.dev_splits)
+    return ["predict"] if FLAGS.predict_file else list(found.test_splits)
+
+
+def settings() -> FineTuningSettings:
+    """The settings of a run."""
+    names = {field.name for field in dataclasses.fields(FineTuningSettings)} - {"lengths"}
+    lengths = {field.name: FLAGS[field.name].value for field in dataclasses.fields(LengthSettings)}
+    values = {name: FLAGS[name].value for name in names}
+    return FineTuningSettings(lengths=LengthSettings(**lengths), **values)
+
+
+def run_settings(recipe: Recipe) -> RunSettings:
+    """The run of the run flags and the training flags."""
+    return shared_flags.run_settings(
+        shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
+    )

@@ -1,0 +1,199 @@
+"""Batches of examples: of like lengths in a random order for training, one pass for evaluation.
+
+Rows are made a model's inputs when their batch comes, and are padded to the longest of it. The
+order is a function of (seed, epoch), so that a run can be continued at any batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.records.batches import check_batch, host_rows, with_options
+
+# Lengths of batches are multiples of it: few different shapes, for which XLA compiles anew.
+_LENGTH_STEP = 32
+# Batches among whose rows those of like lengths are put together.
+LENGTH_WINDOW = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Features:
+    """N rows of a model's inputs. A row is an example, in SQuAD a window of one.
+
+    Attributes:
+      examples: what the rows are of: a list of examples, or `Windows`.
+      inputs: (numbers of rows int64 [B], length L) -> the model's inputs by name, [B, L] or
+        [B, C, L], and what is to be learned from each piece, if anything.
+      lengths: int64 [N], pieces of each row, in its longest sequence where it has several.
+      max_seq_length: S; no row is longer.
+      targets: what is to be learned from each row by name, [N]; empty where it is not known.
+      content: arrays by name that all of the above follow from, to be recognized again by.
+      sequence_outputs: names of the model's outputs that have an axis of pieces, [B, L, ...].
+    """
+
+    examples: Any
+    inputs: Callable[[np.ndarray, int], dict[str, np.ndarray]]
+    lengths: np.ndarray
+    max_seq_length: int
+    targets: Mapping[str, np.ndarray]
+    content: Mapping[str, np.ndarray]
+    sequence_outputs: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """Inputs and targets of some rows.
+
+        Args:
+          rows: int64 [B], their numbers; -1 for a row that only fills the batch.
+          length: L, at least as long as the longest of them.
+
+        Returns:
+          Arrays by name; beside them `row_numbers` int64 [B], and `example_weights` float32 [B],
+          0 for rows that fill the batch.
+        """
+        is_real = rows >= 0
+        taken = np.where(is_real, rows, 0)
+        return {
+            **self.inputs(taken, length),
+            **{name: values[taken] for name, values in self.targets.items()},
+            "row_numbers": rows,
+            "example_weights": is_real.astype(np.float32),
+        }
+
+
+def padded_length(longest: int, max_seq_length: int) -> int:
+    """The length of a batch, a multiple of 32 or S: 33 -> 64, of S = 50 -> 50."""
+    return min(-(-longest // _LENGTH_STEP) * _LENGTH_STEP, max_seq_length)
+
+
+def draw_order(size: int, *key: int) -> np.ndarray:
+    """int64 [size], a random order of 0 to size - 1 that depends on the arguments only.
+
+    The bits that Philox draws are the same in every version of NumPy; those of its `permutation`
+    need not be.
+    """
+    seed = np.random.SeedSequence([number % (1 << 63) for number in key])
+    return np.argsort(np.random.Philox(seed).random_raw(size), kind="stable")
+
+
+class TrainingOrder:
+    """The rows of each batch of an endless training.
+
+    Every epoch has each row once. Batches run across the ends of epochs. Rows are in random order;
+    then those of some 64 batches are sorted by length, cut into batches, and the batches shuffled:
+
+        lengths 9 2 8 1 7 3, batches of 2 -> 1 2 | 3 7 | 8 9 -> 8 9 | 1 2 | 3 7
+    """
+
+    def __init__(
+        self, lengths: np.ndarray, batch_size: int, seed: int, window: int = LENGTH_WINDOW
+    ) -> None:
+        """Args:
+        lengths: int64 [N].
+        batch_size: B.
+        seed: of the order.
+        window: batches that are sorted by length together; 1: rows are in random order.
+        """
+        self._lengths, self._batch_size = lengths, batch_size
+        self._seed, self._window = seed, window
+        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
+
+    def rows(self, step: int) -> np.ndarray:
+        """int64 [B], the rows of a batch, counted from 0."""
+        positions = step * self._batch_size + np.arange(self._batch_size)
+        epochs, places = np.divmod(positions, len(self._lengths))
+        parts = [self._epoch(int(epoch))[places[epochs == epoch]] for epoch in np.unique(epochs)]
+        return np.concatenate(parts)
+
+    def _make_epoch(self, number: int) -> np.ndarray:
+        """int64 [N], all rows in the order of an epoch."""
+        size = self._batch_size
+        order = draw_order(len(self._lengths), self._seed, number)
+        if self._window == 1:
+            return order
+        # The first rows belong to the batch that the epoch before began.
+        head = min(-number * len(order) % size, len(order))
+        parts = [order[:head]]
+        for start in range(head, len(order), size * self._window):
+            rows = order[start : start + size * self._window]
+            rows = rows[np.argsort(self._lengths[rows], kind="stable")]
+            whole = len(rows) // size
+            shuffled = draw_order(whole, self._seed, number, start)
+            parts += [rows[: whole * size].reshape(whole, size)[shuffled].ravel()]
+            parts += [rows[whole * size :]]
+        return np.concatenate(parts)
+
+
+def evaluation_rows(lengths: np.ndarray, batch_size: int) -> np.ndarray:
+    """int64 [batches, B], every row once, the longest first; -1 fills the last batch.
+
+    The longest come first: what does not fit into memory says so at once.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    filler = np.full(-len(order) % batch_size, -1)
+    return np.concatenate([order, filler]).reshape(-1, batch_size)
+
+
+def finetuning_dataset(
+    features: Features,
+    global_batch_size: int,
+    *,
+    seed: int = 0,
+    training: bool = True,
+    start_step: int = 0,
+    input_context: tf.distribute.InputContext | None = None,
+    static_shapes: bool = False,
+    length_window: int = LENGTH_WINDOW,
+) -> tf.data.Dataset:
+    """Batches of a model's inputs and targets, see `Features.batch`.
+
+    Args:
+      features: N rows.
+      global_batch_size: B, over all replicas.
+      seed: the order of training is a function of (seed, epoch).
+      training: endless, see `TrainingOrder`; otherwise one pass, see `evaluation_rows`.
+      start_step: number of batches already used; the first batch is the one after them.
+      input_context: number of this host among several, which gets its part of each global batch.
+      static_shapes: all batches have the length S; otherwise that of `padded_length`.
+      length_window: see `TrainingOrder`.
+
+    Returns:
+      Elements are dicts of arrays [B, ...].
+    """
+    check_batch(global_batch_size, start_step)
+    first, end = host_rows(global_batch_size, input_context)
+    if training:
+        order = TrainingOrder(features.lengths, global_batch_size, seed, length_window)
+        rows_of, num_batches = order.rows, np.iinfo(np.int64).max
+    else:
+        table = evaluation_rows(features.lengths, global_batch_size)
+        rows_of, num_batches = table.__getitem__, len(table)
+    sample = features.batch(np.zeros(1, np.int64), features.max_seq_length)
+
+    def make(step: np.ndarray) -> list[np.ndarray]:
+        rows = rows_of(int(step))
+        length = features.max_seq_length
+        if not static_shapes:
+            # Of the whole batch: all hosts and replicas have one length.
+            length = padded_length(int(features.lengths[rows[rows >= 0]].max()), length)
+        return list(features.batch(rows[first:end], length).values())
+
+    def take(step: tf.Tensor) -> dict[str, tf.Tensor]:
+        dtypes = [values.dtype for values in sample.values()]
+        batch = dict(zip(sample, tf.numpy_function(make, [step], dtypes)))
+        for name, values in sample.items():
+            others = values.shape[1:] if static_shapes else [None] * (values.ndim - 1)
+            batch[name].set_shape([end - first, *others])
+        return batch
+
+    steps = tf.data.Dataset.range(start_step, num_batches)
+    make_batch = tf.autograph.experimental.do_not_convert(take)
+    return with_options(steps.map(make_batch, num_parallel_calls=2, deterministic=True))
