@@ -18,6 +18,7 @@ from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
+from albert_tf.targets import shapes_must_be_static
 from albert_tf.training import (
     DeviceSettings,
     InitialModel,
@@ -139,12 +140,14 @@ def finetune(
         devices.strategy,
     )
     evaluator = ScoreEvaluator(task, new_model, dev, batch_size)
+    with devices.strategy.scope():
+        is_static = run.jit_compile or shapes_must_be_static()
     names = ", ".join(str(label) for label in labels[:8])
     experiment.run(
         Experiment(
             title=f"Fine-tuning: {task.name}",
             task=task.task(new_model),
-            data=_training_data(splits, training, tokenizer, labels, task, settings, devices),
+            data=_training_data(splits, training, tokenizer, labels, task, settings, is_static),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings),
             flops_per_token=3
@@ -229,10 +232,9 @@ def _training_data(
     labels: Sequence[str],
     task: FineTuning,
     settings: FineTuningSettings,
-    devices: Devices,
+    is_static: bool,
 ) -> TrainingData:
     """The examples to be trained on as the data of a run."""
-    is_static = not devices.packed
     return TrainingData(
         name=splits[task.train_split].source,
         batches=functools.partial(
