@@ -74,7 +74,7 @@ def conclude(
                 name: splits[name].sha256() for name in dict.fromkeys((task.train_split, split))
             },
             init_sha256=init_sha256,
-            notes=remarks(task.gold(features[split]), evaluator.predictions[split].values),
+            notes=tuple(remarks(task.gold(features[split]), evaluator.predictions[split].values)),
         )
         for split in task.dev_splits
     ]

@@ -114,58 +114,40 @@ def finetune(
     """
     start = InitialModel(init_checkpoint=model) if isinstance(model, str) else model
     task = get_task(task)
-    source = DataSource(data) if isinstance(data, str) else data
     settings = settings or FineTuningSettings()
     devices = devices or prepare_devices(DeviceSettings())
-    run_settings = run_settings or functools.partial(_default_run, output_dir)
 
-    splits = _read_all(task, source)
+    splits = _read_all(task, DataSource(data) if isinstance(data, str) else data)
     labels = task.labels_in(splits[task.train_split])
     tokenizer = load_tokenizer(start.vocabulary_file(settings.vocab_file))
     features = {
         name: task.featurizer(split, tokenizer, settings.lengths, labels, True)
         for name, split in splits.items()
     }
-    training = features[task.train_split]
-    keras.utils.set_random_seed(settings.seed)
-    new_model = _new_model(start, task, tokenizer, labels, settings, devices)
+    training, dev = features[task.train_split], {name: features[name] for name in task.dev_splits}
     recipe = settings.recipe(len(training))
-    run = run_settings(recipe)
-    dev = {name: features[name] for name in task.dev_splits}
-    batch_size = evaluation_batch_size(
-        new_model.config,
-        run.eval_batch_size,
-        settings.lengths.max_seq_length,
-        max(map(len, dev.values())),
-        devices.strategy,
-    )
-    evaluator = ScoreEvaluator(task, new_model, dev, batch_size)
-    with devices.strategy.scope():
-        is_static = run.jit_compile or shapes_must_be_static()
-    names = ", ".join(str(label) for label in labels[:8])
+    run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
+
+    keras.utils.set_random_seed(settings.seed)
+    trained = new_model(start, task, tokenizer, labels, settings, devices)
+    evaluator = ScoreEvaluator(task, trained, dev, _evaluation_size(trained, dev, settings, run))
+    flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
     experiment.run(
         Experiment(
             title=f"Fine-tuning: {task.name}",
-            task=task.task(new_model),
-            data=_training_data(splits, training, tokenizer, labels, task, settings, is_static),
+            task=task.task(trained),
+            data=_training_data(splits, training, tokenizer, labels, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings),
-            flops_per_token=3
-            * encoder_flops_per_token(new_model.config, settings.lengths.max_seq_length),
+            flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
-            card={
-                "updates": f"{recipe.num_train_steps} "
-                f"({recipe.num_train_steps * settings.train_batch_size / len(training):.1f} "
-                f"passes over {len(training)} examples)",
-                **({"classes": f"{len(labels)}: {names}"} if labels else {}),
-                **({"expected first loss": _first_loss(len(labels))} if labels else {}),
-            },
+            card=_card(recipe, len(training), labels, settings),
             next_commands=_next_commands(task, output_dir),
         )
     )
     return conclude(
         task,
-        new_model,
+        trained,
         evaluator,
         dev,
         labels,
@@ -199,7 +181,7 @@ def _read_all(task: FineTuning, source: DataSource) -> dict[str, Split]:
     return splits
 
 
-def _new_model(
+def new_model(
     start: InitialModel,
     task: FineTuning,
     tokenizer: Tokenizer,
@@ -232,9 +214,12 @@ def _training_data(
     labels: Sequence[str],
     task: FineTuning,
     settings: FineTuningSettings,
-    is_static: bool,
+    run: RunSettings,
+    devices: Devices,
 ) -> TrainingData:
     """The examples to be trained on as the data of a run."""
+    with devices.strategy.scope():
+        is_static = run.jit_compile or shapes_must_be_static()
     return TrainingData(
         name=splits[task.train_split].source,
         batches=functools.partial(
@@ -284,8 +269,35 @@ def _model_folders(
     )
 
 
-def _first_loss(num_classes: int) -> str:
-    return f"{math.log(num_classes):.2f} (ln {num_classes})"
+def _evaluation_size(
+    model: keras.Model,
+    dev: Mapping[str, Features],
+    settings: FineTuningSettings,
+    run: RunSettings,
+) -> int:
+    """Rows of an evaluation step."""
+    return evaluation_batch_size(
+        model.config,
+        run.eval_batch_size,
+        settings.lengths.max_seq_length,
+        max(map(len, dev.values())),
+        model.distribute_strategy,
+    )
+
+
+def _card(
+    recipe: Recipe, num_examples: int, labels: Sequence[str], settings: FineTuningSettings
+) -> dict[str, str]:
+    """The figures of fine-tuning on the start-up card, by name."""
+    passes = recipe.num_train_steps * settings.train_batch_size / num_examples
+    card = {
+        "updates": f"{recipe.num_train_steps} ({passes:.1f} passes over {num_examples} examples)"
+    }
+    if labels:
+        shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
+        card["classes"] = f"{len(labels)}: {shown}"
+        card["expected first loss"] = f"{math.log(len(labels)):.2f} (ln {len(labels)})"
+    return card
 
 
 def _next_commands(task: FineTuning, output_dir: str) -> list[str]:

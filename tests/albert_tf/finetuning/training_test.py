@@ -1,0 +1,209 @@
+"""Fine-tuning from Python: what it writes, on one device and two, again after an interruption."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.finetuning import training
+from albert_tf.finetuning.results import read_results
+from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.text_tasks import classification
+from albert_tf.finetuning.training import FineTuningSettings, finetune
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import SCORERS
+from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
+from albert_tf.training.devices import Devices
+from albert_tf.variable_names import variable_name
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+LABELS = ("long", "short")
+TASK = classification("mine", None, LABELS, SCORERS["cola"])
+
+
+def weights(folder) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(folder / native.WEIGHTS_PREFIX))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.fixture
+def train(small_model, small_splits, vocab_file, one_device, tmp_path):
+    """name, devices, **loop -> the results of a run in tmp_path / name."""
+
+    def run(name: str, devices: Devices | None = None, settings=None, **loop):
+        settings = settings or FineTuningSettings(
+            learning_rate=0.01,
+            train_batch_size=4,
+            lengths=LengthSettings(32),
+            hidden_dropout=0.0,
+            attention_dropout=0.0,
+            classifier_dropout=0.0,
+            vocab_file=vocab_file,
+            seed=5,
+        )
+
+        def run_settings(recipe):
+            rate, warmup = recipe.learning_rate, recipe.num_warmup_steps
+            return RunSettings(
+                str(tmp_path / name),
+                OptimizerSettings("adamw", rate, warmup),
+                LoopSettings(recipe.num_train_steps, steps_per_loop=5, eval_steps=5, **loop),
+                eval_batch_size=4,
+            )
+
+        source = DataSource(splits=small_splits)
+        return finetune(
+            small_model,
+            TASK,
+            source,
+            str(tmp_path / name),
+            settings,
+            devices or one_device,
+            run_settings,
+        )
+
+    return run
+
+
+def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys):
+    (result,) = train("run")
+    shown = capsys.readouterr().out
+    assert shown.startswith("Fine-tuning: mine\n") and "15 (3.0 passes over 20 examples)" in shown
+    assert "2: long, short" in shown and "0.69 (ln 2)" in shown
+    assert f"Model: {tmp_path}/run/model\n" in shown
+    assert "--mode=predict --task=mine" in shown and "| mine | dev |" in shown
+    assert read_results(str(tmp_path / "run")) == [result]
+    assert (result.task, result.split, result.num_examples, result.seed) == ("mine", "dev", 9, 5)
+    assert result.key == "matthews_corrcoef" and result.preset is None
+    assert result.last.step == 15 and result.best.step in (5, 10, 15)
+    assert result.data_sha256 == {name: split.sha256() for name, split in small_splits.items()}
+    best, last = (
+        native.read_metadata(str(tmp_path / "run" / name)) for name in ("model", "last_model")
+    )
+    assert best["labels"] == ["long", "short"] and best["finetuned_on"] == "mine"
+    assert best["max_seq_length"] == 32 and best["step"] == result.best.step
+    assert best["metrics"]["accuracy"] == result.best.metrics["accuracy"]
+    assert last["metrics"]["accuracy"] == result.last.metrics["accuracy"]
+    kept = np.load(tmp_path / "run" / "outputs" / "dev.best.npz")
+    accuracy = np.mean(
+        [
+            LABELS[row.argmax()] == e.label
+            for row, e in zip(kept["logits"], small_splits["dev"].examples)
+        ]
+    )
+    assert accuracy == pytest.approx(result.best.metrics["accuracy"])
+    assert (tmp_path / "run" / "outputs" / "dev.last.npz").exists()
+    table = (tmp_path / "run" / "predictions" / "mine_dev.tsv").read_text().splitlines()
+    assert table[0].split("\t") == ["id", "text", "label", "prediction", "p(long)", "p(short)"]
+    assert len(table) == 10
+
+
+def test_two_devices_equal_one(train, tmp_path, two_devices):
+    train("one")
+    train("two", Devices(two_devices, packed=True, is_fast=False))
+    expected, found = (weights(tmp_path / name / "last_model") for name in ("one", "two"))
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
+    one, two = (np.load(tmp_path / name / "outputs" / "dev.last.npz") for name in ("one", "two"))
+    np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
+
+
+def test_a_run_goes_on_with_the_same_bits(train, tmp_path, small_splits, vocab_file):
+    """With dropout; the second run loses its last checkpoint."""
+    settings = FineTuningSettings(
+        learning_rate=0.01, train_batch_size=4, lengths=LengthSettings(32), vocab_file=vocab_file
+    )
+    first = train("run", settings=settings, checkpoint_steps=5)
+    expected = weights(tmp_path / "run" / "last_model")
+    for path in (tmp_path / "run" / "checkpoints").glob("*15*"):
+        path.unlink()
+    shutil.rmtree(tmp_path / "run" / "last_model")
+    assert train("run", settings=settings, checkpoint_steps=5) == first
+    found = weights(tmp_path / "run" / "last_model")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    other = dataclasses.replace(settings, length_window=1)
+    with pytest.raises(UserError, match="length_window"):
+        train("run", settings=other, checkpoint_steps=5)
+
+
+def test_an_intermediate_task_gives_its_encoder(config_model, tmp_path, vocab_file, one_device):
+    """Encoder and pooler, and the output layer only when it is asked for."""
+    tokenizer = load_tokenizer(vocab_file)
+    folder = str(tmp_path / "model")
+    native.save(config_model, folder, {"labels": list(LABELS)}, vocab_file, {})
+    keras.utils.set_random_seed(11)
+    for init_head in (False, True):
+        settings = FineTuningSettings(init_head=init_head, lengths=LengthSettings(32))
+        start = InitialModel(init_checkpoint=folder)
+        model = training.new_model(start, TASK, tokenizer, LABELS, settings, one_device)
+        for given, found in zip(config_model.variables, model.variables):
+            name = variable_name(found)
+            assert name == variable_name(given)
+            is_kept = name.startswith("encoder/") or name.endswith("bias") or init_head
+            assert np.array_equal(given, found) == is_kept, name
+    three = training.new_model(
+        start,
+        TASK,
+        tokenizer,
+        ("a", "b", "c"),
+        FineTuningSettings(lengths=LengthSettings(32)),
+        one_device,
+    )
+    assert three.num_classes == 3
+    settings = FineTuningSettings(init_head=True, lengths=LengthSettings(32))
+    with pytest.raises(UserError, match="classification"):
+        training.new_model(start, TASK, tokenizer, ("a", "b", "c"), settings, one_device)
+
+
+@pytest.fixture
+def config_model(small_model, one_device):
+    with one_device.strategy.scope():
+        return TASK.new_model(small_model.config(48, 32, "test"), LABELS, 0.1, packed=True)
+
+
+def test_rates_of_dropout(small_model, vocab_file, one_device):
+    settings = FineTuningSettings(
+        hidden_dropout=0.3,
+        attention_dropout=0.2,
+        classifier_dropout=0.4,
+        lengths=LengthSettings(32),
+    )
+    model = training.new_model(
+        small_model, TASK, load_tokenizer(vocab_file), LABELS, settings, one_device
+    )
+    assert model.config.hidden_dropout_prob == 0.3 and model.dropout_rate == 0.4
+    assert model.config.attention_probs_dropout_prob == 0.2
+    settings = FineTuningSettings(lengths=LengthSettings(32))
+    model = training.new_model(
+        small_model, TASK, load_tokenizer(vocab_file), LABELS, settings, one_device
+    )
+    assert model.config.hidden_dropout_prob == 0.1 == model.config.attention_probs_dropout_prob
+
+
+def test_updates_follow_from_epochs():
+    settings = FineTuningSettings(train_batch_size=10, num_train_epochs=2.0)
+    assert settings.recipe(57) == (2e-5, 11, 1)
+    settings = FineTuningSettings(num_train_steps=7, num_warmup_steps=3)
+    assert settings.recipe(57) == (2e-5, 7, 3)
+    assert FineTuningSettings(num_train_epochs=0.01).recipe(5).num_train_steps == 1
+
+
+def test_what_cannot_be_trained(tmp_path, small_model, one_device):
+    for task, message in (
+        ("ax", "--task=ax has nothing to be trained on"),
+        ("sst2", "--task=sst2 is unknown; choose one of cola, sst-2"),
+        ("tsv", "--train_file is missing, and --task=tsv needs it"),
+    ):
+        with pytest.raises(UserError, match=message):
+            finetune(small_model, task, DataSource(), str(tmp_path / "run"), devices=one_device)
+    with pytest.raises(UserError, match="--data_dir is missing: the folder with the data of mrpc"):
+        finetune(small_model, "mrpc", DataSource(), str(tmp_path / "run"), devices=one_device)
+    assert not (tmp_path / "run").exists()
