@@ -19,6 +19,7 @@ from albert_tf.checkpoints import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.variable_names import variable_name
 
 FORMATS = ("native", "google", "huggingface")
 
@@ -144,14 +145,11 @@ def load_weights(
 
 
 def load_encoder(model: keras.Model, path: str) -> list[str]:
-    """Fills the encoder of a model, whose heads stay as they are; the heads at `path` go unread.
+    """Fills the encoder of a model; heads stay as they are, also where the path has the same ones.
 
     Result and errors are those of `load_weights`.
     """
-    heads = {variable.name.split("/")[0] for variable in model.variables} - {"encoder"}
-    return load_weights(
-        model,
-        path,
-        allow_missing=[f"^{head}/" for head in sorted(heads)],
-        allow_unused=["^(?!encoder/|bert/|albert\\.)"],
-    )
+    encoder = getattr(model, "encoder", model)
+    kept = load_weights(encoder, path, allow_unused=["^(?!encoder/|bert/|albert\\.)"])
+    names = [variable_name(variable) for variable in model.variables]
+    return kept + [name for name in names if not name.startswith("encoder/")]
