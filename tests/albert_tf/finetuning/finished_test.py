@@ -1,0 +1,64 @@
+"""A fine-tuned model: loaded for its task alone, scored, used for answers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.finetuning.benchmarks import TASKS, own_classes
+from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
+from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.text_tasks import classification
+from albert_tf.metrics import SCORERS
+
+LABELS = ("long", "short")
+SETTINGS = {"lower": True, "rules": "google"}
+TASK = classification("mine", None, LABELS, SCORERS["cola"])
+
+
+@pytest.fixture
+def folder(small_model, vocab_file, tmp_path, one_device):
+    with one_device.strategy.scope():
+        model = TASK.new_model(small_model.config(48, 32, "test"), LABELS, 0.1, packed=True)
+    metadata = {"finetuned_on": "mine", "labels": list(LABELS), "max_seq_length": 16}
+    native.save(model, str(tmp_path / "model"), metadata, vocab_file, SETTINGS)
+    return str(tmp_path / "model")
+
+
+def test_scores_and_answers(folder, small_splits, one_device, tmp_path, capsys):
+    found = load_finetuned(folder, TASK, one_device)
+    assert found.labels == LABELS and found.lengths.max_seq_length == 16
+    assert found.lengths.doc_stride == 128  # Not in the folder.
+    data = DataSource(splits=small_splits)
+    scores = evaluate(found, data, ["dev", "train"], 4, str(tmp_path))
+    assert list(scores) == ["dev", "train"] and 0 <= scores["dev"]["accuracy"] <= 1
+    assert "mine, dev, 9 examples: accuracy 0." in capsys.readouterr().out
+    written = json.loads((tmp_path / "scores.json").read_text())
+    assert written == {"task": "mine", "scores": scores}
+    answers = predict(found, data, ["dev"], 4, str(tmp_path))
+    names = [LABELS[value] for value in answers["dev"].values]
+    right = np.mean([e.label == name for e, name in zip(small_splits["dev"].examples, names)])
+    assert right == pytest.approx(scores["dev"]["accuracy"])
+    table = (tmp_path / "predictions" / "mine_dev.tsv").read_text().splitlines()
+    assert len(table) == 10 and f"9 predictions: {tmp_path}/predictions" in capsys.readouterr().out
+
+
+def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
+    with pytest.raises(
+        UserError, match=r"a model for mine, and --task=race needs one for multiple"
+    ):
+        load_finetuned(folder, TASKS["race"], one_device)
+    with pytest.raises(UserError, match="classes long, short; those of --task=rte are entailment"):
+        load_finetuned(folder, TASKS["rte"], one_device)
+    with pytest.raises(UserError, match="those of --task=sts-b are numbers"):
+        load_finetuned(folder, TASKS["sts-b"], one_device)
+    assert load_finetuned(folder, own_classes(), one_device).labels == LABELS
+    plain = str(tmp_path / "plain")
+    with one_device.strategy.scope():
+        native.save(TASK.new_model(tiny_config, LABELS, 0.1, True), plain, {})
+    with pytest.raises(UserError, match="classification that was fine-tuned"):
+        load_finetuned(plain, TASK, one_device)
