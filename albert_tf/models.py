@@ -96,14 +96,33 @@ class AlbertPretrainer(TaskModel):
 
 
 class _ClassesModel(TaskModel):
-    """A model whose one head is a dense layer to `num_classes` logits after dropout."""
+    """A model whose one head is a dense layer to `num_classes` logits after dropout.
 
+    Attributes:
+      default_name: of the Keras model.
+      per_token: the head is for each token, not for the pooled output.
+    """
+
+    default_name: str
     per_token = False
 
     def __init__(
-        self, config: AlbertConfig, num_classes: int, dropout_rate: float, **kwargs: Any
+        self,
+        config: AlbertConfig,
+        num_classes: int,
+        dropout_rate: float = 0.1,
+        *,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(config, **kwargs)
+        """Args:
+        config: the architecture, also as a dict.
+        num_classes: C.
+        dropout_rate: before the output layer, in training; the reference's is 0.1.
+        name: of the Keras model; None: `default_name`.
+        kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
+        """
+        super().__init__(config, name=name or self.default_name, **kwargs)
         self.num_classes, self.dropout_rate = num_classes, dropout_rate
         self.classification = self.new_head(
             OutputHead, num_classes, dropout_rate, name="classification", per_token=self.per_token
@@ -119,25 +138,9 @@ class AlbertClassifier(_ClassesModel):
     """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
 
     With one class it is a regression, and the logit its answer.
-
-    Args:
-      config: the architecture, also as a dict.
-      num_classes: C.
-      dropout_rate: before the output layer, in training; the reference's is 0.1.
-      name: of the Keras model.
-      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
     """
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        num_classes: int,
-        dropout_rate: float = 0.1,
-        *,
-        name: str = "classifier",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, num_classes, dropout_rate, name=name, **kwargs)
+    default_name = "classifier"
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
         inputs = complete_inputs(inputs)
@@ -147,28 +150,9 @@ class AlbertClassifier(_ClassesModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertTokenClassifier(_ClassesModel):
-    """A label for each token: logits float32 [B, S, C].
+    """A label for each token: logits float32 [B, S, C]."""
 
-    Args:
-      config: the architecture, also as a dict.
-      num_classes: C.
-      dropout_rate: before the output layer, in training; the reference's is 0.1.
-      name: of the Keras model.
-      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
-    """
-
-    per_token = True
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        num_classes: int,
-        dropout_rate: float = 0.1,
-        *,
-        name: str = "token_classifier",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, num_classes, dropout_rate, name=name, **kwargs)
+    default_name, per_token = "token_classifier", True
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
         inputs = complete_inputs(inputs)
