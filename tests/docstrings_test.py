@@ -76,4 +76,4 @@ def test_functions_of_many_arguments_say_what_they_take_give_and_raise(package):
             if wanted := lacking(function, owner):
                 name = f"{owner.name}.{function.name}" if owner else function.name
                 missing[f"{path.relative_to(ROOT)}: {name}"] = wanted
-    assert not missing
+    assert not missing, "\n".join(f"{k}: {v}" for k, v in missing.items())

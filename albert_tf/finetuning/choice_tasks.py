@@ -35,6 +35,9 @@ def multiple_choice(
       labels: names of the options' places, such as A, B, C, D.
       scorer: of the chosen places.
       others: further fields of FineTuning.
+
+    Returns:
+      The task.
     """
     return FineTuning(
         name=name,

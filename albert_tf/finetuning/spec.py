@@ -147,6 +147,9 @@ class FineTuning:
           labels: names of the C classes; without any, the model has one output.
           dropout_rate: before the output layer.
           packed: see AlbertModel.
+
+        Returns:
+          A model of this task's class.
         """
         offered = {"num_classes": max(1, len(labels)), "dropout_rate": dropout_rate}
         taken = set(offered) & set(inspect.signature(self.model).parameters)

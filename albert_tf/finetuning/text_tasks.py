@@ -40,6 +40,9 @@ def classification(
       labels: names of the classes in order; None: give `find_labels`.
       scorer: of the predicted classes.
       others: further fields of FineTuning.
+
+    Returns:
+      The task.
     """
     return FineTuning(
         name=name,
@@ -69,6 +72,9 @@ def regression(
       reader: (data_dir, split) -> TextExamples.
       scorer: of the predicted numbers.
       others: further fields of FineTuning.
+
+    Returns:
+      The task.
     """
     return FineTuning(
         name=name,
@@ -103,6 +109,12 @@ def text_features(
       lengths: where texts are cut.
       labels: names of the classes in order; (): the examples have numbers.
       has_targets: False: nothing is known about the examples.
+
+    Returns:
+      N rows, one for each example.
+
+    Raises:
+      UserError: a label is missing or unknown, with file and line.
     """
     encoded = encode_texts(split.examples, tokenizer, lengths.max_seq_length)
     targets: dict[str, np.ndarray] = {}

@@ -189,7 +189,22 @@ def new_model(
     settings: FineTuningSettings,
     devices: Devices,
 ) -> keras.Model:
-    """The model that is trained, with the initial model's encoder and pooler."""
+    """The model that is trained, with the initial model's encoder and pooler.
+
+    Args:
+      start: the initial model.
+      task: that it is trained on.
+      tokenizer: of its vocabulary.
+      labels: names of the classes in order.
+      settings: dropout, lengths, and whether the output layer is taken over as well.
+      devices: those that it will compute on.
+
+    Returns:
+      The model; its output layer is random, unless `settings.init_head`.
+
+    Raises:
+      UserError: the initial model does not fit vocabulary, lengths or output layer.
+    """
     config = start.config(
         tokenizer.vocab_size, settings.lengths.max_seq_length, tokenizer.vocab_file
     )
