@@ -47,6 +47,9 @@ def tagging(
       reader: (data_dir, split) -> TaggedExamples.
       file_reader: (path, split) -> TaggedExamples.
       others: further fields of FineTuning.
+
+    Returns:
+      The task.
     """
     return FineTuning(
         name=name,

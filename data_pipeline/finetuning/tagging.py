@@ -6,13 +6,15 @@
     sleeps  VBZ  O
                               a sentence ends
 
-Columns are separated by tabs, or by spaces in a file whose first word has no tab.
+Columns are separated by tabs, so that words may have spaces in them; or, in a file whose first word
+has no tab after it, by stretches of spaces and tabs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 
 from data_pipeline.errors import UserError
@@ -138,7 +140,7 @@ def _columns(line: str, separator: str) -> list[str]:
     """The columns of a line: "Anna NNP  B-PER " -> Anna, NNP, B-PER."""
     if separator == "\t":
         return [column.strip(" ") for column in line.split("\t")]
-    return [column for column in line.split(" ") if column]
+    return re.split("[ \t]+", line.strip(" \t"))
 
 
 def _check_layout(row: list[str], needs_tags: bool, place: str) -> None:
@@ -158,8 +160,9 @@ def _check_layout(row: list[str], needs_tags: bool, place: str) -> None:
 def _check_row(row: list[str], num_columns: int, first_line: int, place: str) -> None:
     """Checks the columns of a word beside those of the first word."""
     if len(row) != num_columns:
+        columns = "1 column" if num_columns == 1 else f"{num_columns} columns"
         raise UserError(
-            f"{place}: expected {num_columns} columns as in line {first_line}, found {len(row)}. "
+            f"{place}: expected {columns} as in line {first_line}, found {len(row)}. "
             "Repair the line; an empty line ends a sentence."
         )
     if not row[0] or not row[-1]:

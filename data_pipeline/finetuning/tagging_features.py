@@ -114,6 +114,9 @@ def encode_tagged(
       labels: names of the C tags in order.
       has_targets: False: nothing is known about the tags.
 
+    Returns:
+      Sentences without padding.
+
     Raises:
       UserError: S has no room for a word, or a word has no tag or another one, with file and line.
     """

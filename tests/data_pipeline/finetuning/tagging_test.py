@@ -66,14 +66,16 @@ def test_documents_and_comments(read):
 
 
 def test_other_white_space_is_part_of_a_word(read):
-    assert read("a\u00a0b O\n\u2028 O\n\u00a0\tx O\n") == [
-        (("a\u00a0b", "\u2028", "\u00a0\tx"), ("O", "O", "O"), 1)
+    assert read("a\u00a0b O\n\u2028 O\n\u00a0\t O\n") == [
+        (("a\u00a0b", "\u2028", "\u00a0"), ("O", "O", "O"), 1)
     ]
     assert read("a b\tO\n") == [(("a b",), ("O",), 1)]
 
 
 @pytest.mark.parametrize("split", ["predict", "test"])
 def test_words_alone(read, split):
+    with pytest.raises(UserError, match=":2: expected 1 column as in line 1, found 2"):
+        read("a\nb\tO\n", split)
     assert read("a\nb\n\n# c d\n#\n", split) == [(("a", "b"), None, 1), (("#",), None, 5)]
     assert read(FILE, split) == SENTENCES
 
