@@ -9,6 +9,7 @@ from collections.abc import Callable
 from albert_tf.errors import UserError
 from albert_tf.finetuning.choice_tasks import multiple_choice
 from albert_tf.finetuning.spec import FineTuning
+from albert_tf.finetuning.tagging_tasks import tagging
 from albert_tf.finetuning.text_tasks import classification, regression
 from albert_tf.metrics import SCORERS
 from data_pipeline.finetuning.examples import Split
@@ -95,6 +96,7 @@ TASKS: dict[str, FineTuning] = {
     "copa": multiple_choice("copa", read_copa, ("choice1", "choice2"), SCORERS["copa"]),
     "tsv": own_classes(),
     "regression": own_numbers(),
+    "tagging": tagging("tagging", SCORERS["tagging"]),
 }
 
 

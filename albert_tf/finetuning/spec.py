@@ -127,7 +127,10 @@ class FineTuning:
                 f"{split} examples."
             )
         if not data.data_dir:
-            raise UserError(f"--data_dir is missing: the folder with the data of {self.name}.")
+            files = f", or --{split}_file" if self.file_reader is not None else ""
+            raise UserError(
+                f"--data_dir is missing: the folder with the data of {self.name}{files}."
+            )
         return self.reader(data.data_dir, split)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:

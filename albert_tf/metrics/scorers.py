@@ -186,9 +186,13 @@ def remarks(labels: Sequence[Any], predictions: Sequence[Any]) -> list[str]:
     """Sentences about predictions that mean that nothing was learned, for people to read.
 
     Args:
-      labels: the right classes or values.
+      labels: the right classes or values; tagging: the tags of sentences.
       predictions: the predicted ones.
     """
+    if isinstance(predictions[0], tuple):
+        labels, predictions = (
+            [tag for tags in some for tag in tags] for some in (labels, predictions)
+        )
     numbers = [value for value in predictions if isinstance(value, float)]
     if any(not math.isfinite(value) for value in numbers):
         return ["Some predictions are not finite numbers: correlations are undefined."]

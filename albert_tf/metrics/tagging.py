@@ -12,6 +12,9 @@ from typing import NamedTuple
 import sklearn.metrics
 
 _OUTSIDE = "O"
+_PREFIXES = "BIESLU"
+# BILOU's prefixes in the letters of BIOES: L last, U unit.
+_SAME_PREFIX = {"L": "E", "U": "S"}
 # Names of the figures of `span_scores`.
 SCORES = ("f1", "precision", "recall", "accuracy")
 
@@ -52,6 +55,22 @@ def spans(tags: Sequence[str]) -> list[Span]:
 def _kind(tag: str) -> str:
     """B-PER -> PER; a tag without a kind, such as B -> empty."""
     return tag[2:]
+
+
+def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
+    """Tags in the form that `spans` reads, whatever the form of their files.
+
+        B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
+        NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
+
+    Args:
+      tags: of a sentence.
+      labels: all tags that there are; if one is neither O nor a prefix with a kind, none of them
+        describes a span.
+    """
+    if all(name == _OUTSIDE or (name[0] in _PREFIXES and name[1:2] == "-") for name in labels):
+        return [_SAME_PREFIX.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    return [tag if tag == _OUTSIDE else f"S-{tag}" for tag in tags]
 
 
 def span_scores(

@@ -143,3 +143,6 @@ def test_remarks():
     assert sentence.startswith("Every prediction is 2.5: correlations are undefined.")
     (sentence,) = remarks([0.5, 1.0], [2.5, math.nan])
     assert sentence.startswith("Some predictions are not finite numbers")
+    assert remarks([("O", "B-X"), ("O",)], [("O", "O"), ("B-X",)]) == []
+    (sentence,) = remarks([("O", "B-X"), ("O", "O")], [("O", "O"), ("O", "O")])
+    assert sentence.startswith("Every prediction is O, which is right for 75.0%: ")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.metrics.tagging import Span, span_scores, spans
+from albert_tf.metrics.tagging import Span, conlleval_tags, span_scores, spans
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "finetuning" / "metrics" / "seqeval.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -53,3 +53,19 @@ def test_other_lengths(predicted):
         span_scores([["O", "O"]], predicted)
     with pytest.raises(ValueError, match="at least one"):
         span_scores([], [])
+
+
+def test_tags_of_other_forms():
+    labels = ["O", "B-PER", "I-PER", "L-PER", "U-LOC", "E-X"]
+    tags = ["B-PER", "L-PER", "U-LOC", "O", "E-X", "I-PER"]
+    given = conlleval_tags(tags, labels)
+    assert given == ["B-PER", "E-PER", "S-LOC", "O", "E-X", "I-PER"]
+    assert spans(given)[:2] == [Span("PER", 0, 1), Span("LOC", 2, 2)]
+    # Parts of speech: NUM and SYM end alike, INTJ and X look like prefixes. Each word counts.
+    words = ["NUM", "SYM", "SYM", "INTJ", "X"]
+    spans_of_words = spans(conlleval_tags(words, words))
+    assert spans_of_words == [Span(word, i, i) for i, word in enumerate(words)]
+    predicted = conlleval_tags(["NUM", "NUM", "SYM", "O", "X"], words)
+    assert predicted[3] == "O"
+    scores = span_scores([conlleval_tags(words, words)], [predicted])
+    assert scores["recall"] == scores["accuracy"] == 0.6 and scores["precision"] == 0.75

@@ -1,0 +1,172 @@
+"""Tagged sentences as a model's inputs: the first piece of each word has the word's tag."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.encoded import EncodedExamples, Slices, join, slice_indices, tokenize
+from data_pipeline.finetuning.tagging import TaggedExample
+from data_pipeline.tokenizers.base import Tokenizer
+
+_NOTHING = Slices(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TaggedPieces:
+    """N sentences as pieces, and where each word begins in them.
+
+    Attributes:
+      examples: the sentences.
+      labels: names of the C tags in order.
+      pieces: `[CLS] words [SEP]` of each sentence, cut to S pieces.
+      rows: int64 [W], the sentence of each word that was not cut off, in the order of words.
+      places: int64 [W], the place of its first piece in the sentence; 1 is after [CLS].
+      tag_ids: int32 [W], the places of the words' tags in `labels`; None: nothing is learned.
+    """
+
+    examples: Sequence[TaggedExample]
+    labels: tuple[str, ...]
+    pieces: EncodedExamples
+    rows: np.ndarray
+    places: np.ndarray
+    tag_ids: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def note(self) -> str:
+        """A sentence about words that were cut off, for people; "" when there are none."""
+        words = np.array([len(example.words) for example in self.examples])
+        cut = words - self.num_kept
+        if not cut.any():
+            return ""
+        source = self.examples[0].source
+        return (
+            f"{source}: {cut.sum()} of {words.sum()} words, the ends of {np.count_nonzero(cut)} "
+            f"sentences, do not fit into max_seq_length {self.pieces.max_seq_length}: nothing is "
+            "learned from them, and they are predicted to be O. Raise it, or split the sentences."
+        )
+
+    @functools.cached_property
+    def num_kept(self) -> np.ndarray:
+        """int64 [N], words of each sentence that were not cut off, its first ones."""
+        return np.bincount(self.rows, minlength=len(self.examples))
+
+    @functools.cached_property
+    def _starts(self) -> np.ndarray:
+        """int64 [N], the place of each sentence among the pieces of all."""
+        return np.cumsum(self.pieces.lengths) - self.pieces.lengths
+
+    @functools.cached_property
+    def _targets(self) -> dict[str, np.ndarray]:
+        """What is learned from each of all pieces; empty where nothing is."""
+        if self.tag_ids is None:
+            return {}
+        ids = np.zeros(len(self.pieces.ids), np.int32)
+        weights = np.zeros(len(self.pieces.ids), np.float32)
+        firsts = self._starts[self.rows] + self.places
+        ids[firsts], weights[firsts] = self.tag_ids, 1
+        return {"token_label_ids": ids, "token_weights": weights}
+
+    def inputs(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """A model's inputs, padded with zeros, and what is to be learned from each piece.
+
+        Args:
+          rows: int64 [B], numbers of sentences.
+          length: L, at least as many pieces as the longest of them has.
+
+        Returns:
+          input_word_ids, input_mask, input_type_ids, and token_label_ids, int32 [B, L];
+          token_weights float32 [B, L], 1 for the first pieces of words.
+        """
+        inputs = self.pieces.inputs(rows, length)
+        is_piece = inputs["input_mask"].astype(bool)
+        taken = slice_indices(self._starts[rows], self.pieces.lengths[rows])
+        for name, values in self._targets.items():
+            inputs[name] = np.zeros(is_piece.shape, values.dtype)
+            inputs[name][is_piece] = values[taken]
+        return inputs
+
+
+def encode_tagged(
+    examples: Sequence[TaggedExample],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    labels: Sequence[str],
+    has_targets: bool,
+) -> TaggedPieces:
+    """The pieces of sentences, tokenized word by word.
+
+    "Anna", "sleeps" -> [CLS] ▁an na ▁sleep s [SEP], words at the places 1 and 3. A word that
+    becomes no piece, such as a control character, is the unknown piece, so that it has a place as
+    well. Words whose first piece does not fit into S are cut off.
+
+    Args:
+      examples: N sentences.
+      tokenizer: the model's tokenizer.
+      max_seq_length: S.
+      labels: names of the C tags in order.
+      has_targets: False: nothing is known about the tags.
+
+    Returns:
+      Sentences without padding.
+
+    Raises:
+      UserError: S has no room for a word, or a word has no tag or another one, with file and line.
+    """
+    if max_seq_length < 3:
+        raise UserError(
+            "max_seq_length should be at least 3, so that a word fits between [CLS] and [SEP]; "
+            f"received {max_seq_length}."
+        )
+    tag_ids = _tag_ids(examples, labels) if has_targets else None
+    words = tokenize(tokenizer, [word for example in examples for word in example.words])
+    # The id of the unknown piece is added at the end, where words without a piece find it.
+    ids = np.append(words.ids, np.int32(tokenizer.unk_id))
+    starts = np.where(words.lengths > 0, words.starts, len(words.ids))
+    word_lengths = np.maximum(words.lengths, 1)
+
+    rows = np.repeat(np.arange(len(examples)), [len(example.words) for example in examples])
+    lengths = np.zeros(len(examples), np.int64)
+    np.add.at(lengths, rows, word_lengths)
+    begins = np.cumsum(lengths) - lengths  # Of sentences among the pieces of all of them.
+    places = np.cumsum(word_lengths) - word_lengths - begins[rows]
+    room = max_seq_length - 2
+    sentences = Slices(ids[slice_indices(starts, word_lengths)], begins, np.minimum(lengths, room))
+    nothing = _NOTHING._replace(starts=np.zeros_like(begins), lengths=np.zeros_like(begins))
+    is_pair = np.zeros(len(examples), bool)
+    fits = places < room
+    return TaggedPieces(
+        examples,
+        tuple(labels),
+        join(tokenizer, sentences, nothing, is_pair, max_seq_length),
+        rows[fits],
+        places[fits] + 1,
+        None if tag_ids is None else tag_ids[fits],
+    )
+
+
+def _tag_ids(examples: Sequence[TaggedExample], labels: Sequence[str]) -> np.ndarray:
+    """The places in `labels` of the tags of all words, int32."""
+    known = {name: i for i, name in enumerate(labels)}
+    found: list[int] = []
+    for example in examples:
+        if example.tags is None:
+            raise UserError(
+                f"{example.place}: found a word without a tag; training and scores need one. Use "
+                "--mode=predict for files of words alone."
+            )
+        for number, tag in enumerate(example.tags):
+            if tag not in known:
+                raise UserError(
+                    f"{example.place_of(number)}: the tag {tag!r} is none of those of the training "
+                    f"data: {', '.join(labels):.300}."
+                )
+            found.append(known[tag])
+    return np.array(found, np.int32)
