@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 
 import pytest
 from absl.flags import FLAGS
@@ -109,9 +108,3 @@ def test_a_benchmark_knows_its_columns(given, name):
 def test_splits_that_a_mode_is_for(given, flags, expected):
     given(**flags)
     assert finetuning_flags.splits(finetuning_flags.task()) == expected
-
-
-def test_a_task_is_needed(given, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["program"])
-    with pytest.raises(Exception, match="--task"):
-        given()

@@ -196,8 +196,8 @@ def save(work) -> Callable[..., Path]:
 def earlier(save, files) -> Path:
     """A model folder as run_classifier wrote it: it says neither its task nor all lengths."""
     return save(
-        files / "run" / "model", classes=2, labels=["a", "b"], max_seq_length=16, vocab_fingerprint="",
-        step=3, metrics={"accuracy": 0.5},
+        files / "run" / "model", classes=2, labels=["a", "b"], max_seq_length=16,
+        vocab_fingerprint="", step=3, metrics={"accuracy": 0.5},
     )  # fmt: skip
 
 
