@@ -25,7 +25,7 @@ COMMANDS = {
     "inspect-records": "data_pipeline.inspect_records",
     "adopt-records": "data_pipeline.adopt_records",
     "pretrain": "albert_tf.run_pretraining",
-    "classify": "albert_tf.run_classifier",
+    "finetune": "albert_tf.run_finetuning",
     "describe": "albert_tf.describe",
     "convert": "albert_tf.convert",
     "export": "export.run_export",

@@ -8,8 +8,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from albert_tf.finetuning.results import read_results
 from albert_tf.training.report.metrics_file import read_metrics
-from data_pipeline.finetuning.classification import read_tsv
+from data_pipeline.finetuning.tsv import read_tsv
 from data_pipeline.pretraining.statistics import unigram_baseline
 from data_pipeline.records.record_folder import read_manifest
 
@@ -67,10 +68,10 @@ def pretraining(out: Path) -> str:
 def fine_tuning(out: Path) -> str:
     """Accuracy on dev.tsv, beside that from scratch and that of the most frequent label."""
     best, scratch = (
-        _metrics(out / folder / "model")["accuracy"]
+        read_results(str(out / folder))[0].best.metrics["accuracy"]
         for folder in ("classifier", "classifier_from_scratch")
     )
-    labels = read_tsv(str(out / "task" / "dev.tsv")).labels
+    labels = [example.label for example in read_tsv(str(out / "task" / "dev.tsv")).examples]
     majority = max(collections.Counter(labels).values()) / len(labels)
     return f"dev accuracy {best:.3f} (from scratch {scratch:.3f}, majority {majority:.3f})"
 

@@ -31,7 +31,9 @@ with warnings.catch_warnings():
 
 from albert_tf.checkpoints import native
 from data_pipeline.errors import UserError
-from data_pipeline.finetuning.classification import Examples, encode_classification, read_tsv
+from data_pipeline.finetuning.examples import TextExample
+from data_pipeline.finetuning.features import encode_texts
+from data_pipeline.finetuning.tsv import read_tsv
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.client import predict_grpc, predict_rest
 from export.saved_model import existing_versions
@@ -52,16 +54,17 @@ def define_flags() -> None:
 def main() -> None:
     """Prints answers and differences, and writes serving.json; fails when a difference is large."""
     out = Path(FLAGS.demo_dir)
-    examples = first(read_tsv(str(out / "task" / "dev.tsv")), 16)
+    examples = read_tsv(str(out / "task" / "dev.tsv")).examples[:16]
+    texts = [example.text_a for example in examples]
     differences = {}
     with local_server(out / "saved_models", ["classifier", "masked_lm"]) as address:
         expected = keras_probabilities(out / "classifier" / "model", examples)
-        rows = predict_rest(address["rest"], "classifier", examples.text_a)
+        rows = predict_rest(address["rest"], "classifier", texts)
         differences["REST"] = largest(expected, [row["probabilities"] for row in rows])
-        answer = predict_grpc(address["grpc"], "classifier", {"text": examples.text_a})
+        answer = predict_grpc(address["grpc"], "classifier", {"text": texts})
         differences["gRPC"] = largest(expected, answer["probabilities"])
-        for text, label, row in zip(examples.text_a[:4], examples.labels, rows):
-            print(f"{text[:70]:<70}  is from {label}, predicted {row['label']}")
+        for example, row in zip(examples[:4], rows):
+            print(f"{example.text_a[:70]:<70}  is from {example.label}, predicted {row['label']}")
         for text, row in zip(CLOZE, predict_rest(address["rest"], "masked_lm", CLOZE)):
             print(f"{text:<70}  {' '.join(row['top_pieces'][0])}")
     differences.update(hub_differences(out, examples))
@@ -73,17 +76,6 @@ def main() -> None:
         raise UserError(
             f"served answers differ from Keras by more than {TOLERANCE}: {differences}."
         )
-
-
-def first(examples: Examples, count: int) -> Examples:
-    """The first examples of a file."""
-    return Examples(
-        examples.source,
-        examples.lines[:count],
-        examples.text_a[:count],
-        None,
-        examples.labels[:count],
-    )
 
 
 @contextlib.contextmanager
@@ -106,20 +98,20 @@ def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
             server.wait()
 
 
-def keras_inputs(model_dir: Path, examples: Examples) -> dict[str, np.ndarray]:
+def keras_inputs(model_dir: Path, examples: list[TextExample]) -> dict[str, np.ndarray]:
     """Examples as the model's Python tokenizer encodes them."""
     tokenizer = load_tokenizer(str(model_dir / "spiece.model"))
     length = native.read_metadata(str(model_dir))["max_seq_length"]
-    return encode_classification(examples, tokenizer, length)
+    return encode_texts(examples, tokenizer, length).inputs()
 
 
-def keras_probabilities(model_dir: Path, examples: Examples) -> np.ndarray:
+def keras_probabilities(model_dir: Path, examples: list[TextExample]) -> np.ndarray:
     """Probabilities float32 [B, C] of the model in Keras."""
     logits = native.load_model(str(model_dir))(keras_inputs(model_dir, examples))
     return tf.nn.softmax(logits).numpy()
 
 
-def hub_differences(out: Path, examples: Examples) -> dict[str, float]:
+def hub_differences(out: Path, examples: list[TextExample]) -> dict[str, float]:
     """Differences of the encoder loaded by TF Hub, as a function and as a trainable Keras layer."""
     folder = out / "saved_models" / "encoder"
     path = str(folder / str(existing_versions(str(folder))[-1]))

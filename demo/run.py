@@ -50,7 +50,7 @@ def stages(out: Path) -> list[Stage]:
     corpus = (f"--corpus={FLAGS.corpus}",) if FLAGS.corpus else ()
     vocabulary = f"--vocab_file={out}/vocabulary/spiece.model"
     task = (f"--train_file={out}/task/train.tsv", f"--dev_file={out}/task/dev.tsv")
-    classifier = ("albert_tf.run_classifier", f"--flagfile={CONFIGS}/demo_classifier.flags", *task)
+    classifier = ("albert_tf.run_finetuning", f"--flagfile={CONFIGS}/demo_classifier.flags", *task)
     return [
         Stage(
             "corpus",
@@ -166,7 +166,7 @@ def define_flags() -> None:
         "pretraining_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
     )
     flags.DEFINE_multi_string(
-        "classifier_flag", [], "Further flag of run_classifier, e.g. --num_train_epochs=1."
+        "classifier_flag", [], "Further flag of run_finetuning, e.g. --num_train_epochs=1."
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data_pipeline.finetuning.classification import Examples, encode_classification
+from data_pipeline.finetuning.examples import TextExample
+from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.base import Tokenizer
 from export.text_graph import MASK_TEXT, SPACE_PIECE
 
@@ -31,9 +32,12 @@ def encode_batch(
     Returns:
       input_word_ids, input_mask, input_type_ids int32 [B, S].
     """
-    pairs = None if text_pairs is None else list(text_pairs)
-    examples = Examples("texts", list(range(len(texts))), list(texts), pairs, None)
-    return trim(encode_classification(examples, vocabulary, max_seq_length))
+    pairs = [None] * len(texts) if text_pairs is None else text_pairs
+    examples = [
+        TextExample(str(row), *pair, None, "texts", row)
+        for row, pair in enumerate(zip(texts, pairs))
+    ]
+    return trim(encode_texts(examples, vocabulary, max_seq_length).inputs())
 
 
 def encode_masked_batch(

@@ -61,7 +61,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "model_dir",
         None,
-        "Model folder that run_pretraining or run_classifier wrote.",
+        "Model folder that run_pretraining or run_finetuning wrote.",
         required=True,
     )
     flags.DEFINE_string(

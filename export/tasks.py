@@ -37,7 +37,7 @@ class LoadedModel:
     Attributes:
       model: AlbertClassifier or AlbertPretrainer.
       vocabulary: the Python tokenizer.
-      labels: C names by class id; empty for a pre-trained model.
+      labels: C names by class id; empty for a pre-trained model and for a regression.
       max_seq_length: longest sequence that a text becomes.
       folder: a local copy of the files that go along as assets.
     """
@@ -147,6 +147,7 @@ def export_model(
     model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, metadata["task"], model_dir)
+    _check_classes(task, metadata, model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
@@ -174,6 +175,16 @@ def check_task(task: str, model_task: str, model_dir: str) -> None:
             f"--task={task} needs a model for {' or '.join(TASKS[task].model_tasks)}, and "
             f"{model_dir} holds one for {model_task}. Use --task={'|'.join(fitting)}, or another "
             "--model_dir."
+        )
+
+
+def _check_classes(task: str, metadata: dict[str, Any], model_dir: str) -> None:
+    """Raises UserError for a regression that is to be exported as a classifier."""
+    if task == "classifier" and metadata.get("labels") == []:
+        raise UserError(
+            f"--task=classifier needs a model with classes, and {model_dir} holds one that answers "
+            "with numbers, a regression. Predict with it by albert_tf.run_finetuning "
+            "--mode=predict, or export its encoder: --task=encoder."
         )
 
 
@@ -220,8 +231,8 @@ def open_model(
 
 
 def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
-    if metadata["task"] != "classification":
-        return ()
+    if metadata["task"] != "classification" or metadata.get("labels") == []:
+        return ()  # Pre-trained, or a regression.
     classes = metadata["num_classes"]
     labels = tuple(metadata.get("labels") or map(str, range(classes)))
     if len(labels) != classes:

@@ -157,9 +157,10 @@ PRETRAINING = Program(
     },
 )
 CLASSIFIER = Program(
-    "albert_tf.run_classifier",
+    "albert_tf.run_finetuning",
     {
         **TRAINING,
+        "task": "tsv",
         "train_file": "{good}/train.tsv",
         "dev_file": "{good}/train.tsv",
         "init_checkpoint": "{good}/pretrained",
@@ -279,7 +280,11 @@ CASES = [
     (CLASSIFIER, {"train_file": "{bad}/names.tsv"}, "no column 'text'"),
     (CLASSIFIER, {"train_file": "{bad}/utf8.tsv"}, "{bad}/utf8.tsv:2: the text is not UTF-8"),
     (CLASSIFIER, {"train_file": "{bad}/one_label.tsv"}, "two are needed"),
-    (CLASSIFIER, {"dev_file": "{bad}/other_label.tsv"}, "other_label.tsv:3: the label 'c' is not"),
+    (
+        CLASSIFIER,
+        {"dev_file": "{bad}/other_label.tsv"},
+        "label.tsv:3: found the label 'c', not one",
+    ),
     (CLASSIFIER, {"vocab_file": "{good}/other_vocabulary/spiece.model"}, "has 50 pieces"),
     (CLASSIFIER, {"max_seq_length": "64"}, "longer than the model's 32 positions"),
     (CLASSIFIER, {"init_checkpoint": None, "config_file": "{good}/config.json"}, "--vocab_file"),
@@ -288,7 +293,16 @@ CASES = [
     (CLASSIFIER, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
     (CLASSIFIER, {"init_checkpoint": "{bad}/no_vocabulary"}, "no vocabulary lies beside"),
-    (CLASSIFIER, {"mode": "predict", "predict_file": "{good}/train.tsv"}, "is not a model folder"),
+    (
+        CLASSIFIER,
+        {"mode": "predict"},
+        "{good}/pretrained holds a model for pretraining, and --task",
+    ),
+    (
+        CLASSIFIER,
+        {"mode": "predict", "init_checkpoint": None},
+        "{bad}/out/model is not a model fold",
+    ),
     (DESCRIBE, {"config_file": "{bad}"}, "--config_file={bad}: config file {bad} is a folder"),
     (CONVERT, {"output": "/proc/x/y"}, "--output=/proc/x/y: /proc/x"),
     (EXPORT, {"model_dir": "{bad}/nowhere"}, "{bad}/nowhere is not a model folder"),

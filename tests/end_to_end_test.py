@@ -129,8 +129,10 @@ def test_the_commands_of_the_readme(folder, run):
         ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"], folder
     )
     assert "Pre-training" in output and "Held-out evaluation" in output
-    predictions = (folder / "work/classifier/predictions.tsv").read_text().splitlines()
-    assert predictions[0].split("\t") == ["label", *sorted(MODULES[:2])]
+    written = folder / "work/classifier/predictions/tsv_predict.tsv"
+    predictions = written.read_text(encoding="utf-8").splitlines()
+    classes = [f"p({label})" for label in sorted(MODULES[:2])]
+    assert predictions[0].split("\t") == ["id", "text", "prediction", *classes]
     assert len(predictions) == 1 + 5
     answers, _ = json.JSONDecoder().raw_decode(output[output.index('{"predictions"') :])
     assert [answer["label"] in MODULES[:2] for answer in answers["predictions"]] == [True, True]

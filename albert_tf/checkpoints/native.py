@@ -96,7 +96,7 @@ def read_metadata(directory: str) -> dict[str, Any]:
     if not tf.io.gfile.exists(path):
         raise UserError(
             f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder "
-            "`model` that run_pretraining or run_classifier wrote."
+            "`model` that run_pretraining or run_finetuning wrote."
         )
     with tf.io.gfile.GFile(path) as file:
         return json.load(file)

@@ -8,14 +8,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from albert_tf import presets
+from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import get_task
+from albert_tf.finetuning.benchmarks import OWN_FILES, get_task
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.outcome import BEST_MODEL, LAST_MODEL, conclude, weights_sha256
+from albert_tf.finetuning.outcome import (
+    BEST_MODEL,
+    LAST_MODEL,
+    best_folder,
+    conclude,
+    weights_sha256,
+)
 from albert_tf.finetuning.results import Result
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
 from albert_tf.targets import shapes_must_be_static
@@ -34,6 +42,7 @@ from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.tsv import numbers_note
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -119,6 +128,8 @@ def finetune(
 
     splits = _read_all(task, DataSource(data) if isinstance(data, str) else data)
     labels = task.labels_in(splits[task.train_split])
+    if task.find_labels and (note := numbers_note(labels)):
+        print(note)
     tokenizer = load_tokenizer(start.vocabulary_file(settings.vocab_file))
     features = {
         name: task.featurizer(split, tokenizer, settings.lengths, labels, True)
@@ -142,7 +153,7 @@ def finetune(
             flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
             card=_card(recipe, len(training), labels, settings),
-            next_commands=_next_commands(task, output_dir),
+            next_commands=_next_commands(task, run.output_dir, labels),
         )
     )
     return conclude(
@@ -205,6 +216,8 @@ def new_model(
     Raises:
       UserError: the initial model does not fit vocabulary, lengths or output layer.
     """
+    if settings.init_head:
+        _check_head(start, labels)
     config = start.config(
         tokenizer.vocab_size, settings.lengths.max_seq_length, tokenizer.vocab_file
     )
@@ -220,6 +233,26 @@ def new_model(
         else:
             start.load_encoder(model)
     return model
+
+
+def _check_head(start: InitialModel, labels: Sequence[str]) -> None:
+    """Raises UserError where there is no initial model, or its classes are others.
+
+    Whether it has an output layer of the right shape is seen when it is loaded.
+    """
+    if not start.init_checkpoint:
+        raise UserError(
+            "--init_head takes the output layer of --init_checkpoint, which is missing. Name a "
+            "fine-tuned model there, or leave --init_head out."
+        )
+    source = locate(start.init_checkpoint)
+    known = native.read_metadata(source.path).get("labels") if source.format == "native" else None
+    if known is not None and list(known) != list(labels):
+        raise UserError(
+            f"--init_head: {source.path} knows {', '.join(known) or 'numbers'}, and the examples "
+            f"have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder alone "
+            "does not depend on them."
+        )
 
 
 def _training_data(
@@ -315,11 +348,19 @@ def _card(
     return card
 
 
-def _next_commands(task: FineTuning, output_dir: str) -> list[str]:
-    return [
+def _next_commands(task: FineTuning, output_dir: str, labels: Sequence[str]) -> list[str]:
+    """Command lines that use the result."""
+    data = "predict_file=new.tsv" if task.name in OWN_FILES else "data_dir=..."
+    commands = [
         f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
-        f"--output_dir={output_dir} --data_dir=..."
+        f"--output_dir={output_dir} --{data}"
     ]
+    if task.model is AlbertClassifier and labels:
+        commands.append(
+            f"python -m export.run_export --model_dir={best_folder(output_dir)} --task=classifier "
+            "--output_dir=..."
+        )
+    return commands
 
 
 def _preset_of(start: InitialModel) -> str | None:

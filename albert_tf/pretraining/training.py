@@ -90,7 +90,7 @@ def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) 
 def _next_commands(model_dir: str) -> list[str]:
     """Command lines that use the model."""
     return [
-        f"python -m albert_tf.run_classifier --init_checkpoint={model_dir} "
+        f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
         f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=...",
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from albert_tf.finetuning.results import Result, Scored, write_results
 from data_pipeline.records import record_folder
 from demo import figures
 
@@ -57,8 +58,12 @@ def test_pretraining(tmp_path, records, write):
 
 
 def test_fine_tuning(tmp_path, write):
-    write("classifier/model/model.json", {"metrics": {"accuracy": 0.9}})
-    write("classifier_from_scratch/model/model.json", {"metrics": {"accuracy": 0.7}})
+    """Of the best checkpoint, not the last."""
+    for name, accuracy in (("classifier", 0.9), ("classifier_from_scratch", 0.7)):
+        best, last = Scored(2, {"accuracy": accuracy}), Scored(4, {"accuracy": 0.1})
+        result = Result("tsv", "dev", 5, "accuracy", "dev", best, last, 0, None, {})
+        (tmp_path / name).mkdir()
+        write_results(str(tmp_path / name), [result])
     write("task/dev.tsv", "label\ttext\na\tx\nb\ty\na\tz\nc\tw\na\tv\n")
     expected = "dev accuracy 0.900 (from scratch 0.700, majority 0.600)"
     assert figures.fine_tuning(tmp_path) == expected

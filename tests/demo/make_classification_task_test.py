@@ -1,8 +1,8 @@
-"""From packages to files that run_classifier reads."""
+"""From packages to files that run_finetuning reads."""
 
 import json
 
-from data_pipeline.finetuning.classification import read_tsv
+from data_pipeline.finetuning.tsv import read_tsv
 from demo import corpus
 from demo.collect_docstrings import docstring_documents
 
@@ -19,7 +19,8 @@ def test_files_are_read_by_the_classifier(tmp_path, site_packages, run):
     assert "Majority baseline: accuracy 0.500." in result.stdout
     manifest = json.loads((tmp_path / "task" / "manifest.json").read_text())
     for split, count in manifest["rows"].items():
-        examples = read_tsv(str(tmp_path / "task" / f"{split}.tsv"))
-        assert len(examples) == count
-        assert examples.labels.count("alpha") == examples.labels.count("beta") == count // 2
+        examples = read_tsv(str(tmp_path / "task" / f"{split}.tsv")).examples
+        labels = [example.label for example in examples]
+        assert len(labels) == count
+        assert labels.count("alpha") == labels.count("beta") == count // 2
     assert manifest["rows"]["dev"] == 28

@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
-from data_pipeline.finetuning.classification import Examples
 from demo import query
-
-
-def test_the_first_examples():
-    examples = Examples("a.tsv", [2, 3, 4], ["x", "y", "z"], ["p", "q", "r"], ["l", "m", "n"])
-    found = query.first(examples, 2)
-    assert found == Examples("a.tsv", [2, 3], ["x", "y"], None, ["l", "m"])
-    assert len(query.first(examples, 9)) == 3
 
 
 def test_the_largest_difference():

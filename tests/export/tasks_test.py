@@ -9,11 +9,11 @@ import pytest
 
 import albert_tf.errors
 from albert_tf.checkpoints import native
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
 from export.client import predict_saved_model
-from export.tasks import export_model
+from export.tasks import LABELS_FILE, export_model
 
 
 @pytest.fixture
@@ -68,6 +68,19 @@ def test_missing_vocabulary(broken_dir, tmp_path, name, message):
 def test_wrong_number_of_labels(broken_dir, tmp_path):
     edit(broken_dir, "model.json", labels=["one", "two"])
     refuse(broken_dir, tmp_path, "names 2 labels for 3 classes")
+
+
+def test_a_regression_is_no_classifier(config, vocabulary_dir, tmp_path):
+    """Its encoder can be exported, without names of classes."""
+    settings = dataclasses.asdict(TokenizerSettings())
+    vocab_file, metadata = (
+        str(vocabulary_dir / "spiece.model"),
+        {"labels": [], "max_seq_length": 16},
+    )
+    native.save(AlbertClassifier(config, 1), str(tmp_path / "m"), metadata, vocab_file, settings)
+    refuse(tmp_path / "m", tmp_path, "needs a model with classes, and .*m holds one that answers")
+    path = export_model(str(tmp_path / "m"), str(tmp_path / "out"), "preprocessor").path
+    assert not os.path.exists(os.path.join(path, "assets", LABELS_FILE))
 
 
 def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):

@@ -130,8 +130,10 @@ def test_what_the_experiment_is(described, tiny_config):
         vocab_file="records/spiece.model",
         tokenizer={"lower_case": True},
     )
-    classify, export = found.next_commands
-    assert classify.startswith("python -m albert_tf.run_classifier --init_checkpoint=run/model ")
+    finetune, export = found.next_commands
+    assert finetune.startswith(
+        "python -m albert_tf.run_finetuning --task=tsv --init_checkpoint=run/model "
+    )
     assert "--model_dir=run/model --task=masked_lm" in export
 
 

@@ -14,7 +14,7 @@ from albert_tf.training import devices, experiment
 from albert_tf.training.devices import DeviceSettings
 from albert_tf.training.report.metrics_file import read_metrics
 
-PROGRAMS = ("albert_tf.run_pretraining", "albert_tf.run_classifier")
+PROGRAMS = (("albert_tf.run_pretraining",), ("albert_tf.run_finetuning", "--task=tsv"))
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     data = tmp_path / "data.tsv"
     data.write_text("text\tlabel\nthe cat\ta\non a mat\tb\n")
     flags = {
+        "task": "tsv",
         "config_file": work / "config.json",
         "vocab_file": work / "vocabulary" / "spiece.model",
         "train_file": data,
@@ -74,17 +75,17 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
         "fast": "off",
     }
     arguments = [f"--{name}={value}" for name, value in flags.items()]
-    assert run("albert_tf.run_classifier", *arguments) == 2
+    assert run("albert_tf.run_finetuning", *arguments) == 2
     shown = capsys.readouterr()
     assert "packed: False" in shown.err and "--fast=off --packed=false" in shown.out
     flags = recorded_flags(tmp_path / "run")
     assert (flags["fast"], flags["packed"], flags["deterministic"]) == ("off", "false", False)
     data.write_text("text\tlabel\nthe mat\ta\non a cat\tb\n")
-    assert run("albert_tf.run_classifier", *arguments) == 2  # Other text of the same length.
+    assert run("albert_tf.run_finetuning", *arguments) == 2  # Other text of the same length.
     assert "examples was" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("module", PROGRAMS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program[0])
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -93,10 +94,10 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     ],
 )
 def test_what_needs_xla_is_refused_without_it(
-    run, tmp_path, monkeypatch, capsys, module, flags, message
+    run, tmp_path, monkeypatch, capsys, program, flags, message
 ):
     monkeypatch.setattr(fast_switch, "xla_error", lambda: "libdevice not found")
-    assert run(module, f"--output_dir={tmp_path / 'run'}", *flags) == 2
+    assert run(*program, f"--output_dir={tmp_path / 'run'}", *flags) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 

@@ -1,0 +1,335 @@
+"""run_finetuning in every mode on tiny files: what it writes, continues, and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import formats, native
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.finetuning.outcome import weights_sha256
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.training import experiment
+from albert_tf.training.preemption import EXIT_CODE, TerminationNotice
+from data_pipeline.files import atomic_files
+from data_pipeline.finetuning.tsv import read_tsv
+
+METRICS = ("accuracy", "f1_macro", "matthews_corrcoef")
+
+
+def write_tsv(path: Path, rows: list[tuple[str, ...]]) -> Path:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path, few_words) -> Path:
+    """A folder with train.tsv (20 rows), dev.tsv (7), numbers.tsv (12), new.tsv (5, no labels)."""
+    texts = [" ".join(few_words[i : i + 3 + i % 9]) for i in range(20)]
+    labeled = [(text, "ab"[i % 2]) for i, text in enumerate(texts)]
+    write_tsv(tmp_path / "train.tsv", [("text", "label"), *labeled])
+    write_tsv(tmp_path / "dev.tsv", [("text", "label"), *labeled[3:10]])
+    numbers = [(text, f"{i % 3}") for i, text in enumerate(texts[:12])]
+    write_tsv(tmp_path / "numbers.tsv", [("text", "label"), *numbers])
+    write_tsv(tmp_path / "new.tsv", [("text",), *((text,) for text in texts[:5])])
+    return tmp_path
+
+
+@pytest.fixture
+def run(result_of, fast_choice, work, files) -> Callable[..., tuple[int, str, str]]:
+    """(**flags) -> exit code, stdout and stderr of a run in the folder `run`; None: no flag."""
+
+    def run(**flags: object) -> tuple[int, str, str]:
+        values = {
+            "task": "tsv",
+            "output_dir": files / "run",
+            "distribution": "one_device",
+            "fast": "off",
+            **flags,
+        }
+        given = [f"--{name}={value}" for name, value in values.items() if value is not None]
+        found = result_of("albert_tf.run_finetuning", *given)
+        return found.returncode, found.stdout, found.stderr
+
+    return run
+
+
+@pytest.fixture
+def training(work, files) -> dict[str, object]:
+    """Flags of a training of six updates, evaluated and saved after every second."""
+    return {
+        "train_file": files / "train.tsv",
+        "dev_file": files / "dev.tsv",
+        "config_file": work / "config.json",
+        "vocab_file": work / "vocabulary" / "spiece.model",
+        "max_seq_length": 16,
+        "train_batch_size": 4,
+        "learning_rate": 0.01,
+        "num_train_steps": 6,
+        "steps_per_loop": 2,
+        "eval_steps": 2,
+        "checkpoint_steps": 2,
+    }
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(folder / native.WEIGHTS_PREFIX))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def stop_at(monkeypatch, stop: int) -> None:
+    """A run of this process is stopped by SIGTERM at its so-manieth report."""
+    calls: list[object] = []
+    monkeypatch.setattr(
+        TerminationNotice,
+        "arrived",
+        lambda notice, strategy: calls.append(strategy) or len(calls) == stop,
+    )
+
+
+def test_a_run_and_what_it_leaves_also_when_it_was_interrupted(
+    run, training, files, work, monkeypatch
+):
+    """With dropout, and batches sorted by length; the end has the same bits in both folders."""
+    code, shown, errors = run(**training)
+    assert code == 0, errors
+    assert "6 (1.2 passes over 20 examples)" in shown and "2: a, b" in shown
+    assert "0.69 (ln 2)" in shown and "without an order" not in shown
+    out = files / "run"
+    predict = f"--mode=predict --task=tsv --output_dir={out} --predict_file=new.tsv"
+    assert f"Next: python -m albert_tf.run_finetuning {predict}" in shown
+    assert f"run_export --model_dir={out / 'model'} --task=classifier --output_dir=..." in shown
+    check_results(out, files)
+    metadata = json.loads((out / "model" / "model.json").read_text())
+    expected = {
+        "finetuned_on": "tsv", "labels": ["a", "b"], "max_seq_length": 16, "doc_stride": 128,
+        "max_query_length": 64, "max_qa_length": None, "num_classes": 2, "task": "classification",
+    }  # fmt: skip
+    assert expected.items() <= metadata.items()
+
+    with monkeypatch.context() as patch:
+        stop_at(patch, 2)
+        code, _, errors = run(**{**training, "output_dir": files / "stopped"})
+    assert code == EXIT_CODE, errors
+    assert not (files / "stopped" / "results.json").exists()
+    code, shown, errors = run(**{**training, "output_dir": files / "stopped"})
+    assert code == 0, errors
+    assert "resuming at step 4" in shown
+    for name in ("model", "last_model"):
+        again = weights(files / "stopped" / name)
+        for variable, values in weights(out / name).items():
+            np.testing.assert_array_equal(again[variable], values, err_msg=variable)
+    for name in ("results.json", "results.md", "predictions/tsv_dev.tsv"):
+        assert (files / "stopped" / name).read_bytes() == (out / name).read_bytes(), name
+
+    code, _, errors = run(**{**training, "length_window": 1})
+    assert code == 2 and "length_window was 64" in errors
+
+
+def check_results(out: Path, files: Path) -> None:
+    """results.json says what the files of a run say."""
+    content = json.loads((out / "results.json").read_text())
+    assert content["version"] == 1
+    [found] = content["results"]
+    splits = {name: read_tsv(str(files / f"{name}.tsv")) for name in ("train", "dev")}
+    for name, folder in (("best", "model"), ("last", "last_model")):
+        scored = found.pop(name)
+        metadata = json.loads((out / folder / "model.json").read_text())
+        assert set(scored) == {"step", "metrics", "model_sha256"}
+        assert scored["step"] == metadata.get("step", metadata.get("num_train_steps"))
+        assert scored["model_sha256"] == weights_sha256(formats.recognize(str(out / folder)))
+        assert tuple(scored["metrics"]) == METRICS
+        assert scored["metrics"] == {key: metadata["metrics"][key] for key in METRICS}
+        if name == "best":
+            rows = table(out / "predictions" / "tsv_dev.tsv")
+            right = [row["label"] == row["prediction"] for row in rows]
+            assert scored["metrics"]["accuracy"] == pytest.approx(np.mean(right), abs=1e-9)
+            assert [row["label"] for row in rows] == list("bababab")
+    assert found == {
+        "task": "tsv",
+        "split": "dev",
+        "num_examples": 7,
+        "key": "accuracy",
+        "best_on": "dev",
+        "seed": 0,
+        "preset": None,
+        "data_sha256": {name: split.sha256() for name, split in splits.items()},
+        "init_sha256": None,
+        "notes": found["notes"],
+    }
+    for name in ("best", "last"):
+        with np.load(out / "outputs" / f"dev.{name}.npz") as kept:
+            assert kept["logits"].shape == (7, 2)
+    assert (out / "results.md").read_text().startswith("| task | split | score | best | last |")
+
+
+@pytest.fixture
+def save(work) -> Callable[..., Path]:
+    """(folder, model class, **metadata) -> a model folder with the vocabulary of `work`."""
+
+    def save(folder: Path, kind: Any = AlbertClassifier, **metadata: Any) -> Path:
+        config = AlbertConfig.from_json_file(str(work / "config.json"))
+        model = kind(config) if kind is AlbertPretrainer else kind(config, metadata.pop("classes"))
+        settings = atomic_files.read_json(str(work / "vocabulary" / "tokenizer_settings.json"))
+        vocabulary = str(work / "vocabulary" / "spiece.model")
+        native.save(model, str(folder), metadata, vocabulary, settings)
+        return folder
+
+    return save
+
+
+@pytest.fixture
+def earlier(save, files) -> Path:
+    """A model folder as run_classifier wrote it: it says neither its task nor all lengths."""
+    return save(
+        files / "run" / "model", classes=2, labels=["a", "b"], max_seq_length=16,
+        vocab_fingerprint="", step=3, metrics={"accuracy": 0.5},
+    )  # fmt: skip
+
+
+def test_a_model_is_scored(run, files, earlier):
+    code, shown, errors = run(mode="eval", dev_file=files / "dev.tsv")
+    assert code == 0, errors
+    content = json.loads((files / "run" / "scores.json").read_text())
+    assert content["task"] == "tsv" and set(content["scores"]) == {"dev"}
+    scores = content["scores"]["dev"]
+    assert tuple(scores) == METRICS
+    assert f"tsv, dev, 7 examples: accuracy {scores['accuracy']:.4f}  f1_macro" in shown
+
+
+def test_texts_are_predicted(run, files, earlier):
+    """The model beside a run's folder, named by --init_checkpoint, answers the same."""
+    code, shown, errors = run(mode="predict", predict_file=files / "new.tsv")
+    assert code == 0, errors
+    path = files / "run" / "predictions" / "tsv_predict.tsv"
+    assert f"5 predictions: {path}" in shown
+    rows = table(path)
+    assert list(rows[0]) == ["id", "text", "prediction", "p(a)", "p(b)"]
+    texts = (files / "new.tsv").read_text().splitlines()[1:]
+    assert [row["text"] for row in rows] == texts and [row["id"] for row in rows] == list("23456")
+    for row in rows:
+        shares = {name: float(row[f"p({name})"]) for name in "ab"}
+        assert sum(shares.values()) == pytest.approx(1, abs=2e-6)
+        assert row["prediction"] == max(shares, key=shares.get)
+    other = {"init_checkpoint": earlier, "output_dir": files / "other"}
+    code, _, errors = run(mode="predict", splits="dev", dev_file=files / "new_dev.tsv", **other)
+    assert code == 2 and "new_dev.tsv does not exist" in errors
+    code, _, errors = run(mode="predict", splits="dev", dev_file=files / "dev.tsv", **other)
+    assert code == 0, errors
+    rows = table(files / "other" / "predictions" / "tsv_dev.tsv")
+    assert list(rows[0]) == ["id", "text", "label", "prediction", "p(a)", "p(b)"]
+
+
+def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
+    """At the start, before the training itself."""
+
+    def stop(*unused):
+        raise UserError("enough")
+
+    monkeypatch.setattr(experiment, "train", stop)
+    numbers = {"train_file": files / "numbers.tsv", "dev_file": files / "numbers.tsv"}
+    code, shown, errors = run(**{**training, **numbers})
+    assert code == 2 and "error: enough" in errors
+    assert shown.count("The labels are 3 numbers from 0 to 2, and count as 3 classes") == 1
+
+
+def test_numbers_are_learned(run, training, files):
+    numbers = {"train_file": files / "numbers.tsv", "dev_file": files / "numbers.tsv"}
+    code, shown, errors = run(**{**training, **numbers, "task": "regression", "num_train_steps": 2})
+    assert code == 0, errors
+    assert "without an order" not in shown and "--task=classifier" not in shown
+    assert "--task=regression" in shown
+    metadata = json.loads((files / "run" / "model" / "model.json").read_text())
+    assert metadata["labels"] == [] and metadata["num_classes"] == 1
+    rows = table(files / "run" / "predictions" / "regression_dev.tsv")
+    assert list(rows[0]) == ["id", "text", "label", "prediction"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "--init_head takes the output layer of --init_checkpoint, which is missing."),
+        ((), "missing: classification/"),
+        (("b", "a"), "model knows b, a, and the examples have a, b. Leave --init_head out"),
+        (("a", "b", "c"), "knows a, b, c, and the examples have a, b."),
+    ],
+)
+def test_output_layers_of_other_classes_are_refused(run, training, files, save, labels, message):
+    if labels:
+        folder = save(files / "start" / "model", classes=len(labels), labels=labels)
+    elif labels is not None:
+        folder = save(files / "start" / "model", AlbertPretrainer)
+    start = {} if labels is None else {"init_checkpoint": folder, "config_file": None}
+    code, _, errors = run(**{**training, **start, "init_head": True})
+    assert code == 2 and message in errors and "Traceback" not in errors
+    assert not (files / "run").exists()
+
+
+def test_the_output_layer_goes_on_from_another_model(run, training, files, save):
+    """At a rate of 0 nothing changes. A new output layer would have other weights."""
+    keras.utils.set_random_seed(99)
+    folder = save(files / "start" / "model", classes=2, labels=["a", "b"])
+    start = {
+        "init_checkpoint": folder, "config_file": None, "vocab_file": None, "learning_rate": 0,
+        "num_train_steps": 1, "init_head": True,
+    }  # fmt: skip
+    code, _, errors = run(**{**training, **start})
+    assert code == 0, errors
+    theirs = weights(folder)
+    for name, values in weights(files / "run" / "last_model").items():
+        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+    [found] = json.loads((files / "run" / "results.json").read_text())["results"]
+    assert found["init_sha256"] == weights_sha256(formats.recognize(str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"mode": "predict", "task": "race"}, "holds a model for {trained_on}, and --task=race"),
+        ({"mode": "eval", "task": "regression"}, "with the classes a, b; those of --task=regr"),
+        ({"mode": "predict", "task": "mrpc"}, "with the classes a, b; those of --task=mrpc are 0"),
+        ({"mode": "predict"}, "--predict_file is missing, and --task=tsv needs it"),
+        ({"mode": "eval"}, "--dev_file is missing, and --task=tsv needs it"),
+        ({"mode": "train_and_eval"}, "--train_file is missing, and --task=tsv needs it"),
+        ({"mode": "train_and_eval", "task": "mrpc"}, "--data_dir is missing: the folder with the"),
+        (
+            {"mode": "predict", "init_checkpoint": "{files}"},
+            "{files} is not a model folder: it holds no model.json. Pass the folder `model` that "
+            "run_pretraining or run_finetuning wrote.",
+        ),
+        ({"mode": "train_and_eval", "task": "ax"}, "--task=ax has nothing to be trained on"),
+        (
+            {"mode": "eval", "task": "mrpc", "text_column": "x"},
+            "--text_column is for files of your",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(run, files, earlier, flags, message):
+    given = {name: value.format(files=files) for name, value in flags.items()}
+    code, _, errors = run(**given)
+    expected = message.format(files=files, trained_on="classification")
+    assert code == 2 and expected in errors and "Traceback" not in errors
+
+
+def test_a_benchmark_reads_no_file_of_ones_own(run, files, save):
+    save(files / "run" / "model", classes=2, labels=["0", "1"], finetuned_on="mrpc")
+    code, _, errors = run(mode="predict", task="mrpc", predict_file=files / "new.tsv")
+    assert code == 2
+    assert "--task=mrpc reads the files of its benchmark in --data_dir, not" in errors
+    assert "new.tsv. Use --task=tsv for a file of your own." in errors
+    code, _, errors = run(mode="eval", task="mrpc")
+    assert code == 2 and "--data_dir is missing: the folder with the data of mrpc." in errors
