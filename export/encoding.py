@@ -11,7 +11,7 @@ import numpy as np
 
 from data_pipeline.finetuning.classification import Examples, encode_classification
 from data_pipeline.tokenizers.base import Tokenizer
-from export.text_graph import MASK_TEXT, SPACE_PIECE
+from data_pipeline.tokenizers.text_graph import MASK_TEXT, SPACE_PIECE
 
 
 def encode_batch(
