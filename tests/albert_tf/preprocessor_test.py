@@ -109,12 +109,12 @@ def test_a_dataset_is_mapped_with_static_shapes(layer, batch_first):
         np.testing.assert_array_equal(found[name], values)
 
 
-def test_functional_models_take_text_train_and_are_saved(layer, tiny_config, tmp_path):
+def test_functional_models_take_text_train_and_are_saved(sentencepiece, tiny_config, tmp_path):
     """Saved models need neither the vocabulary's file nor the layer that was saved."""
     folder = tmp_path / "vocabulary"
     folder.mkdir()
-    moved = AlbertPreprocessor(shutil.copy(layer.tokenizer.vocab_file, folder), LENGTH)
-    config = tiny_config.replace(vocab_size=layer.tokenizer.vocab_size, num_hidden_layers=1)
+    moved = AlbertPreprocessor(shutil.copy(sentencepiece.tokenizer.vocab_file, folder), LENGTH)
+    config = tiny_config.replace(vocab_size=sentencepiece.tokenizer.vocab_size, num_hidden_layers=1)
     texts = [keras.Input((), dtype=tf.string, name=name) for name in ("first", "second")]
     pooled = AlbertEncoder(config)(moved(texts))["pooled_output"]
     model = keras.Model(texts, keras.layers.Dense(2, name="head")(pooled))
@@ -125,7 +125,7 @@ def test_functional_models_take_text_train_and_are_saved(layer, tiny_config, tmp
     before = model.get_layer("head").get_weights()[0].copy()
     model.fit(pair, tf.constant([0, 1] * 10), batch_size=10, verbose=0)
     assert np.any(model.get_layer("head").get_weights()[0] != before)
-    inputs = of_finetuning(layer.tokenizer, first, second)
+    inputs = of_finetuning(sentencepiece.tokenizer, first, second)
     pooled = model.get_layer("encoder")(inputs)["pooled_output"]
     expected = model.get_layer("head")(pooled).numpy()
     np.testing.assert_allclose(model(pair), expected, atol=1e-5)
