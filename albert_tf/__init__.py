@@ -26,6 +26,7 @@ _MODULES = {
         "AlbertSpanLabelerV2",
         "AlbertTokenClassifier",
     ],
+    "albert_tf.preprocessor": ["AlbertPreprocessor"],
     "albert_tf.presets": ["PRESETS", "get_preset"],
     "albert_tf.pretrained": ["from_preset", "preset_vocabulary"],
 }

@@ -12,7 +12,7 @@ import numpy as np
 from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.base import Tokenizer
-from export.text_graph import MASK_TEXT, SPACE_PIECE
+from data_pipeline.tokenizers.text_graph import MASK_TEXT, SPACE_PIECE
 
 
 def encode_batch(

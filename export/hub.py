@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.signatures import DEFAULT_SIGNATURE, TOKENS, graph_function, named, track_files
-from export.text_graph import TextEncoder
 
 if TYPE_CHECKING:
     from albert_tf.encoder import AlbertEncoder

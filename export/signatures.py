@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from export.text_graph import TextEncoder
+from data_pipeline.tokenizers.text_graph import TextEncoder
 
 if TYPE_CHECKING:
     from albert_tf.models import AlbertClassifier, AlbertPretrainer

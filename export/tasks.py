@@ -19,11 +19,11 @@ from data_pipeline.files import atomic_files
 from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import probes
 from export.hub import EncoderModule, PreprocessorModule
 from export.saved_model import Exported, version_path, write_version
 from export.signatures import ClassifierModule, MaskedLMModule
-from export.text_graph import TextEncoder
 
 LABELS_FILE = "labels.txt"
 TOP_K = 5

@@ -45,7 +45,7 @@ FLOORS = (
     },
     {"albert_tf.training.report"},
     {"albert_tf.training"},
-    {"albert_tf.pretraining", "albert_tf.finetuning"},
+    {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.preprocessor"},
     {"albert_tf.flags"},
     {"albert_tf.finetuning_flags"},
 )
@@ -53,6 +53,7 @@ FLOORS = (
 KNOW_TEXT = {
     "albert_tf.pretraining",
     "albert_tf.finetuning",
+    "albert_tf.preprocessor",
     "albert_tf.flags",
     "albert_tf.finetuning_flags",
 }

@@ -41,6 +41,14 @@ class LengthSettings:
     max_query_length: int = 64
 
 
+def check_length(max_seq_length: int) -> None:
+    """Raises UserError for a length that has no room for two texts."""
+    if max_seq_length < _MIN_LENGTH:
+        raise UserError(
+            f"max_seq_length should be at least {_MIN_LENGTH}; received {max_seq_length}."
+        )
+
+
 def truncated_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -72,10 +80,7 @@ def encode_texts(
     Raises:
       UserError: S is below 5.
     """
-    if max_seq_length < _MIN_LENGTH:
-        raise UserError(
-            f"max_seq_length should be at least {_MIN_LENGTH}; received {max_seq_length}."
-        )
+    check_length(max_seq_length)
     first = tokenize(tokenizer, [example.text_a for example in examples])
     second = tokenize(tokenizer, [example.text_b or "" for example in examples])
     is_pair = second.lengths > 0

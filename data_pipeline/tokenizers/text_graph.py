@@ -1,7 +1,7 @@
 """Raw UTF-8 strings to encoder inputs inside a graph: tokenize, truncate, pack, pad to the longest.
 
 Everything but the tokenizer is core TensorFlow: stock TF Serving 2.12 - 2.19 does not know TF
-Text's RoundRobinTrim. `encoding.py` computes the same in Python, and tests hold the two equal.
+Text's RoundRobinTrim. `export/encoding.py` is its twin in Python, and tests hold the two equal.
 Shapes: B batch, S sequence, M masks.
 """
 

@@ -1,0 +1,166 @@
+"""Examples from a tf.data.Dataset, or from any iterable of dicts, instead of files.
+
+TensorFlow Datasets, Hugging Face's `datasets` and pandas (`frame.to_dict("records")`, or
+`tf.data.Dataset.from_tensor_slices(dict(frame))`) all come in one of these forms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.examples import Split, TextExample
+
+# What TensorFlow Datasets and Hugging Face's have in place of a label that is not known.
+_UNKNOWN = -1
+# tf.data.INFINITE_CARDINALITY, without importing TensorFlow for lists of dicts.
+_INFINITE = -1
+
+
+def read_dataset(
+    data: Any,
+    split: str,
+    *,
+    text: str = "text",
+    pair: str | None = None,
+    label: str | None = "label",
+    class_names: Sequence[str] | None = None,
+    is_regression: bool = False,
+) -> Split[TextExample]:
+    """The examples of a tf.data.Dataset or an iterable of dicts, one a text or a pair of texts.
+
+        {"text": b"fine", "label": 1} -> text_a "fine", label "1", or class_names[1] if given
+
+    Args:
+      data: its elements are dicts of scalars: strings or UTF-8 bytes, and numbers or strings as
+        labels. It ends, and is not in batches.
+      split: name of the split, such as "train".
+      text, pair, label: names of the columns: the (first) text; the second text, or None; the
+        label, or None where there is none.
+      class_names: names of the classes in order, of labels that are numbers from 0; None: a whole
+        number is a name, 1 -> "1". A label of -1 is not known.
+      is_regression: labels are numbers and stay so, 1 -> 1.0.
+
+    Returns:
+      The examples in the order of `data`; an example's guid is its number from 1.
+
+    Raises:
+      UserError: `data` has another form, or an element is wrong, with its number.
+    """
+    source = f"{split} dataset"
+    examples = []
+    for number, element in enumerate(_elements(data, source), start=1):
+        place = f"{source}:{number}"
+        if not isinstance(element, Mapping):
+            raise UserError(
+                f"{place}: expected a dict of columns; received {type(element).__name__}. Of pairs "
+                "(text, label) make dicts with `map`; of a pandas frame take "
+                'frame.to_dict("records"); of TensorFlow Datasets leave out as_supervised.'
+            )
+        examples.append(
+            TextExample(
+                guid=str(number),
+                text_a=_text(element, text, place),
+                text_b=_text(element, pair, place) if pair else None,
+                label=_label(element, label, class_names, is_regression, place) if label else None,
+                source=source,
+                line=number,
+            )
+        )
+    if not examples:
+        raise UserError(f"The {source} is empty.")
+    return Split(split, examples)
+
+
+def _elements(data: Any, source: str) -> Iterator[Any]:
+    """The elements of an iterable or, as NumPy's, of a tf.data.Dataset."""
+    if hasattr(data, "as_numpy_iterator"):
+        if data.cardinality() == _INFINITE:
+            raise UserError(f"The {source} has no end. Leave out `repeat`, or `take` some of it.")
+        return data.as_numpy_iterator()
+    if isinstance(data, Mapping) or not isinstance(data, Iterable):
+        raise UserError(
+            f"The {source} should be a tf.data.Dataset or an iterable of dicts; received "
+            f"{type(data).__name__}. Of several splits in a dict take one."
+        )
+    return iter(data)
+
+
+def _column(element: Mapping[str, Any], name: str, place: str) -> Any:
+    """The scalar in a column, as one of Python's or as a NumPy scalar's value."""
+    if name not in element:
+        raise UserError(
+            f"{place}: no column {name!r}; the columns are {', '.join(map(str, element)):.200}. "
+            "Say which to read: text=, pair= and label= of `read_dataset`."
+        )
+    value = element[name]
+    if (isinstance(value, np.ndarray) and value.ndim == 0) or isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (np.ndarray, list, tuple)):
+        raise UserError(
+            f"{place}: expected one value in the column {name!r}, found {len(value)}. Of batches "
+            "make single examples: `dataset.unbatch()`."
+        )
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise UserError(f"{place}: the column {name!r} is not UTF-8: {value[:40]!r}.") from None
+    return value
+
+
+def _text(element: Mapping[str, Any], name: str, place: str) -> str:
+    value = _column(element, name, place)
+    if not isinstance(value, str):
+        raise UserError(f"{place}: expected a text in the column {name!r}; found {value!r:.40}.")
+    return value
+
+
+def _label(
+    element: Mapping[str, Any],
+    name: str,
+    class_names: Sequence[str] | None,
+    is_regression: bool,
+    place: str,
+) -> str | float | None:
+    """The label of an example, see `read_dataset`."""
+    value = _column(element, name, place)
+    if value is None:
+        return None
+    if is_regression:
+        return _number(value, name, place)
+    if isinstance(value, str):
+        if not value.strip():
+            raise UserError(f"{place}: the label is empty. Fill it in, or remove the example.")
+        return value.strip()
+    number = _number(value, name, place)
+    if not number.is_integer():
+        raise UserError(
+            f"{place}: expected a class in the column {name!r}; found {value!r}. Read values of a "
+            "regression with is_regression=True."
+        )
+    if number == _UNKNOWN:
+        return None
+    if class_names is None:
+        return str(int(number))
+    if not 0 <= number < len(class_names):
+        raise UserError(
+            f"{place}: the label is {int(number)}, and there are {len(class_names)} class_names, "
+            f"from 0: {', '.join(class_names)}."
+        )
+    return class_names[int(number)]
+
+
+def _number(value: Any, name: str, place: str) -> float:
+    """A finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{place}: expected a label in the column {name!r}; found {value!r:.40}.")
+    return number
