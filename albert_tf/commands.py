@@ -26,6 +26,8 @@ COMMANDS = {
     "adopt-records": "data_pipeline.adopt_records",
     "pretrain": "albert_tf.run_pretraining",
     "finetune": "albert_tf.run_finetuning",
+    "ensemble": "albert_tf.run_ensemble",
+    "glue-submission": "albert_tf.write_glue_submission",
     "describe": "albert_tf.describe",
     "convert": "albert_tf.convert",
     "export": "export.run_export",

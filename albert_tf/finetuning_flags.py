@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+from collections.abc import Iterator
 
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
 from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
+from albert_tf.finetuning.series import Variant, variants
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
@@ -54,6 +58,33 @@ def define_data_flags() -> None:
     )
     flags.DEFINE_integer("doc_stride", 128, "From one window to the next, of SQuAD.", 1)
     flags.DEFINE_integer("max_query_length", 64, "Longest question, of SQuAD.", 1)
+
+
+def define_series_flags() -> None:
+    """Flags of several runs by one command."""
+    flags.group("Several runs")
+    flags.DEFINE_integer(
+        "seeds",
+        1,
+        "Runs with the seeds --seed, --seed + 1, ..., in folders seed-3 and so on of --output_dir; "
+        "seeds.md compares them.",
+        1,
+        1000,
+    )
+    flags.DEFINE_string(
+        "search",
+        None,
+        "Values of numbers to try, each combination in a run of its own: "
+        "learning_rate=1e-5,2e-5;train_batch_size=16,32.",
+    )
+    flags.DEFINE_integer(
+        "retries",
+        0,
+        "How often a run that has learned nothing (one answer to all examples) is put aside and "
+        "started again with another seed.",
+        0,
+        1000,
+    )
 
 
 def define_length_flags() -> None:
@@ -130,3 +161,82 @@ def run_settings(recipe: Recipe) -> RunSettings:
     return shared_flags.run_settings(
         shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
     )
+
+
+# Numbers that are no settings of a run.
+_NOT_SEARCHED = ("seed", "seeds", "retries", "max_failures")
+
+
+def series() -> list[Variant]:
+    """The runs of --seeds and --search; none: a single run is meant.
+
+    Raises:
+      UserError: --search names no number among the flags, or values that it cannot have.
+    """
+    if FLAGS.seeds == 1 and not FLAGS.search:
+        return []
+    return variants(FLAGS.seed, FLAGS.seeds, parse_search(FLAGS.search or ""))
+
+
+def parse_search(text: str) -> dict[str, list[int | float]]:
+    """Values by flag: "learning_rate=1e-5,2e-5;seq=1" -> {"learning_rate": [1e-5, 2e-5], ...}.
+
+    Raises:
+      UserError: see `series`.
+    """
+    numbers = {flag.name: flag for flag in flags.defined() if _is_searched(flag)}
+    found: dict[str, list[int | float]] = {}
+    for part in filter(None, text.split(";")):
+        name, equals, values = part.strip().partition("=")
+        name = name.strip().removeprefix("--")
+        if not equals or name not in numbers or name in found:
+            raise UserError(
+                f"--search: {part.strip()!r} should be a flag that is a number, once, with its "
+                "values, as in learning_rate=1e-5,2e-5;train_batch_size=16,32. There are: "
+                f"{', '.join(sorted(numbers))}."
+            )
+        try:
+            found[name] = [numbers[name].parser.parse(value.strip()) for value in values.split(",")]
+        except ValueError as error:
+            raise UserError(f"--search: {name}: {error}; received {values!r}.") from None
+        if len(set(found[name])) < len(found[name]):
+            raise UserError(f"--search: {part.strip()!r} names a value twice. Name each once.")
+    return found
+
+
+def _is_searched(flag: flags.flags.Flag) -> bool:
+    return isinstance(flag.parser, flags.NumberParser) and flag.name not in _NOT_SEARCHED
+
+
+@contextlib.contextmanager
+def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[None]:
+    """A context in which the flags are those of one run of several, as if it were the only one.
+
+    Args:
+      folder: of the run.
+      variant: its settings.
+      overwrite: whether a run found in the folder is deleted.
+    """
+    values = {
+        **variant.values,
+        "seed": variant.seed,
+        "output_dir": folder,
+        "overwrite": overwrite,
+        "seeds": 1,
+        "search": None,
+        "retries": 0,
+    }
+    before = {name: FLAGS[name].value for name in values}
+    try:
+        for name, value in values.items():
+            FLAGS[name].value = value
+        yield
+    finally:
+        for name, value in before.items():
+            FLAGS[name].value = value
+
+
+def first_folder() -> str:
+    """The folder of the first run of this command."""
+    planned = series() if FLAGS.mode == "train_and_eval" else []
+    return os.path.join(FLAGS.output_dir, planned[0].folder) if planned else FLAGS.output_dir

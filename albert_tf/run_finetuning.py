@@ -6,17 +6,29 @@ r"""Fine-tunes an ALBERT on a task, evaluates it, and predicts with it.
         --init_checkpoint=runs/base/model --output_dir=runs/mine
     python -m albert_tf.run_finetuning --mode=predict --task=tsv --predict_file=new.tsv \
         --output_dir=runs/mine
+    python -m albert_tf.run_finetuning --task=rte --data_dir=glue --init_checkpoint=runs/mnli \
+        --search="learning_rate=1e-5,2e-5;train_batch_size=16,32" --seeds=5 --retries=2 \
+        --output_dir=runs/rte
 """
 
 from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import gc
+
 from albert_tf import finetuning_flags
 from albert_tf import flags as shared_flags
+from albert_tf.finetuning.attempts import finished_results, run_until_good
 from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
 from albert_tf.finetuning.outcome import best_folder
+from albert_tf.finetuning.results import Result
+from albert_tf.finetuning.series import Variant, best_run, delete_series, run_series
+from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.training import finetune
+from albert_tf.keras_compat import keras
+from albert_tf.training.devices import Devices
+from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised
 
 FLAGS = flags.FLAGS
@@ -26,6 +38,7 @@ def define_flags() -> None:
     """Flags of this program."""
     finetuning_flags.define_data_flags()
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
+    finetuning_flags.define_series_flags()
     shared_flags.define_model_flags()
     shared_flags.define_training_flags(optimizer="adamw", learning_rate=2e-5, train_batch_size=32)
     finetuning_flags.define_length_flags()
@@ -36,22 +49,50 @@ def main() -> None:
     devices = shared_flags.prepare_flagged_devices()
     task, data = finetuning_flags.task(), finetuning_flags.data_source()
     if FLAGS.mode == "train_and_eval":
-        finetune(
-            shared_flags.initial_model(),
-            task,
-            data,
-            FLAGS.output_dir,
-            finetuning_flags.settings(),
-            devices,
-            finetuning_flags.run_settings,
-        )
+        train(task, data, devices)
         return
-    folder = FLAGS.init_checkpoint or best_folder(FLAGS.output_dir)
+    run = best_run(FLAGS.output_dir)
+    folder = FLAGS.init_checkpoint or best_folder(run)
     use = evaluate if FLAGS.mode == "eval" else predict
     found = load_finetuned(folder, task, devices)
-    use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, FLAGS.output_dir)
+    use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
+
+
+def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
+    """A run, or those of --seeds and --search; what has learned nothing again, by --retries."""
+    planned, strategy = finetuning_flags.series(), devices.strategy
+    # A single run goes on or ends by itself; of several, the finished ones are left as they are.
+    is_single = not planned and not FLAGS.retries
+    if FLAGS.overwrite and not is_single:
+        delete_series(FLAGS.output_dir, planned, strategy)
+
+    def run_once(folder: str, variant: Variant) -> list[Result]:
+        with finetuning_flags.using_variant(folder, variant, FLAGS.overwrite and is_single):
+            done = None if is_single else finished_results(folder, flags.resolved())
+            if done is not None:
+                print(f"Finished before: {folder}", flush=True)
+                return done
+            model, settings = shared_flags.initial_model(), finetuning_flags.settings()
+            run = finetuning_flags.run_settings
+            results = finetune(model, task, data, folder, settings, devices, run)
+        # One process makes all runs: it starts once, and devices and SIGTERM have one owner. So
+        # what a run leaves in memory is freed, and the next has the names of its variables.
+        keras.backend.clear_session()
+        gc.collect()
+        return results
+
+    def run(folder: str, variant: Variant) -> list[Result]:
+        def attempt(seed: int) -> list[Result]:
+            return run_once(folder, variant._replace(seed=seed))
+
+        return run_until_good(attempt, folder, variant.seed, FLAGS.retries, strategy)
+
+    if planned:
+        run_series(FLAGS.output_dir, planned, run, is_chief(strategy))
+    else:
+        run(FLAGS.output_dir, Variant({}, FLAGS.seed))
 
 
 if __name__ == "__main__":
     define_flags()
-    run_binary(lambda: run_supervised(main, FLAGS.max_failures, FLAGS.output_dir))
+    run_binary(lambda: run_supervised(main, FLAGS.max_failures, finetuning_flags.first_folder()))

@@ -10,7 +10,12 @@ import numpy as np
 
 from albert_tf.finetuning.predictions import write_predictions
 from albert_tf.finetuning.spec import FineTuning, Predictions
-from albert_tf.finetuning.text_tasks import decode_classes, keep_logits, score_values
+from albert_tf.finetuning.text_tasks import (
+    CLASS_AVERAGES,
+    decode_classes,
+    keep_logits,
+    score_values,
+)
 from albert_tf.metrics import Scorer
 from albert_tf.models import AlbertMultipleChoice
 from albert_tf.tasks import ClassificationTask
@@ -47,6 +52,7 @@ def multiple_choice(
         task=ClassificationTask,
         keep=keep_logits,
         decode=decode_classes,
+        averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
         gold=lambda features: features.targets["label_ids"].tolist(),
         metrics=scorer.metrics,

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
-from albert_tf.finetuning.outcome import predictions_path
+from albert_tf.finetuning.outcome import (
+    LAST_MODEL,
+    kept_origin,
+    kept_path,
+    predictions_path,
+    write_kept,
+)
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores, remarks
@@ -34,6 +40,7 @@ class FineTuned(NamedTuple):
       lengths: where texts are cut, as in training.
       labels: names of the classes in order.
       metadata: the content of model.json.
+      folder: of the model.
     """
 
     task: FineTuning
@@ -42,19 +49,20 @@ class FineTuned(NamedTuple):
     lengths: LengthSettings
     labels: tuple[str, ...]
     metadata: dict[str, Any]
+    folder: str
 
     def features(self, split: Split, has_targets: bool) -> Features:
         """Examples as inputs of the model; see `FineTuning.featurizer`."""
         return self.task.featurizer(split, self.tokenizer, self.lengths, self.labels, has_targets)
 
 
-def load_finetuned(folder: str, task: FineTuning, devices: Devices) -> FineTuned:
+def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> FineTuned:
     """The fine-tuned model of a folder.
 
     Args:
       folder: a model folder.
       task: that it was trained for, or another with the same classes, as AX with a model of MNLI.
-      devices: those that compute.
+      devices: those that compute; None: no model is made, only what its inputs and outputs mean.
 
     Raises:
       UserError: the model is none of this task.
@@ -75,14 +83,16 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices) -> FineTuned
             f"of --task={task.name} are {', '.join(task.labels) or 'numbers'}. Name the model's "
             "own task."
         )
-    with devices.strategy.scope():
-        model = native.load_model(folder, devices.packed)
+    model = None
+    if devices is not None:
+        with devices.strategy.scope():
+            model = native.load_model(folder, devices.packed)
     known = LengthSettings()
     lengths = LengthSettings(
         *(metadata.get(name, getattr(known, name)) for name in LengthSettings.__annotations__)
     )
     tokenizer = load_tokenizer(native.vocabulary_file(folder))
-    return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata)
+    return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
 
 
 def evaluate(
@@ -130,7 +140,8 @@ def evaluate(
 def predict(
     found: FineTuned, data: DataSource, splits: Sequence[str], batch_size: int, output_dir: str
 ) -> dict[str, Predictions]:
-    """Answers to the examples of splits, written into the folder `predictions`.
+    """Answers to the examples of splits, written into the folder `predictions`; what an ensemble
+    needs of the model's outputs, into the folder `outputs`.
 
     Args:
       found: the model.
@@ -151,9 +162,16 @@ def predict(
         answers[split] = found.task.decode(features, [kept])
         if is_chief(found.model.distribute_strategy):
             path = predictions_path(output_dir, found.task.name, split)
+            about = kept_origin(found.task, found.labels, examples, found.folder)
+            write_kept(kept_path(output_dir, split, _checkpoint(found.folder)), kept, about)
             for written in found.task.write(path, features, found.labels, answers[split]):
                 print(f"{len(examples)} predictions: {written}")
     return answers
+
+
+def _checkpoint(folder: str) -> str:
+    """The checkpoint of a run that a model folder has: runs/mrpc/last_model -> last."""
+    return "last" if os.path.basename(folder.rstrip("/")) == LAST_MODEL else "best"
 
 
 def _size(found: FineTuned, features: Features, batch_size: int) -> int:

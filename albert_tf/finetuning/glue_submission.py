@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from albert_tf.errors import UserError
+from albert_tf.finetuning.outcome import answers_path
+from albert_tf.finetuning.predictions import read_predictions
+from albert_tf.finetuning.series import best_run
 from data_pipeline.files import atomic_files, storage
 
 _BINARY = ("0", "1")
@@ -92,6 +95,42 @@ def _checked_label(where: str, label: str, labels: Sequence[str]) -> str:
             "own labels, not their numbers."
         )
     return label
+
+
+def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
+    """The answers to GLUE's test sets that lie in folders of runs and of ensembles.
+
+    Args:
+      folders: each task's answers are in one of them, those to AX in that of MNLI's run. A folder
+        of --seeds or --search stands for its best run.
+
+    Returns:
+      Name of a file in FILES -> predictions in the order of the test file, for `write_submission`.
+
+    Raises:
+      UserError: answers are missing, or lie in two folders.
+    """
+    found: dict[str, str] = {}
+    for folder in dict.fromkeys(best_run(folder.rstrip("/")) for folder in folders):
+        for name, file in FILES.items():
+            path = f"{answers_path(folder, file.task, file.split)}.tsv"
+            if not storage.exists(path):
+                continue
+            if name in found:
+                raise UserError(
+                    f"{name}: there are answers in {found[name]} and in {path}. Name one run, or "
+                    "one ensemble, of each task."
+                )
+            found[name] = path
+    missing = [name for name in FILES if name not in found]
+    if missing:
+        file = FILES[missing[0]]
+        raise UserError(
+            f"no answers for {', '.join(missing)} lie in --runs. Predict them, such as: "
+            f"run_finetuning --mode=predict --task={file.task} --splits={file.split} "
+            f"--output_dir=<run of {'mnli' if file.task == 'ax' else file.task}>"
+        )
+    return {name: read_predictions(path) for name, path in found.items()}
 
 
 def write_submission(

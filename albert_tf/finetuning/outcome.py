@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import json
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import formats, huggingface, native, replacement
+from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_table, write_results
 from albert_tf.finetuning.spec import FineTuning, Kept
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores, remarks
 from albert_tf.training.strategy import is_chief
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 
 BEST_MODEL, LAST_MODEL = "model", "last_model"
 # Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
 PREDICTIONS, KEPT = "predictions", "outputs"
+_ABOUT = "about"  # Name of the array in a file of outputs that says what they are of.
 
 
 def conclude(
@@ -54,8 +61,11 @@ def conclude(
     """
     last_scores = dict(evaluator.scores)
     writes = is_chief(model.distribute_strategy)
+    origin = functools.partial(kept_origin, task, labels)
     if writes:
-        _write_kept(output_dir, "last", evaluator.kept)
+        for split, kept in evaluator.kept.items():
+            about = origin(splits[split], os.path.join(output_dir, LAST_MODEL))
+            write_kept(kept_path(output_dir, split, "last"), kept, about)
     native.load_weights(model, best_folder(output_dir))
     evaluator()
     best, last = best_folder(output_dir), os.path.join(output_dir, LAST_MODEL)
@@ -79,8 +89,9 @@ def conclude(
         for split in task.dev_splits
     ]
     if writes:
-        _write_kept(output_dir, "best", evaluator.kept)
         for split in task.dev_splits:
+            about = origin(splits[split], best)
+            write_kept(kept_path(output_dir, split, "best"), evaluator.kept[split], about)
             path = predictions_path(output_dir, task.name, split)
             task.write(path, features[split], labels, evaluator.predictions[split])
         write_results(output_dir, results)
@@ -108,9 +119,14 @@ def _scored(folder: str, scores: Scores) -> Scored:
 
 def predictions_path(output_dir: str, task: str, split: str) -> str:
     """Path of the answers on a split, without its ending; its folder is made."""
-    folder = os.path.join(output_dir, PREDICTIONS)
-    tf.io.gfile.makedirs(folder)
-    return os.path.join(folder, f"{task}_{split}")
+    path = answers_path(output_dir, task, split)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    return path
+
+
+def answers_path(output_dir: str, task: str, split: str) -> str:
+    """Path of the answers on a split, without its ending."""
+    return os.path.join(output_dir, PREDICTIONS, f"{task}_{split}")
 
 
 def kept_path(output_dir: str, split: str, checkpoint: str) -> str:
@@ -118,11 +134,49 @@ def kept_path(output_dir: str, split: str, checkpoint: str) -> str:
     return os.path.join(output_dir, KEPT, f"{split}.{checkpoint}.npz")
 
 
-def _write_kept(output_dir: str, checkpoint: str, kept: Mapping[str, Kept]) -> None:
-    tf.io.gfile.makedirs(os.path.join(output_dir, KEPT))
-    for split, arrays in kept.items():
-        with atomic_files.writing(kept_path(output_dir, split, checkpoint)) as file:
-            np.savez(file, **arrays)
+def kept_origin(
+    task: FineTuning, labels: Sequence[str], examples: Split, model_folder: str
+) -> dict[str, Any]:
+    """What outputs were made of, by which those of several models are found to belong together.
+
+    Args:
+      task: that was answered.
+      labels: names of the model's classes.
+      examples: that were answered.
+      model_folder: folder of the model.
+
+    Returns:
+      An object for JSON.
+    """
+    return {
+        "task": task.name,
+        "labels": list(labels),
+        "data_sha256": examples.sha256(),
+        "model_sha256": weights_sha256(formats.recognize(model_folder)),
+    }
+
+
+def write_kept(path: str, kept: Kept, about: Mapping[str, Any]) -> None:
+    """Writes what was kept of a model's outputs and its `kept_origin` to one file, atomically."""
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with atomic_files.writing(path) as file:
+        np.savez(file, **kept, **{_ABOUT: np.array(json.dumps(dict(about)))})
+
+
+def read_kept(path: str) -> tuple[Kept, dict[str, Any]]:
+    """What was kept of a model's outputs, and its `kept_origin`.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    try:
+        with np.load(io.BytesIO(storage.read_bytes(path))) as file:
+            kept = {name: file[name] for name in file.files}
+        return kept, json.loads(str(kept.pop(_ABOUT)))
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise UserError(
+            f"{path} is damaged or of another version. Evaluate or predict with the model again."
+        ) from None
 
 
 def weights_sha256(source: formats.Source) -> str:

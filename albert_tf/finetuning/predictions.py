@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from data_pipeline.files import atomic_files
+from albert_tf.errors import UserError
+from data_pipeline.files import atomic_files, storage
 
 # Everything that ends a cell or a line for some program, U+2028 included.
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -61,6 +62,26 @@ def write_predictions(
     rows = zip(*([_cell(value) for value in values] for _, values in columns))
     text = "".join("\t".join(row) + "\n" for row in [names, *rows])
     atomic_files.write_bytes(path, text.encode("utf-8"))
+
+
+def read_predictions(path: str) -> list[str]:
+    """The column `prediction` of a table that `write_predictions` wrote.
+
+    Raises:
+      UserError: the file is no such table, or a row is incomplete.
+    """
+    rows = storage.read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
+    header, *cells = [row.split("\t") for row in rows]
+    remedy = "Predict again with run_finetuning --mode=predict."
+    if "prediction" not in header:
+        raise UserError(f"{path}:1: expected a column `prediction`; received {rows[0]!r}. {remedy}")
+    for line, row in enumerate(cells, 2):
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}:{line}: expected {len(header)} cells; received {len(row)}. {remedy}"
+            )
+    column = header.index("prediction")
+    return [row[column] for row in cells]
 
 
 def _cell(value: object) -> str:

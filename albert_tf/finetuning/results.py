@@ -165,9 +165,10 @@ def write_results(folder: str, results: Sequence[Result]) -> None:
       results: one for each split.
     """
     values = {"version": VERSION, "results": [dataclasses.asdict(result) for result in results]}
-    atomic_files.write_json(os.path.join(folder, RESULTS_FILE), values)
     table = results_table(results)
     atomic_files.write_bytes(os.path.join(folder, TABLE_FILE), table.encode("utf-8"))
+    # Last: a run that has it is finished.
+    atomic_files.write_json(os.path.join(folder, RESULTS_FILE), values)
 
 
 def read_results(folder: str) -> list[Result]:
@@ -244,13 +245,14 @@ def _row(
         beside = f"{published.percent:.1f} [{sources.index(published.source) + 1}]"
     name = f"**{metric}**" if metric == result.key else metric
     values = [
-        _shown(result.task, metric, scored.metrics.get(metric))
+        shown_score(result.task, metric, scored.metrics.get(metric))
         for scored in (result.best, result.last)
     ]
     return f"| {' | '.join([result.task, result.split, name, *values, beside])} |"
 
 
-def _shown(task: str, metric: str, value: float | None) -> str:
+def shown_score(task: str, metric: str, value: float | None) -> str:
+    """A score as tables show it, in percent where it is a share: 0.865 -> 86.5."""
     if value is None:
         return "undefined"
     if metric in _NOT_IN_PERCENT:

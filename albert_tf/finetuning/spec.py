@@ -61,6 +61,10 @@ class Predictions(NamedTuple):
     details: Any = None
 
 
+# (features, what is kept of each model) -> answers.
+Decode: TypeAlias = Callable[[Features, Sequence[Kept]], Predictions]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTuning:
     """A fine-tuning task.
@@ -75,6 +79,7 @@ class FineTuning:
       task: model -> losses and metrics of training.
       keep: (features, outputs) -> what is kept of the outputs.
       decode: (features, what is kept of each model) -> answers; of several models, an ensemble.
+      averages: further ways to make one answer of several models' outputs: name -> like `decode`.
       scorer: (features, predictions) -> scores by name.
       gold: features -> the right answers, as `Predictions.values`.
       metrics: names of the scores.
@@ -94,7 +99,7 @@ class FineTuning:
     model: type[keras.Model]
     task: Callable[[Any], Task]
     keep: Callable[[Features, dict[str, np.ndarray]], Kept]
-    decode: Callable[[Features, Sequence[Kept]], Predictions]
+    decode: Decode
     scorer: Callable[[Features, Predictions], Scores]
     gold: Callable[[Features], Sequence[Any]]
     metrics: tuple[str, ...]
@@ -102,6 +107,7 @@ class FineTuning:
     write: Callable[[str, Features, Sequence[str], Predictions], list[str]]
     labels: tuple[str, ...] | None
     find_labels: Callable[[Split], Sequence[str]] | None = None
+    averages: Mapping[str, Decode] = dataclasses.field(default_factory=dict)
     train_split: str = "train"
     dev_splits: tuple[str, ...] = ("dev",)
     test_splits: tuple[str, ...] = ("test",)
@@ -139,6 +145,24 @@ class FineTuning:
             return self.labels
         assert self.find_labels is not None
         return tuple(self.find_labels(examples))
+
+    def decoder(self, average: str | None) -> Decode:
+        """How the outputs of several models become one answer.
+
+        Args:
+          average: a name in `averages`; None: `decode`.
+
+        Raises:
+          UserError: the task has no such average.
+        """
+        if average is None:
+            return self.decode
+        if average not in self.averages:
+            known = ", ".join(self.averages) or "none by name: leave --average out"
+            raise UserError(
+                f"--average={average} is nothing that --task={self.name} has; there are: {known}."
+            )
+        return self.averages[average]
 
     def new_model(
         self, config: AlbertConfig, labels: Sequence[str], dropout_rate: float, packed: bool | None

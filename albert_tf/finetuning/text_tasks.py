@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.finetuning.averaging import mean_probabilities
+from albert_tf.finetuning.averaging import (
+    majority_votes,
+    mean_probabilities,
+    probabilities_of_mean_logits,
+)
 from albert_tf.finetuning.predictions import write_predictions
 from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.metrics import Scorer, Scores
@@ -52,6 +56,7 @@ def classification(
         task=ClassificationTask,
         keep=keep_logits,
         decode=decode_classes,
+        averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
         gold=_class_ids,
         metrics=scorer.metrics,
@@ -84,6 +89,7 @@ def regression(
         task=RegressionTask,
         keep=keep_logits,
         decode=_decode_numbers,
+        averages={"values": _decode_numbers},
         scorer=functools.partial(score_values, scorer),
         gold=_numbers,
         metrics=scorer.metrics,
@@ -140,8 +146,36 @@ def keep_logits(features: Features, outputs: dict[str, np.ndarray]) -> Kept:
 
 def decode_classes(features: Features, members: Sequence[Kept]) -> Predictions:
     """The likeliest class of each example by the mean of the members' probabilities."""
-    probabilities = mean_probabilities(np.stack([member["logits"] for member in members]))
+    return _likeliest(mean_probabilities(_stacked(members)))
+
+
+def _decode_mean_logits(features: Features, members: Sequence[Kept]) -> Predictions:
+    """The likeliest class of each example by the mean of the members' logits."""
+    return _likeliest(probabilities_of_mean_logits(_stacked(members)))
+
+
+def _decode_votes(features: Features, members: Sequence[Kept]) -> Predictions:
+    """The class that most members choose; as probabilities, the classes' shares of the votes."""
+    logits = _stacked(members)
+    chosen = np.eye(logits.shape[-1])[logits.argmax(axis=-1)]  # [M, N, C]
+    return Predictions(majority_votes(logits).tolist(), chosen.mean(axis=0))
+
+
+def _stacked(members: Sequence[Kept]) -> np.ndarray:
+    """float [M, N, C]."""
+    return np.stack([member["logits"] for member in members])
+
+
+def _likeliest(probabilities: np.ndarray) -> Predictions:
     return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)
+
+
+# Of tasks with classes: --average by name.
+CLASS_AVERAGES = {
+    "probabilities": decode_classes,
+    "logits": _decode_mean_logits,
+    "votes": _decode_votes,
+}
 
 
 def _decode_numbers(features: Features, members: Sequence[Kept]) -> Predictions:

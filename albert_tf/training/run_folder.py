@@ -87,6 +87,17 @@ def prepare(
         return stack.pop_all()
 
 
+def delete(run_dir: str) -> None:
+    """Deletes the run in a folder, if there is one.
+
+    Raises:
+      UserError: another process trains there.
+    """
+    if _holds_run(run_dir):
+        with lock.locked(run_dir):
+            _empty(run_dir)
+
+
 def _holds_run(run_dir: str) -> bool:
     return tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE))
 

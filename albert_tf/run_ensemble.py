@@ -1,0 +1,67 @@
+r"""Averages the answers of fine-tuned models, as their runs have stored them; no model runs again.
+
+    python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue \
+        --runs=runs/mrpc/seed-0,runs/mrpc/seed-1 --output_dir=ensembles/mrpc
+    python -m albert_tf.run_ensemble --task=mrpc --data_dir=glue --runs=runs/mrpc \
+        --checkpoints=best,last --choose=greedy --average=logits --output_dir=ensembles/mrpc
+
+Runs store outputs on their dev sets by themselves, on others with run_finetuning --mode=predict.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+from albert_tf import finetuning_flags
+from albert_tf.finetuning.ensemble import CHOICES, EnsembleSettings, run_ensemble
+from albert_tf.finetuning.members import CHECKPOINTS
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    finetuning_flags.define_data_flags()
+    flags.group("Ensemble")
+    flags.DEFINE_list(
+        "runs",
+        None,
+        "Folders of runs of run_finetuning; with * and ?, all that match. A folder of --seeds or "
+        "--search stands for its runs.",
+        required=True,
+    )
+    flags.DEFINE_list("checkpoints", ["best"], "Models of each run that are members: best, last.")
+    flags.register_validator(
+        "checkpoints",
+        lambda names: names and set(names) <= set(CHECKPOINTS),
+        message=f"Name some of {', '.join(CHECKPOINTS)}.",
+    )
+    flags.DEFINE_string(
+        "average",
+        None,
+        "What is averaged: probabilities, logits, or votes, for classes; default: probabilities, "
+        "and for other tasks what suits them (values of regressions).",
+    )
+    flags.DEFINE_enum(
+        "choose",
+        "all",
+        CHOICES,
+        "Members: all, or greedy: one by one the one that helps the dev score most, as long as it "
+        "rises. That score is then of the very set that they were chosen on.",
+    )
+    flags.DEFINE_string("output_dir", None, "Folder of the ensemble.", required=True)
+
+
+def main() -> None:
+    run_ensemble(
+        FLAGS.runs,
+        finetuning_flags.task(),
+        finetuning_flags.data_source(),
+        FLAGS.output_dir,
+        EnsembleSettings(FLAGS.checkpoints, FLAGS.average, FLAGS.choose, FLAGS.splits),
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

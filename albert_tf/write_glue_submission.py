@@ -1,0 +1,45 @@
+r"""Writes the archive that gluebenchmark.com scores, from the stored answers to the test sets.
+
+    python -m albert_tf.run_finetuning --mode=predict --task=cola --data_dir=glue \
+        --output_dir=runs/cola
+    python -m albert_tf.run_finetuning --mode=predict --task=ax --data_dir=glue \
+        --output_dir=runs/mnli
+    python -m albert_tf.write_glue_submission --runs="runs/*" --output=submission.zip
+
+All nine tasks and AX, which the model of MNLI answers, are needed.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+from albert_tf.finetuning.glue_submission import FILES, stored_predictions, write_submission
+from albert_tf.finetuning.members import find_folders
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Submission")
+    flags.DEFINE_list(
+        "runs",
+        None,
+        "Folders of runs or ensembles, together with answers to all test sets; with * and ?, all "
+        "that match. Of a folder of --seeds or --search its best run.",
+        required=True,
+    )
+    flags.DEFINE_string("output", None, "Path of the zip archive.", required=True)
+
+
+def main() -> None:
+    predictions = stored_predictions(find_folders(FLAGS.runs))
+    write_submission(FLAGS.output, predictions)
+    for name in FILES:
+        print(f"{name}: {len(predictions[name])} predictions")
+    print(f"Archive: {FLAGS.output}")
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

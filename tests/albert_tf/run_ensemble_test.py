@@ -1,0 +1,239 @@
+"""Two tiny runs by --seeds, and what their stored outputs become: an ensemble from end to end."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_tf.finetuning.averaging import mean_probabilities
+from albert_tf.finetuning.outcome import read_kept, write_kept
+from data_pipeline.files import atomic_files
+
+PROGRAM = "albert_tf.run_finetuning"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, few_words) -> Path:
+    """A folder with train.tsv, dev.tsv and new.tsv: sentences in order are good."""
+    folder = tmp_path_factory.mktemp("tsv")
+    for name, number in (("train", 24), ("dev", 12)):
+        lines = ["text\tlabel"]
+        for start in range(number):
+            words = few_words[start : start + 4]
+            lines.append(
+                f"{' '.join(words if start % 2 else words[::-1])}\t{['bad', 'good'][start % 2]}"
+            )
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    (folder / "new.tsv").write_text("text\nthe cat sat\nmat a on\na dog ran\n")
+    return folder
+
+
+@pytest.fixture
+def files(data) -> list[str]:
+    return ["--task=tsv", *(f"--{name}_file={data / name}.tsv" for name in ("train", "dev"))]
+
+
+@pytest.fixture
+def training_flags(work, files) -> list[str]:
+    return [
+        *files,
+        f"--config_file={work / 'config.json'}",
+        f"--vocab_file={work / 'vocabulary' / 'spiece.model'}",
+        *("--max_seq_length=16", "--train_batch_size=8", "--num_train_steps=4", "--eval_steps=2"),
+        *("--learning_rate=0.01", "--fast=off", "--distribution=one_device"),
+    ]
+
+
+@pytest.fixture
+def call(result_of):
+    """(program, *flags) -> stdout of a run that ends well."""
+
+    def run(program: str, *argv: object) -> str:
+        result = result_of(program, *map(str, argv))
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+def test_seeds_then_an_ensemble(call, result_of, training_flags, files, data, tmp_path):
+    series = tmp_path / "series"
+    shown = call(PROGRAM, *training_flags, "--seeds=2", f"--output_dir={series}")
+    assert "Run 2 of 2: seed-1" in shown and "| median |" in shown
+    table = json.loads((series / "seeds.json").read_text())
+    assert sorted(run["seed"] for run in table["runs"]) == [0, 1]
+
+    _a_run_of_a_series_is_like_any_other(call, training_flags, series, tmp_path)
+    _what_is_finished_is_not_run_again(call, result_of, training_flags, series)
+    _prediction_finds_the_best_run(call, data, series, table)
+    _all_members(call, files, series, tmp_path)
+    _files_without_labels(call, data, files, series, tmp_path)
+    _wrong_members(result_of, data, files, series, tmp_path)
+
+
+def _a_run_of_a_series_is_like_any_other(call, training_flags, series, tmp_path) -> None:
+    """The second run of a process gives the same bits as one that is alone."""
+    alone = tmp_path / "alone"
+    call(PROGRAM, *training_flags, "--seed=1", f"--output_dir={alone}")
+    assert (alone / "results.json").read_text() == (series / "seed-1/results.json").read_text()
+    flags = [json.loads((run / "flags.json").read_text()) for run in (alone, series / "seed-1")]
+    assert {**flags[0], "output_dir": ""} == {**flags[1], "output_dir": ""}
+
+
+def _what_is_finished_is_not_run_again(call, result_of, training_flags, series) -> None:
+    before = (series / "seed-0" / "results.json").stat().st_mtime_ns
+    shown = call(PROGRAM, *training_flags, "--seeds=2", "--retries=1", f"--output_dir={series}")
+    assert shown.count("Finished before") == 2 and "Fine-tuning" not in shown
+    assert (series / "seed-0" / "results.json").stat().st_mtime_ns == before
+    other = [*training_flags, "--learning_rate=0.02", "--seeds=2", f"--output_dir={series}"]
+    result = result_of(PROGRAM, *other)
+    assert result.returncode == 2 and "--learning_rate was 0.01 and is 0.02" in result.stderr
+
+
+def _prediction_finds_the_best_run(call, data, series, table) -> None:
+    new = ["--task=tsv", f"--predict_file={data / 'new.tsv'}", "--fast=off"]
+    call(PROGRAM, "--mode=predict", *new, "--distribution=one_device", f"--output_dir={series}")
+    best = series / table["best_run"]
+    rows = (best / "predictions" / "tsv_predict.tsv").read_text().splitlines()
+    kept, about = read_kept(str(best / "outputs" / "predict.best.npz"))
+    assert len(rows) == 4 and kept["logits"].shape == (3, 2)
+    results = json.loads((best / "results.json").read_text())["results"]
+    assert about["model_sha256"] == results[0]["best"]["model_sha256"]
+    assert (about["task"], about["labels"]) == ("tsv", ["bad", "good"])
+
+
+def _all_members(call, files, series, tmp_path) -> None:
+    """Probabilities and scores follow from the stored outputs; the curve has all members."""
+    output = tmp_path / "ensemble"
+    shown = call(
+        "albert_tf.run_ensemble",
+        *(*files, f"--runs={series}", "--checkpoints=best,last", f"--output_dir={output}"),
+    )
+    paths = sorted(series.glob("seed-*/outputs/dev.*.npz"))
+    models = {read_kept(str(path))[1]["model_sha256"]: path for path in paths}
+    assert shown.count("counted once") == 4 - len(models)
+    logits = np.stack([read_kept(str(path))[0]["logits"] for path in models.values()])
+    chosen = mean_probabilities(logits).argmax(axis=1)
+    accuracy = np.mean(chosen == np.arange(12) % 2)
+
+    content = json.loads((output / "ensemble.json").read_text())
+    (result,) = content["results"]
+    assert (result["split"], result["num_examples"]) == ("dev", 12)
+    assert result["metrics"]["accuracy"] == pytest.approx(accuracy)
+    assert {member["model_sha256"] for member in content["members"]} == set(models)
+    assert all(member["is_chosen"] for member in content["members"])
+    assert (output / "ensemble.md").read_text() in shown
+    table = (output / "predictions" / "tsv_dev.tsv").read_text().splitlines()
+    rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+    assert [row["prediction"] for row in rows] == [["bad", "good"][n] for n in chosen]
+    with open(output / "curve.csv", newline="") as file:
+        curve = list(csv.DictReader(file))
+    assert [int(row["members"]) for row in curve] == list(range(1, len(models) + 1))
+    assert float(curve[-1]["accuracy"]) == pytest.approx(accuracy)
+    assert curve[0]["accuracy"] == curve[0]["accuracy_alone"]
+    assert (output / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _files_without_labels(call, data, files, series, tmp_path) -> None:
+    """Predicted where all members have stored outputs of the same file."""
+    for seed in (0, 1):
+        call(
+            PROGRAM,
+            *("--mode=predict", "--task=tsv", f"--predict_file={data / 'new.tsv'}", "--fast=off"),
+            *("--distribution=one_device", f"--output_dir={series / f'seed-{seed}'}"),
+        )
+    output = tmp_path / "unlabeled"
+    call(
+        "albert_tf.run_ensemble",
+        *("--task=tsv", f"--predict_file={data / 'new.tsv'}", f"--runs={series}/seed-?"),
+        *("--average=votes", f"--output_dir={output}"),
+    )
+    content = json.loads((output / "ensemble.json").read_text())
+    assert content["results"] == [] and content["chosen_on"] is None
+    assert (content["average"], content["members"][0]["metrics"]) == ("votes", None)
+    assert len((output / "predictions" / "tsv_predict.tsv").read_text().splitlines()) == 4
+    assert not (output / "curve.csv").exists()
+
+
+def _wrong_members(result_of, data, files, series, tmp_path) -> None:
+    """Each is a sentence, and nothing is written."""
+    output = tmp_path / "wrong"
+
+    def complaint(*argv: object) -> str:
+        flags = [f"--output_dir={output}", *map(str, argv)]
+        result = result_of("albert_tf.run_ensemble", *flags)
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert not output.exists()
+        return result.stderr
+
+    assert "is no folder" in complaint(*files, f"--runs={tmp_path / 'none'}")
+    runs = f"--runs={series}"
+    assert "--average=values" in complaint(*files, runs, "--average=values")
+    assert "Name some of best, last" in complaint(*files, runs, "--checkpoints=newest")
+    other = "--task=regression"
+    assert "has answers to tsv, and --task=regression" in complaint(*files[1:], other, runs)
+    predict = [f"--predict_file={data / 'new.tsv'}", "--splits=predict"]
+    missing = complaint("--task=tsv", *predict, runs, "--checkpoints=last")
+    assert "predict.last.npz is missing. Store them: run_finetuning" in missing
+    assert "needs outputs on a split" in complaint(
+        *("--task=tsv", *predict, runs, "--choose=greedy")
+    )
+    swapped = ["--task=tsv", f"--dev_file={data / 'train.tsv'}"]
+    assert "holds other examples than those" in complaint(*swapped, runs)
+    assert "holds a run" in complaint(*files, runs, f"--output_dir={series / 'seed-0'}")
+
+    twin = tmp_path / "twin"
+    shutil.copytree(series / "seed-1", twin)
+    path = str(twin / "outputs" / "dev.best.npz")
+    kept, about = read_kept(path)
+    runs = f"--runs={series / 'seed-0'},{twin}"
+    for change, words in (
+        ({"labels": ["good", "bad"]}, "same classes, in the same order"),
+        ({"data_sha256": "0" * 64}, "has answers to other examples than"),
+    ):
+        write_kept(path, kept, {**about, **change})
+        assert words in complaint(*files, runs)
+    write_kept(path, {"logits": kept["logits"][:5]}, about)
+    assert "arrays of the shapes" in complaint(*files, runs)
+    atomic_files.write_bytes(path, b"PK no archive")
+    assert "dev.best.npz is damaged" in complaint(*files, runs)
+
+
+def test_a_flat_run_is_made_again_and_prediction_finds_the_good_one(
+    call, result_of, training_flags, data, tmp_path, monkeypatch
+):
+    """And so it is in a search, whose table is there; a value that no flag takes is refused."""
+    monkeypatch.setattr(
+        "albert_tf.finetuning.attempts.nothing_learned",
+        lambda results: "It is flat." if results[0].seed == 5 else None,
+    )
+    output = tmp_path / "search"
+    flags = [*training_flags, "--seed=5", "--retries=2", f"--output_dir={output}"]
+    shown = call(PROGRAM, *flags, "--search=num_train_steps=2")
+    assert "HAS LEARNED NOTHING. It is flat." in shown
+    point = output / "num_train_steps=2"
+    results = {path.name: path / "results.json" for path in point.iterdir()}
+    seeds = {
+        name: json.loads(path.read_text())["results"][0]["seed"] for name, path in results.items()
+    }
+    assert seeds == {"seed-5": 1005, "seed-5.attempt-1": 5}
+    (run,) = json.loads((output / "seeds.json").read_text())["runs"]
+    assert (run["attempts"], run["seed"], run["values"]) == (2, 1005, {"num_train_steps": 2})
+    assert run["folder"] == "num_train_steps=2/seed-5"
+
+    for search, words in (
+        ("learning_rate", "should be a flag that is a number"),
+        ("task=1", "should be a flag that is a number"),
+        ("seed=1,2", "should be a flag that is a number"),
+        ("learning_rate=1;learning_rate=2", "once"),
+        ("learning_rate=1,x", "expected a finite number"),
+        ("train_batch_size=0", "expected an integer from 1"),
+        ("learning_rate=0.10,0.1", "names a value twice"),
+    ):
+        result = result_of(PROGRAM, *flags, f"--search={search}")
+        assert result.returncode == 2 and words in result.stderr, search
