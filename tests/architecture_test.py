@@ -47,9 +47,15 @@ FLOORS = (
     {"albert_tf.training"},
     {"albert_tf.pretraining", "albert_tf.finetuning"},
     {"albert_tf.flags"},
+    {"albert_tf.finetuning_flags"},
 )
 # Rooms of albert_tf that know text and records.
-KNOW_TEXT = {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.flags"}
+KNOW_TEXT = {
+    "albert_tf.pretraining",
+    "albert_tf.finetuning",
+    "albert_tf.flags",
+    "albert_tf.finetuning_flags",
+}
 # The one module of the library that imports another package: both have one class of UserError.
 SHARES_ERRORS = "albert_tf.errors"
 
