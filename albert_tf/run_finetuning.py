@@ -25,6 +25,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     finetuning_flags.define_data_flags()
+    finetuning_flags.define_answer_flags()
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
     shared_flags.define_model_flags()
     shared_flags.define_training_flags(optimizer="adamw", learning_rate=2e-5, train_batch_size=32)

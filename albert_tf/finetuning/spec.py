@@ -19,7 +19,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores
+from albert_tf.metrics import Scores, remarks
 from albert_tf.tasks import Task
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -76,7 +76,7 @@ class FineTuning:
       keep: (features, outputs) -> what is kept of the outputs.
       decode: (features, what is kept of each model) -> answers; of several models, an ensemble.
       scorer: (features, predictions) -> scores by name.
-      gold: features -> the right answers, as `Predictions.values`.
+      gold: features -> the right answers, as `Predictions.values`; None: there are several.
       metrics: names of the scores.
       key: name of the score that decides which checkpoint is best; the highest is.
       write: (path without an ending, features, labels, predictions) -> paths of written files.
@@ -85,6 +85,8 @@ class FineTuning:
       train_split: "": there is nothing to be trained on, only to be predicted.
       dev_splits: splits that are scored in training; the first decides which checkpoint is best.
       test_splits: splits that are predicted.
+      of_model: (this task, content of model.json) -> the task as that model answers it, with what
+        its training found, such as a threshold; None: all models answer it alike.
     """
 
     name: str
@@ -96,7 +98,7 @@ class FineTuning:
     keep: Callable[[Features, dict[str, np.ndarray]], Kept]
     decode: Callable[[Features, Sequence[Kept]], Predictions]
     scorer: Callable[[Features, Predictions], Scores]
-    gold: Callable[[Features], Sequence[Any]]
+    gold: Callable[[Features], Sequence[Any]] | None
     metrics: tuple[str, ...]
     key: str
     write: Callable[[str, Features, Sequence[str], Predictions], list[str]]
@@ -105,6 +107,7 @@ class FineTuning:
     train_split: str = "train"
     dev_splits: tuple[str, ...] = ("dev",)
     test_splits: tuple[str, ...] = ("test",)
+    of_model: Callable[[FineTuning, Mapping[str, Any]], FineTuning] | None = None
 
     def read(self, data: DataSource, split: str) -> Split:
         """The examples of a split.
@@ -127,8 +130,15 @@ class FineTuning:
                 f"{split} examples."
             )
         if not data.data_dir:
-            raise UserError(f"--data_dir is missing: the folder with the data of {self.name}.")
+            or_file = f", or --{split}_file" if self.file_reader else ""
+            raise UserError(
+                f"--data_dir is missing: the folder with the data of {self.name}{or_file}."
+            )
         return self.reader(data.data_dir, split)
+
+    def remarks(self, features: Features, predictions: Predictions) -> list[str]:
+        """Sentences about answers that mean that nothing was learned."""
+        return remarks(self.gold and self.gold(features), predictions.values)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:
         """Names of the classes: the task's own, or those of the examples to be trained on."""
