@@ -12,6 +12,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.series import Variant, variants
 from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
 from albert_tf.training import RunSettings
@@ -23,6 +24,10 @@ FLAGS = flags.FLAGS
 # Split -> flag of its file.
 _FILES = {"train": "train_file", "dev": "dev_file", "predict": "predict_file"}
 _COLUMNS = ("text_column", "pair_column", "label_column")
+_ANSWERS = (
+    *("n_best_size", "max_answer_length"),
+    *("null_score_diff_threshold", "only_windows_with_answer"),
+)
 
 
 def define_data_flags() -> None:
@@ -49,7 +54,9 @@ def define_data_flags() -> None:
     flags.DEFINE_string(
         "vocab_file", None, "Vocabulary (spiece.model, vocab.txt); a model folder has one."
     )
-    flags.DEFINE_integer("max_seq_length", 128, "Longer texts are cut.", 5, 65536)
+    flags.DEFINE_integer(
+        "max_seq_length", 128, "Longer texts are cut; SQuAD needs more, 384 or 512.", 5, 65536
+    )
     flags.DEFINE_integer(
         "max_qa_length",
         None,
@@ -87,6 +94,27 @@ def define_series_flags() -> None:
     )
 
 
+def define_answer_flags() -> None:
+    """Flags of SQuAD's answers."""
+    flags.group("Answers to SQuAD's questions")
+    flags.DEFINE_integer(
+        "n_best_size", 20, "Starts and ends of a window that are tried, and answers kept.", 1
+    )
+    flags.DEFINE_integer("max_answer_length", 30, "Longest answer, in pieces.", 1)
+    flags.DEFINE_float(
+        "null_score_diff_threshold",
+        None,
+        "Version 2.0: a question is answered if its null odds are at most this; default: the best "
+        "on the dev set, which is stored with the model.",
+    )
+    flags.DEFINE_bool(
+        "only_windows_with_answer",
+        False,
+        "Version 1.1: nothing is trained on windows without the whole answer, which otherwise "
+        "point at [CLS].",
+    )
+
+
 def define_length_flags() -> None:
     """Flags of the length of training and of dropout."""
     flags.group("Length of training and dropout")
@@ -117,10 +145,11 @@ def define_length_flags() -> None:
 
 
 def task() -> FineTuning:
-    """The task of --task, which reads the columns of --text_column and its likes.
+    """The task of --task, which reads the columns of --text_column and its likes, and answers
+    questions as --n_best_size and its likes say.
 
     Raises:
-      UserError: columns are named, and the task's files have columns of their own.
+      UserError: a flag is for other tasks.
     """
     columns = {name: FLAGS[name].value for name in _COLUMNS}
     if FLAGS.task in OWN_FILES:
@@ -129,6 +158,13 @@ def task() -> FineTuning:
         raise UserError(
             f"--{given[0]} is for files of your own, and --task={FLAGS.task} knows its columns. "
             f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
+        )
+    if FLAGS.task in SQUAD_TASKS:
+        return squad(FLAGS.task, SquadSettings(**{name: FLAGS[name].value for name in _ANSWERS}))
+    if given := [name for name in _ANSWERS if FLAGS[name].present]:
+        raise UserError(
+            f"--{given[0]} is for answers in a text, and --task={FLAGS.task} has none. Leave it "
+            f"out, or use --task={' or --task='.join(SQUAD_TASKS)}."
         )
     return get_task(FLAGS.task)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from albert_tf.errors import UserError
 from albert_tf.finetuning.choice_tasks import multiple_choice
 from albert_tf.finetuning.spec import FineTuning
+from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, squad
 from albert_tf.finetuning.tagging_tasks import tagging
 from albert_tf.finetuning.text_tasks import classification, regression
 from albert_tf.metrics import SCORERS
@@ -90,6 +91,7 @@ def _labels_of(split: Split) -> list[str]:
 
 TASKS: dict[str, FineTuning] = {
     **{name: _glue(name) for name in GLUE_TASKS},
+    **{name: squad(name) for name in SQUAD_TASKS},
     "race": multiple_choice("race", read_race, ("A", "B", "C", "D"), SCORERS["race"]),
     "boolq": classification("boolq", read_boolq, BOOLQ_LABELS, SCORERS["boolq"]),
     "cb": classification("cb", read_cb, CB_LABELS, SCORERS["cb"]),

@@ -35,7 +35,7 @@ from albert_tf.finetuning.members import (
 from albert_tf.finetuning.outcome import predictions_path
 from albert_tf.finetuning.results import shown_score
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
-from albert_tf.metrics import Scores, is_better, remarks
+from albert_tf.metrics import Scores, is_better
 from albert_tf.training.run_folder import RUN_FILE
 from data_pipeline.files import atomic_files, storage
 
@@ -257,7 +257,7 @@ def _result(
         "num_examples": len(rows.examples),
         "data_sha256": digest,
         "metrics": task.scorer(rows.features, predictions),
-        "notes": remarks(task.gold(rows.features), predictions.values),
+        "notes": list(task.remarks(rows.features, predictions)),
     }
 
 

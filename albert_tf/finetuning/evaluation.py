@@ -66,7 +66,11 @@ class Predictor:
         return {name: self._strategy.gather(value, 0) for name, value in per_replica.items()}
 
     def _on_replica(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._model(batch, training=False)
+        # A model that is told what to learn answers as in training: SQuAD 2.0's of the gold start.
+        inputs = {
+            name: value for name, value in batch.items() if name not in self._features.targets
+        }
+        outputs = self._model(inputs, training=False)
         if not isinstance(outputs, dict):
             outputs = {"logits": outputs}
         return {**outputs, "row_numbers": batch["row_numbers"]}

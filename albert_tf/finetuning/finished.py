@@ -18,7 +18,7 @@ from albert_tf.finetuning.outcome import (
 )
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores, remarks
+from albert_tf.metrics import Scores
 from albert_tf.training.devices import Devices
 from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.strategy import is_chief
@@ -34,7 +34,7 @@ class FineTuned(NamedTuple):
     """A fine-tuned model with what its inputs and outputs mean.
 
     Attributes:
-      task: that it answers.
+      task: that it answers, as this model does.
       model: on the devices that compute.
       tokenizer: of its vocabulary.
       lengths: where texts are cut, as in training.
@@ -83,6 +83,8 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
             f"of --task={task.name} are {', '.join(task.labels) or 'numbers'}. Name the model's "
             "own task."
         )
+    if task.of_model is not None:
+        task = task.of_model(task, metadata)
     model = None
     if devices is not None:
         with devices.strategy.scope():
@@ -128,7 +130,7 @@ def evaluate(
             for name, value in scores[split].items()
         )
         print(f"{found.task.name}, {split}, {len(examples)} examples: {figures}")
-        for note in remarks(found.task.gold(features), evaluator.predictions[split].values):
+        for note in found.task.remarks(features, evaluator.predictions[split], found.labels):
             print(note)
     if is_chief(found.model.distribute_strategy):
         path = os.path.join(output_dir, "scores.json")

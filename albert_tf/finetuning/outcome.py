@@ -19,7 +19,7 @@ from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_table, write_results
 from albert_tf.finetuning.spec import FineTuning, Kept
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores, remarks
+from albert_tf.metrics import Scores
 from albert_tf.training.strategy import is_chief
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.batches import Features
@@ -84,7 +84,7 @@ def conclude(
                 name: splits[name].sha256() for name in dict.fromkeys((task.train_split, split))
             },
             init_sha256=init_sha256,
-            notes=tuple(remarks(task.gold(features[split]), evaluator.predictions[split].values)),
+            notes=tuple(task.remarks(features[split], evaluator.predictions[split], labels)),
         )
         for split in task.dev_splits
     ]

@@ -19,7 +19,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores
+from albert_tf.metrics import Scores, remarks
 from albert_tf.tasks import Task
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -81,7 +81,7 @@ class FineTuning:
       decode: (features, what is kept of each model) -> answers; of several models, an ensemble.
       averages: further ways to make one answer of several models' outputs: name -> like `decode`.
       scorer: (features, predictions) -> scores by name.
-      gold: features -> the right answers, as `Predictions.values`.
+      gold: features -> the right answers, as `Predictions.values`; None: there are several.
       metrics: names of the scores.
       key: name of the score that decides which checkpoint is best; the highest is.
       write: (path without an ending, features, labels, predictions) -> paths of written files.
@@ -90,6 +90,8 @@ class FineTuning:
       train_split: "": there is nothing to be trained on, only to be predicted.
       dev_splits: splits that are scored in training; the first decides which checkpoint is best.
       test_splits: splits that are predicted.
+      of_model: (this task, content of model.json) -> the task as that model answers it, with what
+        its training found, such as a threshold; None: all models answer it alike.
     """
 
     name: str
@@ -101,7 +103,7 @@ class FineTuning:
     keep: Callable[[Features, dict[str, np.ndarray]], Kept]
     decode: Decode
     scorer: Callable[[Features, Predictions], Scores]
-    gold: Callable[[Features], Sequence[Any]]
+    gold: Callable[[Features], Sequence[Any]] | None
     metrics: tuple[str, ...]
     key: str
     write: Callable[[str, Features, Sequence[str], Predictions], list[str]]
@@ -111,6 +113,7 @@ class FineTuning:
     train_split: str = "train"
     dev_splits: tuple[str, ...] = ("dev",)
     test_splits: tuple[str, ...] = ("test",)
+    of_model: Callable[[FineTuning, Mapping[str, Any]], FineTuning] | None = None
 
     def read(self, data: DataSource, split: str) -> Split:
         """The examples of a split.
@@ -133,11 +136,26 @@ class FineTuning:
                 f"{split} examples."
             )
         if not data.data_dir:
-            files = f", or --{split}_file" if self.file_reader is not None else ""
+            or_file = f", or --{split}_file" if self.file_reader else ""
             raise UserError(
-                f"--data_dir is missing: the folder with the data of {self.name}{files}."
+                f"--data_dir is missing: the folder with the data of {self.name}{or_file}."
             )
         return self.reader(data.data_dir, split)
+
+    def remarks(
+        self, features: Features, predictions: Predictions, labels: Sequence[str] = ()
+    ) -> list[str]:
+        """Sentences about answers that mean that nothing was learned.
+
+        Args:
+          features: that the answers are to.
+          predictions: the answers.
+          labels: names of the classes, to be shown instead of their places.
+        """
+        gold, values = self.gold and self.gold(features), predictions.values
+        if labels and isinstance(values[0], int):
+            gold, values = ([labels[place] for place in places] for places in (gold, values))
+        return remarks(gold, values)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:
         """Names of the classes: the task's own, or those of the examples to be trained on."""

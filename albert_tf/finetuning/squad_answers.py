@@ -55,7 +55,7 @@ def best_answers(
       candidate has one answer, "" (the reference answers "empty" in version 1.1).
     """
     settings = settings or AnswerSettings()
-    found = average(models)
+    found = average(models, settings.span_average)
     numbers = windows.question_numbers[found.windows]
     totals = found.start_scores + found.end_scores
     # Stable: spans of one score keep their order, earlier windows first.
@@ -122,6 +122,16 @@ def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str
         np.minimum.at(row, windows.question_numbers, np.asarray(logits, np.float64))
     means = lowest.mean(axis=0).tolist()
     return {question.id: mean for question, mean in zip(windows.examples.questions, means)}
+
+
+def decision_threshold(odds: Mapping[str, float], best: float) -> float:
+    """A threshold that answers the same questions as `best`, and lies between their odds.
+
+    Odds 1, 2, 4 and 2 -> 3: the last bits of odds depend on the batch and the device, and no
+    question should depend on them. It is at most 1 more than `best`.
+    """
+    gaps = [value - best for value in odds.values() if value > best]
+    return best + min([1.0, *(0.5 * gap for gap in gaps)])
 
 
 def predictions(

@@ -15,6 +15,7 @@ import numpy as np
 from albert_tf.errors import UserError
 from data_pipeline.finetuning.squad_windows import Windows
 
+SPAN_AVERAGES = ("proposers", "members")
 _CHUNK = 1024  # Windows at once; the pairs of starts and ends take a few MB then.
 
 
@@ -25,17 +26,22 @@ class AnswerSettings:
     Attributes:
       n_best_size: starts and ends of a window that are tried, and answers kept for each question.
       max_answer_length: longest answer, in pieces.
+      span_average: of an ensemble, see `average`: "proposers", as in the reference, or "members".
     """
 
     n_best_size: int = 20
     max_answer_length: int = 30
+    span_average: str = "proposers"
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                raise UserError(
-                    f"{field.name} should be at least 1; received {getattr(self, field.name)}."
-                )
+        for name in ("n_best_size", "max_answer_length"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} should be at least 1; received {getattr(self, name)}.")
+        if self.span_average not in SPAN_AVERAGES:
+            raise UserError(
+                f"span_average should be one of {', '.join(SPAN_AVERAGES)}; received "
+                f"{self.span_average}."
+            )
 
 
 class Candidates(NamedTuple):
@@ -192,14 +198,19 @@ def _allowed(
     )
 
 
-def average(models: Sequence[Candidates]) -> Candidates:
+def average(models: Sequence[Candidates], over: str = "proposers") -> Candidates:
     """The candidates of an ensemble, with the mean of their scores over the models.
 
-    The reference's mean: over the models that proposed the span, not over all. A span's place among
-    those of its window is where it first appeared.
+    A span's place among those of its window is where it first appeared. One that two of three
+    models propose, with scores 1 and 2, has 1.5 over its proposers; if the lowest score that the
+    third gives in this window is -3, it has 0 over all members.
 
     Args:
       models: candidates of the same windows, of one model or more.
+      over: "proposers", the reference's mean over the models that proposed the span: one that a
+        single model proposes competes on equal terms. "members": over all; a model that did not
+        propose the span counts with its lowest scores in the window, or of all where it proposed
+        nothing there.
     """
     windows, starts, ends, start_scores, end_scores = map(np.concatenate, zip(*models))
     keys = np.stack([windows, starts, ends], axis=1)
@@ -209,8 +220,33 @@ def average(models: Sequence[Candidates]) -> Candidates:
     group = group.reshape(-1)  # NumPy 2.0 keeps a dimension.
     order = np.lexsort((first, windows[first]))
     chosen = first[order]
-    means = [
-        (np.bincount(group, scores, len(first)) / counts)[order]
-        for scores in (start_scores, end_scores)
-    ]
+    sums = [np.bincount(group, scores, len(first)) for scores in (start_scores, end_scores)]
+    if over == "members":
+        _add_floors(sums, models, windows[first], group)
+        counts = np.full_like(counts, sum(len(model.windows) > 0 for model in models))
+    means = [(total / counts)[order] for total in sums]
     return Candidates(windows[chosen], starts[chosen], ends[chosen], *means)
+
+
+def _add_floors(
+    sums: list[np.ndarray], models: Sequence[Candidates], windows: np.ndarray, group: np.ndarray
+) -> None:
+    """Adds to the sums of spans the lowest scores of the models that did not propose them.
+
+    Args:
+      sums: float64 [G] of starts and of ends, changed in place.
+      models: candidates of each model.
+      windows: int [G], that of each span.
+      group: int [K], the span of each candidate, all models' one after the other.
+    """
+    bounds = np.cumsum([0, *(len(model.windows) for model in models)])
+    for model, begin, end in zip(models, bounds, bounds[1:]):
+        if begin == end:
+            continue  # It proposed nothing at all, and counts for none.
+        others = np.ones(len(windows), bool)
+        others[group[begin:end]] = False
+        for total, scores in zip(sums, (model.start_scores, model.end_scores)):
+            lowest = np.full(windows.max() + 1, np.inf)
+            np.minimum.at(lowest, model.windows, scores)
+            lowest[np.isinf(lowest)] = scores.min()
+            total[others] += lowest[windows[others]]

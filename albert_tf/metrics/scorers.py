@@ -182,27 +182,31 @@ def is_better(score: float | None, best: float | None) -> bool:
     return best is None or score > best
 
 
-def remarks(labels: Sequence[Any], predictions: Sequence[Any]) -> list[str]:
+def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[str]:
     """Sentences about predictions that mean that nothing was learned, for people to read.
 
     Args:
-      labels: the right classes or values; tagging: the tags of sentences.
+      labels: the right classes or values; tagging: the tags of sentences; None: there is no single
+        right one.
       predictions: the predicted ones.
     """
-    if isinstance(predictions[0], tuple):
-        labels, predictions = (
-            [tag for tags in some for tag in tags] for some in (labels, predictions)
-        )
+    if labels is not None and isinstance(predictions[0], tuple):
+        labels = [tag for tags in labels for tag in tags]
+        predictions = [tag for tags in predictions for tag in tags]
     numbers = [value for value in predictions if isinstance(value, float)]
     if any(not math.isfinite(value) for value in numbers):
         return ["Some predictions are not finite numbers: correlations are undefined."]
-    if len(set(predictions)) > 1 or len(set(labels)) == 1:
+    if any(value != predictions[0] for value in predictions) or len(predictions) == 1:
         return []
-    sentence = f"Every prediction is {predictions[0]}"
+    if labels is not None and all(label == labels[0] for label in labels):
+        return []
+    sentence = f"Every prediction is {predictions[0]!r}"
     if numbers:
         return [f"{sentence}: correlations are undefined. Try a lower learning rate."]
-    share = classification.accuracy(labels, predictions)
+    right = ""
+    if labels is not None:
+        right = f", which is right for {classification.accuracy(labels, predictions):.1%}"
     return [
-        f"{sentence}, which is right for {share:.1%}: the model tells no examples apart. Try a "
-        "lower learning rate, more warm-up or another seed."
+        f"{sentence}{right}: the model tells no examples apart. Try a lower learning rate, more "
+        "warm-up or another seed."
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from typing import Any, NamedTuple, NoReturn
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
+from data_pipeline.finetuning.examples import Split, sha256
+from data_pipeline.finetuning.text_files import find_file
 
 _FORM = '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ...}]}]}]}'
 
@@ -55,6 +58,26 @@ class SquadExamples(NamedTuple):
     source: str
     contexts: list[str]
     questions: list[Question]
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadSplit(Split[Question]):
+    """The questions of one file as a split of a task.
+
+    Attributes:
+      content: the file; its questions are `examples`.
+    """
+
+    content: SquadExamples = dataclasses.field(kw_only=True)
+
+    @property
+    def source(self) -> str:
+        """Path of the file."""
+        return self.content.source
+
+    def sha256(self) -> str:
+        """Hash of contexts, questions and answers, wherever the file is."""
+        return sha256([*self.content.contexts, *self.content.questions])
 
 
 class _Reader:
@@ -150,6 +173,35 @@ def read_squad(path: str, training: bool = False) -> SquadExamples:
     if not questions:
         reader.refuse("expected at least one question; found none. Check the file.")
     return SquadExamples(reader.path, contexts, questions)
+
+
+def read_squad_file(path: str, split: str) -> SquadSplit:
+    """A file as a split; answers of "train" have to be found in their contexts.
+
+    Raises:
+      UserError: see `read_squad`.
+    """
+    content = read_squad(path, training=split == "train")
+    return SquadSplit(split, content.questions, content=content)
+
+
+def read_squad_split(version: str, data_dir: str, split: str) -> SquadSplit:
+    """A split of an official version: ("1.1", "squad", "dev") -> squad/dev-v1.1.json.
+
+    Args:
+      version: "1.1" or "2.0".
+      data_dir: folder of the files, or one with a folder SQuAD.
+      split: "train" or "dev".
+
+    Raises:
+      UserError: there is no such file, or see `read_squad`.
+    """
+    if split not in ("train", "dev"):
+        raise UserError(
+            f"SQuAD has the splits train and dev and no public test set; received {split}. Give "
+            "--predict_file, or --splits=dev."
+        )
+    return read_squad_file(find_file(data_dir, "SQuAD", [f"{split}-v{version}.json"]), split)
 
 
 def _question(reader: _Reader, entry: Any, number: int, context: str) -> Question:

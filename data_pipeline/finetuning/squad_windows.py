@@ -109,6 +109,19 @@ class Windows:
         sizes = np.array([len(ids) for ids in self.questions], np.int32)
         return sizes[self.question_numbers] + 2  # [CLS] and [SEP].
 
+    def chosen(self, windows: np.ndarray) -> Windows:
+        """Some windows, int [B] in ascending order, for training: where a piece has most context
+        is found among them alone.
+        """
+        targets = self.targets and Targets(*(values[windows] for values in self.targets))
+        return dataclasses.replace(
+            self,
+            question_numbers=self.question_numbers[windows],
+            starts=self.starts[windows],
+            lengths=self.lengths[windows],
+            targets=targets,
+        )
+
     def question_of(self, window: int) -> Question:
         """The question that a window is of."""
         return self.examples.questions[self.question_numbers[window]]
