@@ -152,9 +152,9 @@ class FineTuning:
           predictions: the answers.
           labels: names of the classes, to be shown instead of their places.
         """
-        gold, values = self.gold and self.gold(features), predictions.values
-        if labels and isinstance(values[0], int):
-            gold, values = ([labels[place] for place in places] for places in (gold, values))
+        gold, values = self.gold(features) if self.gold else None, predictions.values
+        if gold is not None and labels and isinstance(values[0], int):
+            gold, values = [labels[place] for place in gold], [labels[place] for place in values]
         return remarks(gold, values)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:
