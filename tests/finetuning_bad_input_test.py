@@ -11,6 +11,8 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.spec import DataSource
 from albert_tf.models import AlbertClassifier, AlbertTokenClassifier
 from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -189,6 +191,22 @@ def test_bad_files(task, split, content, message, error_of, models, tmp_path):
         **write_files(tmp_path, task, **{split: content}),
     )
     assert message.format(dir=tmp_path / "data", split=split) in error
+
+
+@pytest.mark.parametrize("task", GOOD)
+def test_marks_line_ends_and_quotes_change_nothing(task, tmp_path):
+    """A byte order mark, Windows line ends, no end of the last line; quotes are letters."""
+    good = GOOD[task][2]
+    if "\t" in good:
+        good = good.replace("bad", '"bad').replace("cat", 'c"at').replace("\ta\t", '\t"a\t')
+    other = b"\xef\xbb\xbf" + good.rstrip("\n").replace("\n", "\r\n").encode()
+    splits = []
+    for folder, content in ((tmp_path / "plain", good), (tmp_path / "windows", other)):
+        files = write_files(folder, task, train=content)
+        single = {"train": str(files["train_file"])} if "train_file" in files else {}
+        source = DataSource(str(files.get("data_dir", "")), single)
+        splits.append(TASKS[task].read(source, "train"))
+    assert splits[0].sha256() == splits[1].sha256()
 
 
 # Task, flags, the message.

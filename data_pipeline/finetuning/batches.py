@@ -60,7 +60,8 @@ class Features:
           0 for rows that fill the batch.
         """
         is_real = rows >= 0
-        taken = np.where(is_real, rows, 0)
+        # The shortest row fills: any other may be longer than L.
+        taken = rows if is_real.all() else np.where(is_real, rows, np.argmin(self.lengths))
         return {
             **self.inputs(taken, length),
             **{name: values[taken] for name, values in self.targets.items()},

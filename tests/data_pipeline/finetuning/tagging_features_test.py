@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
+from data_pipeline.finetuning.batches import Features, finetuning_dataset
 from data_pipeline.finetuning.tagging import TaggedExample
 from data_pipeline.finetuning.tagging_features import encode_tagged
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK, SentencePieceTokenizer
@@ -104,6 +105,18 @@ def test_a_word_at_the_edge_keeps_what_fits_of_its_pieces(tokenizer):
     expected = [tokenizer.cls_id, *of, first, tokenizer.sep_id]
     assert len(of) == 1 and encoded.pieces.ids.tolist() == expected
     assert encoded.places.tolist() == [1, 2] and encoded.note == ""
+
+
+def test_the_last_batch_is_filled_with_what_fits_into_it(tokenizer):
+    """The first sentence is the longest; three of one word come last, and a fourth fills."""
+    examples = [sentence("of " * 60 + "of"), *[sentence("is")] * 6]
+    encoded = encode_tagged(examples, tokenizer, 64, LABELS, False)
+    lengths = encoded.pieces.lengths
+    features = Features(encoded, encoded.inputs, lengths, 64, {}, {})
+    batches = list(finetuning_dataset(features, 4, training=False).as_numpy_iterator())
+    assert [batch["input_word_ids"].shape for batch in batches] == [(4, 64), (4, 32)]
+    assert batches[1]["row_numbers"].tolist() == [4, 5, 6, -1]
+    assert batches[1]["example_weights"].tolist() == [1, 1, 1, 0]
 
 
 def test_tags_that_cannot_be_learned(tokenizer):
