@@ -287,9 +287,10 @@ def _first_loss(num_classes: int) -> str:
 
 
 def _next_commands(task: FineTuning, output_dir: str) -> list[str]:
+    data = "predict_file" if task.test_splits == ("predict",) else "data_dir"
     return [
         f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
-        f"--output_dir={output_dir} --data_dir=..."
+        f"--output_dir={output_dir} --{data}=..."
     ]
 
 
