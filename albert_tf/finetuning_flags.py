@@ -106,6 +106,7 @@ def define_answer_flags() -> None:
         None,
         "Version 2.0: a question is answered if its null odds are at most this; default: the best "
         "on the dev set, which is stored with the model.",
+        lower_bound=-1e9,
     )
     flags.DEFINE_bool(
         "only_windows_with_answer",

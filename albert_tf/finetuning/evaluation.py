@@ -49,12 +49,14 @@ class Predictor:
             rows = outputs.pop("row_numbers")
             for name, values in outputs.items():
                 shape = list(values.shape)
-                if name in self._features.sequence_outputs:
+                has_pieces = name in self._features.sequence_outputs
+                if has_pieces:
                     shape[1] = self._features.max_seq_length
                 if name not in found:
-                    found[name] = np.full([len(self._features), *shape[1:]], _LOWEST, values.dtype)
+                    filler = _LOWEST if has_pieces else 0  # Indices cannot be so low.
+                    found[name] = np.full([len(self._features), *shape[1:]], filler, values.dtype)
                 real = rows >= 0
-                if name in self._features.sequence_outputs:
+                if has_pieces:
                     found[name][rows[real], : values.shape[1]] = values[real]
                 else:
                     found[name][rows[real]] = values[real]

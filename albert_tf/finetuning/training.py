@@ -11,7 +11,7 @@ from albert_tf import presets
 from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import OWN_FILES, get_task
+from albert_tf.finetuning.benchmarks import get_task
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.outcome import (
     BEST_MODEL,
@@ -350,7 +350,7 @@ def _card(
 
 def _next_commands(task: FineTuning, output_dir: str, labels: Sequence[str]) -> list[str]:
     """Command lines that use the result."""
-    data = "predict_file=new.tsv" if task.name in OWN_FILES else "data_dir=..."
+    data = "predict_file=..." if task.test_splits == ("predict",) else "data_dir=..."
     commands = [
         f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
         f"--output_dir={output_dir} --{data}"

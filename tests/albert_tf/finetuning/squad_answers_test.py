@@ -11,6 +11,7 @@ from albert_tf.finetuning.squad_answers import (
     ScoredAnswer,
     answer_text,
     best_answers,
+    decision_threshold,
     null_odds,
     predictions,
 )
@@ -115,6 +116,14 @@ def test_a_question_at_the_threshold_is_answered(windows):
     assert predictions(answers, odds) == predictions(answers, None, 0.0) == predictions(answers)
     assert predictions(answers, odds, -1.5) == {"q1": "is in", "q2": "", "q3": ""}
     assert predictions(answers, odds, -1.6) == {"q1": "", "q2": "", "q3": ""}
+
+
+def test_a_threshold_between_two_questions():
+    odds = {"q1": 1.0, "q2": 2.0, "q3": 2.5, "q4": 1e6}
+    assert decision_threshold(odds, 2.0) == 2.25
+    assert decision_threshold(odds, 0.0) == 0.5
+    assert decision_threshold(odds, 2.5) == 3.5
+    assert decision_threshold(odds, 1e6) == 1e6 + 1
 
 
 def golden_windows(version, sizes):

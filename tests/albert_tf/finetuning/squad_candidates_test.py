@@ -164,9 +164,27 @@ def test_the_mean_is_over_the_models_that_proposed_a_span():
     assert spans(average([first])) == spans(first)
 
 
+def test_the_mean_over_all_members():
+    """Who did not propose a span counts with its lowest scores in the window, or of all."""
+    first = candidates((0, 4, 5, 1.0, 2.0), (0, 1, 2, 3.0, 1.0), (1, 0, 0, 0.0, -1.0))
+    second = candidates((0, 4, 5, 2.0, 6.0), (2, 3, 3, 5.0, 4.0))
+    nothing = Candidates(*(array[:0] for array in first))
+    expected = [
+        (0, 4, 5, 1.5, 4.0),
+        (0, 1, 2, (3.0 + 2.0) / 2, (1.0 + 6.0) / 2),
+        (1, 0, 0, (0.0 + 2.0) / 2, (-1.0 + 4.0) / 2),
+        (2, 3, 3, (5.0 + 0.0) / 2, (4.0 - 1.0) / 2),
+    ]
+    assert spans(average([first, second], "members")) == expected
+    assert spans(average([first, nothing, second], "members")) == expected
+    assert spans(average([first], "members")) == spans(first)
+
+
 def test_settings():
     assert AnswerSettings() == AnswerSettings(20, 30)
     with pytest.raises(UserError, match="n_best_size should be at least 1; received 0"):
         AnswerSettings(0)
     with pytest.raises(UserError, match="max_answer_length should be at least 1"):
         AnswerSettings(max_answer_length=0)
+    with pytest.raises(UserError, match="one of proposers, members; received all"):
+        AnswerSettings(span_average="all")

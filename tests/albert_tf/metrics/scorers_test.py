@@ -134,6 +134,13 @@ def test_the_first_maximum_is_best():
         assert is_better(undefined, None) is False and not is_better(undefined, 0.1)
 
 
+def test_remarks_where_no_answer_is_the_only_right_one():
+    assert remarks(None, ["a", "b"]) == remarks(None, ["a"]) == []
+    assert remarks([["a"], ["b"]], [["a"], ["c"]]) == []  # Tags of sentences are lists.
+    (sentence,) = remarks(None, ["", ""])
+    assert sentence.startswith("Every prediction is '': the model tells no examples apart. Try")
+
+
 def test_remarks():
     assert remarks([0, 1, 1], [0, 1, 0]) == []
     assert remarks([1, 1], [1, 1]) == []  # All labels are alike: nothing is said.

@@ -1,11 +1,18 @@
 """SQuAD's JSON becomes contexts and questions; what is wrong is named by file, line, question."""
 
+import dataclasses
 import json
 
 import pytest
 
 from data_pipeline.errors import UserError
-from data_pipeline.finetuning.squad_files import Answer, Question, read_squad
+from data_pipeline.finetuning.squad_files import (
+    Answer,
+    Question,
+    read_squad,
+    read_squad_file,
+    read_squad_split,
+)
 
 CONTEXT = "Ada wrote it in 1843."
 ENTRY = {"id": "q1", "question": "When?", "answers": [{"text": "1843", "answer_start": 16}]}
@@ -111,3 +118,27 @@ def test_ids_in_escapes_are_found(write):
     content = json.dumps({"data": [{"paragraphs": [paragraph(*entries)]}]}, indent=1)
     with pytest.raises(UserError, match=r"squad\.json:9: two questions have the id é"):
         read_squad(write(content.encode()))
+
+
+def test_a_file_as_a_split(write):
+    path = write(paragraph(ENTRY))
+    split = read_squad_file(path, "dev")
+    assert (split.name, split.source, split.note, len(split)) == ("dev", path, "", 1)
+    assert split.content.contexts == [CONTEXT] and split.examples is split.content.questions
+    copy = dataclasses.replace(split, content=split.content._replace(source="elsewhere"))
+    assert copy.sha256() == split.sha256() and len(split.sha256()) == 64
+    moved = {**ENTRY, "answers": [{"text": "1843", "answer_start": 15}]}
+    for other in (paragraph(ENTRY, context=CONTEXT + " "), paragraph(moved)):
+        assert read_squad_file(write(other), "dev").sha256() != split.sha256()
+    with pytest.raises(UserError, match="at character 15"):
+        read_squad_file(path, "train")
+
+
+def test_splits_of_an_official_version(write, tmp_path):
+    path = write(paragraph(ENTRY))
+    (tmp_path / "squad.json").rename(tmp_path / "dev-v2.0.json")
+    assert read_squad_split("2.0", str(tmp_path), "dev").source == path.replace("squad", "dev-v2.0")
+    with pytest.raises(UserError, match="has none of the files SQuAD/train-v2.0.json"):
+        read_squad_split("2.0", str(tmp_path), "train")
+    with pytest.raises(UserError, match="no public test set; received predict. Give --predict_"):
+        read_squad_split("2.0", str(tmp_path), "predict")

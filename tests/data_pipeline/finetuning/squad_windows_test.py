@@ -179,3 +179,13 @@ def test_windows_are_the_reference_s(name):
             np.testing.assert_array_equal(value, golden[key], key)
         assert not arrays["input_word_ids"][row, size:].any()
         assert arrays["impossible_positions"][row, size:].all()
+
+
+def test_some_windows(wordpiece):
+    windows = make(wordpiece, OLD, CHINA)
+    rows = np.array([1, len(windows) - 1])
+    some, whole = windows.chosen(rows).arrays(), windows.arrays(rows)
+    assert set(some) == set(whole) and len(windows.chosen(rows)) == 2
+    for name, values in whole.items():
+        np.testing.assert_array_equal(some[name], values)
+    assert make(wordpiece, OLD, training=False).chosen(rows[:1]).targets is None
