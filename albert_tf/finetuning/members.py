@@ -98,6 +98,9 @@ def find_splits(
       checkpoints: of each run.
       wanted: splits that must be among them; (): all that are.
 
+    Returns:
+      Their names, at least one.
+
     Raises:
       UserError: outputs of a wanted split are missing, or there are none at all.
     """

@@ -87,7 +87,7 @@ def _a_run_of_a_series_is_like_any_other(call, training_flags, series, tmp_path)
 
 def _what_is_finished_is_not_run_again(call, result_of, training_flags, series) -> None:
     before = (series / "seed-0" / "results.json").stat().st_mtime_ns
-    shown = call(PROGRAM, *training_flags, "--seeds=2", "--retries=1", f"--output_dir={series}")
+    shown = call(PROGRAM, *training_flags, "--seeds=2", f"--output_dir={series}")
     assert shown.count("Finished before") == 2 and "Fine-tuning" not in shown
     assert (series / "seed-0" / "results.json").stat().st_mtime_ns == before
     other = [*training_flags, "--learning_rate=0.02", "--seeds=2", f"--output_dir={series}"]
