@@ -110,7 +110,7 @@ def test_a_run_and_what_it_leaves_also_when_it_was_interrupted(
     assert "6 (1.2 passes over 20 examples)" in shown and "2: a, b" in shown
     assert "0.69 (ln 2)" in shown and "without an order" not in shown
     out = files / "run"
-    predict = f"--mode=predict --task=tsv --output_dir={out} --predict_file=new.tsv"
+    predict = f"--mode=predict --task=tsv --output_dir={out} --predict_file=..."
     assert f"Next: python -m albert_tf.run_finetuning {predict}" in shown
     assert f"run_export --model_dir={out / 'model'} --task=classifier --output_dir=..." in shown
     check_results(out, files)
