@@ -125,13 +125,13 @@ def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str
 
 
 def decision_threshold(odds: Mapping[str, float], best: float) -> float:
-    """A threshold that answers the same questions as `best`, and lies between their odds.
+    """A threshold that answers the same questions as `best`, halfway to the next question's odds.
 
     Odds 1, 2, 4 and 2 -> 3: the last bits of odds depend on the batch and the device, and no
-    question should depend on them. It is at most 1 more than `best`.
+    question should depend on them. Above all odds of questions that have a window, 1 more.
     """
-    gaps = [value - best for value in odds.values() if value > best]
-    return best + min([1.0, *(0.5 * gap for gap in gaps)])
+    higher = [value for value in odds.values() if best < value < _NO_WINDOW_ODDS]
+    return 0.5 * (best + min(higher, default=best + 2.0))
 
 
 def predictions(

@@ -119,11 +119,11 @@ def test_a_question_at_the_threshold_is_answered(windows):
 
 
 def test_a_threshold_between_two_questions():
-    odds = {"q1": 1.0, "q2": 2.0, "q3": 2.5, "q4": 1e6}
+    odds = {"q1": 1.0, "q2": 2.0, "q3": 2.5, "q4": 8.5, "q5": 1e6}
     assert decision_threshold(odds, 2.0) == 2.25
     assert decision_threshold(odds, 0.0) == 0.5
-    assert decision_threshold(odds, 2.5) == 3.5
-    assert decision_threshold(odds, 1e6) == 1e6 + 1
+    assert decision_threshold(odds, 2.5) == 5.5
+    assert decision_threshold(odds, 8.5) == 9.5
 
 
 def golden_windows(version, sizes):

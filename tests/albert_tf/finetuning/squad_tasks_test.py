@@ -14,7 +14,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.squad_scores import scores_v1, scores_v2
-from albert_tf.finetuning.squad_tasks import SquadSettings, squad, window_settings
+from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad, window_settings
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices
@@ -35,6 +35,7 @@ QUESTIONS = [
     (CHINESE, "中国的首都是?", ("北京",)),
     (CHINESE, "哈尔滨?", ()),
 ]
+V1, V2 = (TASKS[name] for name in SQUAD_TASKS)
 TASK_FLAGS = ("--max_seq_length=32", "--doc_stride=12", "--max_query_length=8")
 
 
@@ -169,7 +170,7 @@ def test_flags_become_settings(new_flags):
 
 
 def test_where_the_data_are(data_dir):
-    task = TASKS["squad1.1"]
+    task = V1
     assert task.read(DataSource(str(data_dir)), "dev").source.endswith("dev-v1.1.json")
     files = {"dev": str(data_dir / "dev-v2.0.json")}
     assert task.read(DataSource(str(data_dir), files), "dev").source == files["dev"]
@@ -186,11 +187,12 @@ def features_of(path, task, split="dev", lengths=LENGTHS, has_targets=True):
 
 
 def test_features(data_dir):
-    task, path = TASKS["squad1.1"], str(data_dir / "train-v1.1.json")
+    task = V1
+    path = str(data_dir / "train-v1.1.json")
     dev, train = features_of(path, task), features_of(path, task, "train")
     assert len(dev) == len(train) > 3 and dev.targets == {}
     assert dev.sequence_outputs == ("start_logits", "end_logits")
-    assert features_of(path, TASKS["squad2.0"]).sequence_outputs == ()
+    assert features_of(path, V2).sequence_outputs == ()
     assert set(train.targets) == {"start_positions", "end_positions", "is_impossible"}
     assert {*dev.content, *train.targets} == set(train.content)
     batch = train.batch(np.array([1, -1]), 32)
@@ -207,7 +209,7 @@ def test_features(data_dir):
 def test_windows_without_the_whole_answer_can_be_left_out(data_dir):
     path = str(data_dir / "train-v1.1.json")
     task = squad("squad1.1", SquadSettings(only_windows_with_answer=True))
-    whole, some = (features_of(path, found, "train") for found in (TASKS["squad1.1"], task))
+    whole, some = (features_of(path, found, "train") for found in (V1, task))
     kept = whole.targets["is_impossible"] == 0
     assert 0 < kept.sum() < len(whole) and len(some) == kept.sum()
     np.testing.assert_array_equal(some.lengths, whole.lengths[kept])
@@ -234,11 +236,11 @@ def test_windows_have_to_overlap():
 
 def test_questions_without_answers(data_dir):
     with pytest.raises(UserError, match="question q2 has no answer, and all .*squad1.1 need one"):
-        features_of(str(data_dir / "dev-v2.0.json"), TASKS["squad1.1"])
+        features_of(str(data_dir / "dev-v2.0.json"), V1)
     unknown = write(data_dir / "new.json", "2.0", with_answers=False)
     with pytest.raises(UserError, match=r"new.json: no question has an answer, nor is one"):
-        features_of(unknown, TASKS["squad2.0"])
-    assert len(features_of(unknown, TASKS["squad2.0"], has_targets=False)) > 4
+        features_of(unknown, V2)
+    assert len(features_of(unknown, V2, has_targets=False)) > 4
 
 
 def beams(features, seed):
@@ -257,7 +259,8 @@ def beams(features, seed):
 
 def test_the_threshold(data_dir):
     """Found where answers are known, else the model's own or that of the settings."""
-    task, path = TASKS["squad2.0"], str(data_dir / "dev-v2.0.json")
+    task = V2
+    path = str(data_dir / "dev-v2.0.json")
     dev, new = features_of(path, task), features_of(path, task, has_targets=False)
     members = [task.keep(dev, beams(dev, seed)) for seed in (1, 2)]
     assert {name: len(values) for name, values in members[0].items()}["answer_logits"] == len(dev)
@@ -283,11 +286,11 @@ def test_the_threshold(data_dir):
     assert (blank["exact"], blank["HasAns_f1"], blank["NoAns_f1"]) == (40.0, 0.0, 100.0)
     assert blank["best_f1"] == scores["best_f1"]
     assert task.remarks(dev, given.decode(dev, members))[0].startswith("Every prediction is ''")
-    assert TASKS["squad1.1"].of_model is None
+    assert V1.of_model is None
 
 
 def test_scores_that_a_file_does_not_have(data_dir):
-    task = TASKS["squad2.0"]
+    task = V2
     dev = features_of(str(data_dir / "dev-v1.1.json"), task)
     scores = task.scorer(dev, task.decode(dev, [task.keep(dev, beams(dev, 3))]))
     assert scores["NoAns_f1"] is None and scores["HasAns_f1"] == scores["f1"]
@@ -305,13 +308,13 @@ def test_settings_reach_the_answers(data_dir):
     np.testing.assert_array_equal(kept["starts"], kept["ends"])
     best = short.decode(dev, [kept]).details.best
     assert max(map(len, best.values())) <= 3
-    assert len(TASKS["squad1.1"].keep(dev, outputs)["starts"]) > len(kept["starts"])
+    assert len(V1.keep(dev, outputs)["starts"]) > len(kept["starts"])
     members = squad("squad1.1", SquadSettings(span_average="members"))
     both = [
-        TASKS["squad1.1"].keep(dev, {**outputs, "end_logits": e})
+        V1.keep(dev, {**outputs, "end_logits": e})
         for e in (outputs["end_logits"], -outputs["end_logits"])
     ]
-    assert members.decode(dev, both).details != TASKS["squad1.1"].decode(dev, both).details
+    assert members.decode(dev, both).details != V1.decode(dev, both).details
 
 
 @pytest.mark.parametrize("task", ["squad1.1", "squad2.0"])
