@@ -279,13 +279,13 @@ def test_the_threshold(data_dir):
     assert stored.decode(new, members).values == found.values
     assert stored.decode(dev, members).details.threshold == threshold
     assert task.of_model(task, {}) is task
-    given = squad("squad2.0", SquadSettings(null_score_diff_threshold=-9.0))
-    assert given.of_model(given, metadata) is given
-    assert given.decode(new, members).values == [""] * 5
-    blank = given.scorer(dev, given.decode(dev, members))
+    chosen = squad("squad2.0", SquadSettings(null_score_diff_threshold=-9.0))
+    assert chosen.of_model(chosen, metadata) is chosen
+    assert chosen.decode(new, members).values == [""] * 5
+    blank = chosen.scorer(dev, chosen.decode(dev, members))
     assert (blank["exact"], blank["HasAns_f1"], blank["NoAns_f1"]) == (40.0, 0.0, 100.0)
     assert blank["best_f1"] == scores["best_f1"]
-    assert task.remarks(dev, given.decode(dev, members))[0].startswith("Every prediction is ''")
+    assert task.remarks(dev, chosen.decode(dev, members))[0].startswith("Every prediction is ''")
     assert V1.of_model is None
 
 
@@ -299,14 +299,14 @@ def test_scores_that_a_file_does_not_have(data_dir):
 def test_settings_reach_the_answers(data_dir):
     path = str(data_dir / "dev-v1.1.json")
     random = np.random.default_rng(4)
-    short = squad("squad1.1", SquadSettings(n_best_size=3, max_answer_length=1))
-    dev = features_of(path, short)
+    brief = squad("squad1.1", SquadSettings(n_best_size=3, max_answer_length=1))
+    dev = features_of(path, brief)
     outputs = {
         name: random.normal(size=(len(dev), 32)).astype(np.float32) for name in dev.sequence_outputs
     }
-    kept = short.keep(dev, outputs)
+    kept = brief.keep(dev, outputs)
     np.testing.assert_array_equal(kept["starts"], kept["ends"])
-    best = short.decode(dev, [kept]).details.best
+    best = brief.decode(dev, [kept]).details.best
     assert max(map(len, best.values())) <= 3
     assert len(V1.keep(dev, outputs)["starts"]) > len(kept["starts"])
     members = squad("squad1.1", SquadSettings(span_average="members"))
