@@ -12,6 +12,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.series import Variant, variants
 from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.squad_candidates import SPAN_AVERAGES
 from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
@@ -25,7 +26,7 @@ FLAGS = flags.FLAGS
 _FILES = {"train": "train_file", "dev": "dev_file", "predict": "predict_file"}
 _COLUMNS = ("text_column", "pair_column", "label_column")
 _ANSWERS = (
-    *("n_best_size", "max_answer_length"),
+    *("n_best_size", "max_answer_length", "span_average"),
     *("null_score_diff_threshold", "only_windows_with_answer"),
 )
 
@@ -101,6 +102,13 @@ def define_answer_flags() -> None:
         "n_best_size", 20, "Starts and ends of a window that are tried, and answers kept.", 1
     )
     flags.DEFINE_integer("max_answer_length", 30, "Longest answer, in pieces.", 1)
+    flags.DEFINE_enum(
+        "span_average",
+        SPAN_AVERAGES[0],
+        SPAN_AVERAGES,
+        "Of an ensemble: scores are averaged over the models that proposed a span, as in the "
+        "reference, or over all members.",
+    )
     flags.DEFINE_float(
         "null_score_diff_threshold",
         None,

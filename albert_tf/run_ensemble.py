@@ -22,6 +22,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     finetuning_flags.define_data_flags()
+    finetuning_flags.define_answer_flags()
     flags.group("Ensemble")
     flags.DEFINE_list(
         "runs",

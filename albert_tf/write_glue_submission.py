@@ -1,12 +1,9 @@
 r"""Writes the archive that gluebenchmark.com scores, from the stored answers to the test sets.
 
-    python -m albert_tf.run_finetuning --mode=predict --task=cola --data_dir=glue \
-        --output_dir=runs/cola
-    python -m albert_tf.run_finetuning --mode=predict --task=ax --data_dir=glue \
-        --output_dir=runs/mnli
     python -m albert_tf.write_glue_submission --runs="runs/*" --output=submission.zip
 
-All nine tasks and AX, which the model of MNLI answers, are needed.
+All nine tasks and AX, which the model of MNLI answers, are needed; run_finetuning --mode=predict
+stores the answers of each.
 """
 
 from __future__ import annotations

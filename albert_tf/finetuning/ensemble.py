@@ -128,10 +128,14 @@ def run_ensemble(
     found, answered = read_answered(task, data, folders, hashes)
     chosen = _choose(task, members, answered, settings.choose)
 
-    answers = {
-        split: task.decode(rows.features, [members[n].outputs[split] for n in chosen.order])
-        for split, rows in answered.items()
-    }
+    def answer(task: FineTuning, split: str) -> Predictions:
+        outputs = [members[number].outputs[split] for number in chosen.order]
+        return task.decode(answered[split].features, outputs)
+
+    if chosen.split and task.of_model:  # SQuAD's threshold is found where answers are known.
+        scores = task.scorer(answered[chosen.split].features, answer(task, chosen.split))
+        task = task.of_model(task, {"metrics": scores})
+    answers = {split: answer(task, split) for split in answered}
     content = {
         "version": VERSION,
         "task": task.name,

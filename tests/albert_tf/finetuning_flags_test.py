@@ -21,6 +21,7 @@ def given(new_flags):
     """(**flags) -> parses them, as the program does."""
     with new_flags():
         finetuning_flags.define_data_flags()
+        finetuning_flags.define_answer_flags()
         shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
         shared_flags.define_model_flags()
         shared_flags.define_training_flags("adamw", learning_rate=2e-5, train_batch_size=32)

@@ -163,9 +163,9 @@ def test_flags_become_settings(new_flags):
         finetuning_flags.define_data_flags()
         finetuning_flags.define_answer_flags()
         given = ("--n_best_size=7", "--max_answer_length=5", "--null_score_diff_threshold=-2.5")
-        FLAGS(["program", "--task=squad2.0", *given])
+        FLAGS(["program", "--task=squad2.0", "--span_average=members", *given])
         task = finetuning_flags.task()
-    expected = SquadSettings(7, 5, null_score_diff_threshold=-2.5)
+    expected = SquadSettings(7, 5, "members", null_score_diff_threshold=-2.5)
     assert task.decode.args == task.keep.args == (expected,)
 
 
@@ -345,5 +345,6 @@ def test_two_devices_are_one(task, data_dir, two_devices, monkeypatch):
         found[name] += (float(losses["loss"]),)
     assert found["one"][0] == pytest.approx(found["two"][0], abs=1e-5)
     for key, values in found["one"][1].items():
-        np.testing.assert_allclose(found["two"][1][key], values, atol=1e-5)
+        if values.dtype.kind in "if":  # Others say whose outputs they are.
+            np.testing.assert_allclose(found["two"][1][key], values, atol=1e-5)
     assert found["one"][2] == pytest.approx(found["two"][2], abs=1e-5)
