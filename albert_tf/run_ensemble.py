@@ -26,7 +26,7 @@ def define_flags() -> None:
     flags.group("Ensemble")
     flags.DEFINE_list(
         "runs",
-        None,
+        [],
         "Folders of runs of run_finetuning; with * and ?, all that match. A folder of --seeds or "
         "--search stands for its runs.",
         required=True,

@@ -2,8 +2,8 @@ r"""Writes the archive that gluebenchmark.com scores, from the stored answers to
 
     python -m albert_tf.write_glue_submission --runs="runs/*" --output=submission.zip
 
-All nine tasks and AX, which the model of MNLI answers, are needed; run_finetuning --mode=predict
-stores the answers of each.
+All nine tasks and AX are needed. Each run stores its answers by run_finetuning --mode=predict; that
+of MNLI those to AX as well, by --task=ax --output_dir=runs/mnli.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def define_flags() -> None:
     flags.group("Submission")
     flags.DEFINE_list(
         "runs",
-        None,
+        [],
         "Folders of runs or ensembles, together with answers to all test sets; with * and ?, all "
         "that match. Of a folder of --seeds or --search its best run.",
         required=True,

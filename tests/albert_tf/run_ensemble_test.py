@@ -204,10 +204,10 @@ def _wrong_members(result_of, data, files, series, tmp_path) -> None:
     assert "dev.best.npz is damaged" in complaint(*files, runs)
 
 
-def test_a_flat_run_is_made_again_and_prediction_finds_the_good_one(
-    call, result_of, training_flags, data, tmp_path, monkeypatch
+def test_a_flat_run_of_a_search_is_made_again(
+    call, result_of, training_flags, tmp_path, monkeypatch
 ):
-    """And so it is in a search, whose table is there; a value that no flag takes is refused."""
+    """The table says so; and what no flag can have is refused."""
     monkeypatch.setattr(
         "albert_tf.finetuning.attempts.nothing_learned",
         lambda results: "It is flat." if results[0].seed == 5 else None,
