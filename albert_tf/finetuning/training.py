@@ -314,6 +314,7 @@ def _model_folders(
         },
         vocab_file=tokenizer.vocab_file,
         tokenizer=dataclasses.asdict(tokenizer.settings),
+        result=BEST_MODEL,
     )
 
 

@@ -35,9 +35,6 @@ from albert_tf.training.report.machine import step_cost
 from albert_tf.training.steps import Stepper, check_batch_size
 from albert_tf.training.strategy import is_chief, wait_for_all
 
-# The model folder that a run is made for: pre-training's last model, fine-tuning's best.
-RESULT = "model"
-
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
@@ -119,6 +116,7 @@ class ModelFolders:
       metadata: entries of model.json beside the task's.
       vocab_file: path of their vocabulary.
       tokenizer: the content of tokenizer_settings.json.
+      result: name of the folder that the run is made for; None: the last model's, if it is kept.
     """
 
     best: str
@@ -128,6 +126,7 @@ class ModelFolders:
     metadata: Mapping[str, Any]
     vocab_file: str
     tokenizer: dict[str, Any]
+    result: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,6 +284,6 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
         )
     if metrics and experiment.print_results:
         experiment.print_results(metrics)
-    print(f"Model: {experiment.path(RESULT)}")
+    print(f"Model: {experiment.path(models.result or models.last or models.best)}")
     for number, command in enumerate(experiment.next_commands):
         print(f"{'  or' if number else 'Next'}: {command}")

@@ -307,7 +307,7 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
         ({"mode": "train_and_eval"}, "--train_file is missing, and --task=tsv needs it"),
         ({"mode": "train_and_eval", "task": "mrpc"}, "--data_dir is missing: the folder with the"),
         (
-            {"mode": "predict", "init_checkpoint": "{files}"},
+            {"mode": "predict", "output_dir": "{files}/new", "init_checkpoint": "{files}"},
             "{files} is not a model folder: it holds no model.json. Pass the folder `model` that "
             "run_pretraining or run_finetuning wrote.",
         ),

@@ -152,4 +152,4 @@ def test_remarks():
     assert sentence.startswith("Some predictions are not finite numbers")
     assert remarks([("O", "B-X"), ("O",)], [("O", "O"), ("B-X",)]) == []
     (sentence,) = remarks([("O", "B-X"), ("O", "O")], [("O", "O"), ("O", "O")])
-    assert sentence.startswith("Every prediction is O, which is right for 75.0%: ")
+    assert sentence.startswith("Every prediction is 'O', which is right for 75.0%: ")
