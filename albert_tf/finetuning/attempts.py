@@ -64,7 +64,8 @@ def run_until_good(
         if reason is None:
             return results
         is_last = attempt >= retries
-        print(_warning(folder, reason, is_last), flush=True)
+        if is_chief(strategy):
+            print(_warning(folder, reason, is_last), flush=True)
         if is_last:
             return results
         attempt += 1
@@ -72,12 +73,12 @@ def run_until_good(
         wait_for_all(strategy)
         if is_chief(strategy):
             tf.io.gfile.rename(folder.rstrip("/"), aside)
+            print(
+                f"Put aside: {aside}. Attempt {attempt + 1} of at most {retries + 1}, with --seed="
+                f"{attempt_seed(seed, attempt)}.",
+                flush=True,
+            )
         wait_for_all(strategy)
-        print(
-            f"Put aside: {aside}. Attempt {attempt + 1} of at most {retries + 1}, with --seed="
-            f"{attempt_seed(seed, attempt)}.",
-            flush=True,
-        )
 
 
 def attempt_seed(seed: int, attempt: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -333,3 +335,35 @@ def test_a_benchmark_reads_no_file_of_ones_own(run, files, save):
     assert "new.tsv. Use --task=tsv for a file of your own." in errors
     code, _, errors = run(mode="eval", task="mrpc")
     assert code == 2 and "--data_dir is missing: the folder with the data of mrpc." in errors
+
+
+def test_two_workers_count_every_example_once(run, training, files, start_program):
+    """Processes that talk over loopback equal one; seven examples do not fill batches of four."""
+    flags = {**training, "hidden_dropout": 0, "attention_dropout": 0, "classifier_dropout": 0}
+    flags |= {"num_train_steps": 4, "eval_batch_size": 4}
+    code, _, errors = run(**flags)
+    assert code == 0, errors
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    cluster = {"worker": [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]}
+    for server in servers:
+        server.close()
+    flags |= {"output_dir": files / "two", "distribution": "multi_worker_mirrored", "fast": "off"}
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    command = [sys.executable, "-m", "albert_tf.run_finetuning", "--task=tsv", *given]
+    workers = [
+        start_program(
+            command,
+            TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
+        )
+        for index in (0, 1)
+    ]
+    outputs = [worker.communicate(timeout=300)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], outputs
+    assert "Results: " in outputs[0] and "Results: " not in outputs[1]
+    one, two = (np.load(files / name / "outputs" / "dev.last.npz") for name in ("run", "two"))
+    np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
+    scores = [
+        json.loads((files / name / "results.json").read_text())["results"][0]["last"]["metrics"]
+        for name in ("run", "two")
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
