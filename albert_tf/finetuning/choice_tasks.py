@@ -13,8 +13,10 @@ from albert_tf.finetuning.spec import FineTuning, Predictions
 from albert_tf.finetuning.text_tasks import (
     CLASS_AVERAGES,
     decode_classes,
+    encoded_features,
     keep_logits,
     score_values,
+    target_values,
 )
 from albert_tf.metrics import Scorer
 from albert_tf.models import AlbertMultipleChoice
@@ -54,7 +56,7 @@ def multiple_choice(
         decode=decode_classes,
         averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
-        gold=lambda features: features.targets["label_ids"].tolist(),
+        gold=target_values,
         metrics=scorer.metrics,
         key=scorer.key,
         write=_write_choices,
@@ -77,15 +79,7 @@ def _choice_features(
     targets: dict[str, np.ndarray] = {}
     if has_targets:
         targets["label_ids"] = choice_ids(split.examples)
-    content = {"ids": encoded.ids, "lengths": encoded.lengths, "first": encoded.first_lengths}
-    return Features(
-        split.examples,
-        encoded.inputs,
-        encoded.longest,
-        encoded.max_seq_length,
-        targets,
-        {**content, **targets},
-    )
+    return encoded_features(split, encoded, targets)
 
 
 def _write_choices(

@@ -19,6 +19,7 @@ from albert_tf.metrics import Scorer, Scores
 from albert_tf.models import AlbertClassifier
 from albert_tf.tasks import ClassificationTask, RegressionTask
 from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.encoded import EncodedExamples
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import (
     LengthSettings,
@@ -58,7 +59,7 @@ def classification(
         decode=decode_classes,
         averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
-        gold=_class_ids,
+        gold=target_values,
         metrics=scorer.metrics,
         key=scorer.key,
         write=write_texts,
@@ -91,7 +92,7 @@ def regression(
         decode=_decode_numbers,
         averages={"values": _decode_numbers},
         scorer=functools.partial(score_values, scorer),
-        gold=_numbers,
+        gold=target_values,
         metrics=scorer.metrics,
         key=scorer.key,
         write=write_texts,
@@ -128,6 +129,13 @@ def text_features(
         targets["label_ids"] = label_ids(split.examples, labels)
     elif has_targets:
         targets["label_values"] = label_values(split.examples)
+    return encoded_features(split, encoded, targets)
+
+
+def encoded_features(
+    split: Split, encoded: EncodedExamples, targets: dict[str, np.ndarray]
+) -> Features:
+    """Features of examples that are pieces already; targets: what is to be learned, [N] by name."""
     content = {"ids": encoded.ids, "lengths": encoded.lengths, "first": encoded.first_lengths}
     return Features(
         split.examples,
@@ -186,17 +194,14 @@ def _decode_numbers(features: Features, members: Sequence[Kept]) -> Predictions:
 
 def score_values(scorer: Scorer, features: Features, predictions: Predictions) -> Scores:
     """The scores of values for each example."""
-    (gold,) = features.targets.values()
     groups = [example.group for example in features.examples] if scorer.groups else None
-    return scorer(gold.tolist(), predictions.values, groups)
+    return scorer(target_values(features), predictions.values, groups)
 
 
-def _class_ids(features: Features) -> list[int]:
-    return features.targets["label_ids"].tolist()
-
-
-def _numbers(features: Features) -> list[float]:
-    return features.targets["label_values"].tolist()
+def target_values(features: Features) -> list[Any]:
+    """The one target of each example: the place of its class, or its number."""
+    (values,) = features.targets.values()
+    return values.tolist()
 
 
 def write_texts(
