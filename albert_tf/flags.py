@@ -19,7 +19,7 @@ from albert_tf.training import (
     RunSettings,
 )
 from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
-from albert_tf.training.optimizers import OPTIMIZERS, recipe_for_batch
+from albert_tf.training.optimizers import OPTIMIZERS, SCHEDULES, recipe_for_batch
 from albert_tf.training.starts import CHANGES
 from data_pipeline.command_line import flags
 from data_pipeline.pretraining import settings_flags
@@ -87,6 +87,16 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         "learning_rate",
         learning_rate,
         "Highest rate, reached at the end of the warm-up.",
+    )
+    flags.DEFINE_enum(
+        "schedule",
+        "polynomial",
+        SCHEDULES,
+        "polynomial falls over all updates; wsd (warm-up, constant, decay) at the end only, and a "
+        "longer run goes on from before the decay.",
+    )
+    flags.DEFINE_float(
+        "decay_share", 0.2, "Share of the updates in which the rate of wsd falls.", upper_bound=1
     )
     flags.DEFINE_float("learning_rate_power", 1.0, "Of the decay; 1 is linear.", upper_bound=100)
     flags.DEFINE_bool(

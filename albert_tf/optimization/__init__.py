@@ -4,14 +4,22 @@ from albert_tf.optimization.adamw import AdamW
 from albert_tf.optimization.addons import addons_lamb
 from albert_tf.optimization.lamb import LAMB
 from albert_tf.optimization.layerwise import layerwise_factors
-from albert_tf.optimization.schedules import Recipe, WarmupPolynomialDecay, scale_recipe
+from albert_tf.optimization.schedules import (
+    Recipe,
+    WarmupConstantDecay,
+    WarmupPolynomialDecay,
+    decay_start,
+    scale_recipe,
+)
 
 __all__ = [
     "LAMB",
     "AdamW",
     "Recipe",
+    "WarmupConstantDecay",
     "WarmupPolynomialDecay",
     "addons_lamb",
+    "decay_start",
     "layerwise_factors",
     "scale_recipe",
 ]

@@ -91,6 +91,67 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
+@keras.utils.register_keras_serializable("albert_tf")
+class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up from 0, a constant rate, and a linear decay to 0, as a Keras schedule ("wsd").
+
+    Up to `decay_start` the rate does not depend on the length of the training. Peak 1, 2 steps of
+    warm-up, 10 in all, 0.4 of them decay: 0 .5 1 1 1 1 1 .75 .5 .25.
+    """
+
+    def __init__(
+        self,
+        peak: float,
+        num_train_steps: int,
+        num_warmup_steps: int = 0,
+        decay_share: float = 0.2,
+    ) -> None:
+        """Args:
+          peak: the highest rate.
+          num_train_steps: updates until the rate is 0.
+          num_warmup_steps: updates until the rate is `peak`.
+          decay_share: share of all updates in which the rate falls.
+
+        Raises:
+          UserError: the share is not between 0 and 1, or the warm-up reaches into the decay.
+        """
+        super().__init__()
+        if not 0 <= decay_share <= 1:
+            raise UserError(f"decay_share {decay_share} does not lie between 0 and 1.")
+        self.decay_start = decay_start(num_train_steps, decay_share)
+        if not 0 <= num_warmup_steps <= self.decay_start:
+            raise UserError(
+                f"num_warmup_steps {num_warmup_steps} does not lie between 0 and the start of the "
+                f"decay, step {self.decay_start} of {num_train_steps}. Lower it or decay_share, or "
+                "train longer."
+            )
+        self.peak = peak
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+        self.decay_share = decay_share
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        step = tf.cast(step, tf.float32)
+        length = max(self.num_train_steps - self.decay_start, 1)
+        left = tf.clip_by_value((self.num_train_steps - step) / length, 0.0, 1.0)
+        risen = tf.minimum(step / max(self.num_warmup_steps, 1), 1.0)
+        return self.peak * (left if self.num_warmup_steps == 0 else tf.minimum(risen, left))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            "peak": self.peak,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+            "decay_share": self.decay_share,
+        }
+
+
+def decay_start(num_train_steps: int, decay_share: float) -> int:
+    """The step from which the rate of WarmupConstantDecay falls: 1,000 and 0.2 give 800."""
+    return num_train_steps - round(num_train_steps * decay_share)
+
+
 class Recipe(NamedTuple):
     """The figures of a training run that go with a batch size.
 

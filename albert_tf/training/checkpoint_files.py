@@ -35,6 +35,12 @@ def find(directory: str) -> list[int]:
     return sorted({int(match[1]) for match in matches if match})
 
 
+def whole(directory: str) -> list[int]:
+    """The steps of the checkpoints in a folder that have their index, in ascending order."""
+    names = _names_in(directory)
+    return [step for step in find(directory) if f"step-{step}.index" in names]
+
+
 def check_steps(run_dir: str, num_train_steps: int) -> None:
     """Raises UserError when the run in a folder has made more updates than it is to make."""
     done = max(find(checkpoints_dir(run_dir)), default=0)
@@ -73,7 +79,7 @@ def publish(directory: str, step: int, keep: int) -> None:
     tf.io.gfile.rmtree(folder)
     kept = [found for found in find(directory) if found <= step][-keep:]
     for other in set(find(directory)) - set(kept):
-        _remove(directory, other)
+        remove(directory, other)
     lines = [f'model_checkpoint_path: "step-{step}"']
     lines += [f'all_model_checkpoint_paths: "step-{found}"' for found in kept]
     durable.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
@@ -84,7 +90,7 @@ def remove_unfinished(directory: str) -> None:
     names = _names_in(directory)
     for match in filter(None, map(_LEFTOVER.fullmatch, names)):
         if f"step-{match[1]}.index" not in names:
-            _remove(directory, int(match[1]))  # Data that were already given their name.
+            remove(directory, int(match[1]))  # Data that were already given their name.
         tf.io.gfile.rmtree(os.path.join(directory, match[0]))
 
 
@@ -92,7 +98,7 @@ def _unfinished_folder(directory: str, step: int) -> str:
     return f"{path_of(directory, step)}_unfinished"
 
 
-def _remove(directory: str, step: int) -> None:
+def remove(directory: str, step: int) -> None:
     """Removes a checkpoint, its index first: without it the rest is no checkpoint."""
     names = [name for name in _names_in(directory) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: not name.endswith(".index")):

@@ -265,6 +265,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
             settings.output_dir,
             cost,
             hooks,
+            settings.optimizer.decay_start(settings.loop.num_train_steps),
         )
     except tf.errors.OpError as error:
         raise data.explain(error) from None

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
+from albert_tf.training import before_decay
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.preemption import Preempted, TerminationNotice
@@ -96,6 +97,7 @@ def train(
     run_dir: str,
     cost: StepCost,
     hooks: Hooks | None = None,
+    decay_start: int | None = None,
 ) -> dict[str, float]:
     """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
     one.
@@ -109,6 +111,8 @@ def train(
       run_dir: folder for checkpoints, metrics.csv, TensorBoard files and curves.png.
       cost: of a step, for the progress report.
       hooks: functions of the program, called between steps.
+      decay_start: step from which the rate falls, whose checkpoint is kept: a run made longer
+        later goes on from it. None: no checkpoint is kept.
 
     Returns:
       The held-out figures at the end; empty without an evaluator.
@@ -119,7 +123,7 @@ def train(
       Preempted: SIGTERM came; everything is saved, unless the last step was left out.
     """
     with TerminationNotice() as notice:
-        loop = _Loop(stepper, evaluator, settings, run_dir, cost, hooks or Hooks())
+        loop = _Loop(stepper, evaluator, settings, run_dir, cost, hooks or Hooks(), decay_start)
         try:
             return loop.run(training_data, notice)
         finally:
@@ -142,14 +146,17 @@ class _Loop:
         run_dir: str,
         cost: StepCost,
         hooks: Hooks,
+        decay_start: int | None,
     ) -> None:
         self._stepper, self._evaluator = stepper, evaluator
         self._settings, self._run_dir, self._hooks = settings, run_dir, hooks
+        self._decay_start = decay_start
         self._num_bad = 0
         self._is_save_due = False
         self._evaluated: dict[str, float] = {}
         self._is_chief = is_chief(stepper.strategy)
         check_steps(run_dir, settings.num_train_steps)
+        self._go_back()
         with stepper.strategy.scope():
             stepper.optimizer.build(stepper.task.model.trainable_variables)
             self._state = TrainingState(
@@ -175,6 +182,29 @@ class _Loop:
                 cost,
             )
 
+    def _go_back(self) -> None:
+        """Returns to the checkpoint before the decay, if the decay now begins later."""
+        if self._decay_start is None or not self._is_chief:
+            return
+        step = before_decay.go_back(checkpoints_dir(self._run_dir), self._decay_start)
+        if step is not None:
+            print(
+                f"the decay now begins at step {self._decay_start}: going on from step {step}, "
+                "before the former decay, whose updates are made again at the full rate",
+                flush=True,
+            )
+
+    def _keep_before_decay(self, step: int) -> None:
+        """Keeps the checkpoint of the step at which the decay begins, and says so."""
+        self._state.wait()
+        if not self._is_chief:
+            return
+        if before_decay.keep(checkpoints_dir(self._run_dir), step):
+            text = "its checkpoint is kept: with more num_train_steps the run goes on from here"
+        else:
+            text = "it has no checkpoint: a longer run cannot go on from here"
+        self._reporter.note(f"the learning rate falls from step {step} on; {text}")
+
     def _say_where(self, resumed: bool) -> None:
         """Prints at which step the run begins, unless it is new."""
         rows = read_metrics(os.path.join(self._run_dir, METRICS_FILE))
@@ -195,7 +225,11 @@ class _Loop:
         data = functools.partial(training_data, start_step=step)
         iterator = iter(self._stepper.distribute(data))
         while step < self._settings.num_train_steps:
+            if step == self._decay_start and step > 0:
+                self._keep_before_decay(step)
             stop = self._settings.next_stop(step)
+            if self._decay_start is not None and step < self._decay_start:
+                stop = min(stop, self._decay_start)
             outcome = self._stepper.train(iterator, tf.constant(stop - step))
             step = stop
             self._report(step, outcome)
@@ -206,6 +240,7 @@ class _Loop:
             # After the evaluation, so that a run interrupted in between makes it again.
             is_preempted = notice.arrived(self._stepper.strategy)
             is_due = self._settings.is_due(step, self._settings.checkpoint_steps)
+            is_due |= step == self._decay_start
             # After a step that was left out the save stays due, until the next sound stop.
             self._is_save_due |= is_preempted or is_due
             if self._is_save_due and is_sound:

@@ -14,8 +14,10 @@ from albert_tf.optimization import (
     LAMB,
     AdamW,
     Recipe,
+    WarmupConstantDecay,
     WarmupPolynomialDecay,
     addons_lamb,
+    decay_start,
     layerwise_factors,
     scale_recipe,
 )
@@ -23,6 +25,7 @@ from albert_tf.targets import is_for_tpu
 from albert_tf.training.steps import skip_bad_updates
 
 OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
+SCHEDULES = ("polynomial", "wsd")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +37,10 @@ class OptimizerSettings:
         TensorFlow Addons'.
       learning_rate: the highest, reached at the end of the warm-up.
       num_warmup_steps: updates of the warm-up.
-      learning_rate_power: power of the rate's decay; 1 is linear.
-      decay_after_warmup: whether the rate decays from the end of the warm-up, not from step 0.
+      schedule: one of SCHEDULES; wsd is warm-up, constant, decay.
+      decay_share: share of the updates in which the rate of wsd falls.
+      learning_rate_power: power of the decay of polynomial; 1 is linear.
+      decay_after_warmup: whether polynomial decays from the end of the warm-up, not from step 0.
       bias_correction: whether the moments of lamb and adamw are corrected, unlike the reference's.
       layerwise_learning_rate_decay: factor of the rate for each layer further down.
       weight_decay_rate: factor of the weights in the update.
@@ -51,10 +56,20 @@ class OptimizerSettings:
     layerwise_learning_rate_decay: float = 1.0
     weight_decay_rate: float = 0.01
     global_clipnorm: float = 1.0
+    schedule: str = "polynomial"
+    decay_share: float = 0.2
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
             raise UserError(f"--optimizer={self.optimizer} is not one of {', '.join(OPTIMIZERS)}.")
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"--schedule={self.schedule} is not one of {', '.join(SCHEDULES)}.")
+        if not 0 <= self.decay_share <= 1:
+            raise UserError(f"--decay_share={self.decay_share} does not lie between 0 and 1.")
+
+    def decay_start(self, num_train_steps: int) -> int | None:
+        """The step from which the rate of wsd falls; None with another schedule."""
+        return decay_start(num_train_steps, self.decay_share) if self.schedule == "wsd" else None
 
 
 def make_optimizer(
@@ -70,13 +85,7 @@ def make_optimizer(
     Raises:
       UserError: settings that do not go together.
     """
-    schedule = WarmupPolynomialDecay(
-        settings.learning_rate,
-        num_train_steps,
-        settings.num_warmup_steps,
-        settings.learning_rate_power,
-        settings.decay_after_warmup,
-    )
+    schedule = _make_schedule(settings, num_train_steps)
     clipnorm = settings.global_clipnorm or None  # None does not clip.
     common: dict[str, Any] = dict(
         weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm
@@ -94,6 +103,16 @@ def make_optimizer(
     return kind(
         schedule, bias_correction=settings.bias_correction, learning_rate_factors=factors, **common
     )
+
+
+def _make_schedule(
+    settings: OptimizerSettings, num_train_steps: int
+) -> keras.optimizers.schedules.LearningRateSchedule:
+    """The learning rate as a function of the step."""
+    common = (settings.learning_rate, num_train_steps, settings.num_warmup_steps)
+    if settings.schedule == "wsd":
+        return WarmupConstantDecay(*common, settings.decay_share)
+    return WarmupPolynomialDecay(*common, settings.learning_rate_power, settings.decay_after_warmup)
 
 
 def guard_updates(

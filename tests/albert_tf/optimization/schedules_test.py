@@ -1,9 +1,15 @@
 """The learning rate at chosen steps."""
 
+import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.optimization import Recipe, WarmupPolynomialDecay, scale_recipe
+from albert_tf.optimization import (
+    Recipe,
+    WarmupConstantDecay,
+    WarmupPolynomialDecay,
+    scale_recipe,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +48,23 @@ def test_a_recipe_for_a_smaller_batch():
     scaled = scale_recipe(paper, made_for=4096, batch_size=256)
     assert scaled == Recipe(pytest.approx(0.00044), 2_000_000, 50_000)
     assert scale_recipe(paper, 4096, 4096) == paper
+
+
+@pytest.mark.parametrize(("warmup", "share"), [(0, 0.2), (10, 0.25), (5, 0.0), (0, 1.0)])
+def test_warm_up_constant_decay_equals_numpy(warmup, share):
+    schedule = WarmupConstantDecay(0.1, 40, warmup, share)
+    start = 40 - round(40 * share)
+    points, rates = ([0, warmup], [0, 0.1]) if warmup else ([0], [0.1])
+    steps = np.arange(41)
+    expected = np.interp(steps, [*points, start, 40], [*rates, 0.1, 0.0])
+    if share == 0:
+        expected[-1] = 0.0
+    again = WarmupConstantDecay.from_config(schedule.get_config())
+    np.testing.assert_allclose([float(again(step)) for step in steps], expected, atol=1e-7)
+
+
+def test_a_warm_up_that_reaches_into_the_decay():
+    with pytest.raises(UserError, match="start of the decay, step 8 of 10"):
+        WarmupConstantDecay(0.1, 10, 9)
+    with pytest.raises(UserError, match="decay_share 1.5"):
+        WarmupConstantDecay(0.1, 10, 0, 1.5)
