@@ -20,7 +20,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
-from albert_tf.variable_names import variable_name
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -38,6 +37,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_string("output", None, "Folder to write; must not exist.", required=True)
     flags.DEFINE_enum("format", None, formats.FORMATS, "What to write.", required=True)
+    flags.DEFINE_enum(
+        "dtype",
+        "float32",
+        huggingface.DTYPES,
+        "Of the weights in the file; float16, half the size, for --format=huggingface only.",
+    )
     flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
 
@@ -45,6 +50,11 @@ def define_flags() -> None:
 def main() -> None:
     if tf.io.gfile.exists(FLAGS.output):
         raise UserError(f"--output={FLAGS.output} exists. Name a new folder.")
+    if FLAGS.dtype != "float32" and FLAGS.format != "huggingface":
+        raise UserError(
+            f"--dtype={FLAGS.dtype} is for --format=huggingface; --format={FLAGS.format} holds "
+            "float32. Leave --dtype out."
+        )
     source = locate(FLAGS.input)
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
@@ -57,7 +67,7 @@ def main() -> None:
     try:
         write(model, temporary, source, vocab_file)
         checked = check(model, temporary)
-        difference = round_trip(model, temporary)
+        difference = formats.round_trip(model, temporary)
         tf.io.gfile.rename(temporary, FLAGS.output)
     finally:
         if tf.io.gfile.exists(temporary):
@@ -94,7 +104,7 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
         google.save(model, os.path.join(folder, _GOOGLE_PREFIX))
         model.config.as_groups().to_json_file(os.path.join(folder, native.CONFIG_FILE))
     else:
-        huggingface.save(model, folder, metadata.get("labels"))
+        huggingface.save(model, folder, metadata.get("labels"), FLAGS.dtype)
     if vocab_file:
         name = vocabulary.stored_name(vocab_file)
         if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:
@@ -116,32 +126,9 @@ def check(model: keras.Model, folder: str) -> str:
         )
         return f", {count} tensors as google-research/albert has them"
     if FLAGS.format == "huggingface":
-        count = target_tensors.check_huggingface(folder)
+        count = target_tensors.check_huggingface(folder, FLAGS.dtype)
         return f", {count} tensors as transformers has them"
     return ""
-
-
-def round_trip(model: keras.Model, folder: str) -> float:
-    """The largest difference of weights and outputs between a model and the written folder.
-
-    A pooler that the format has no place for is left out.
-    """
-    source = formats.recognize(folder)
-    copy = formats.make_model(source, source.config())
-    lost = formats.load_weights(copy, source.path, *formats.TOLERATED[source.format])
-    pairs = [
-        (left, right)
-        for left, right in zip(model.variables, copy.variables, strict=True)
-        if variable_name(right) not in lost
-    ]
-    ids = tf.range(min(16, model.config.max_position_embeddings))[None] % model.config.vocab_size
-    inputs = {
-        "input_word_ids": ids,
-        "input_mask": tf.ones_like(ids),
-        "input_type_ids": tf.zeros_like(ids),
-    }
-    outputs = [getattr(one, "encoder", one)(inputs)["sequence_output"] for one in (model, copy)]
-    return max(float(tf.reduce_max(tf.abs(left - right))) for left, right in [*pairs, outputs])
 
 
 if __name__ == "__main__":

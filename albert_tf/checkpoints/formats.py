@@ -153,3 +153,26 @@ def load_encoder(model: keras.Model, path: str) -> list[str]:
     kept = load_weights(encoder, path, allow_unused=["^(?!encoder/|bert/|albert\\.)"])
     names = [variable_name(variable) for variable in model.variables]
     return kept + [name for name in names if not name.startswith("encoder/")]
+
+
+def round_trip(model: keras.Model, folder: str) -> float:
+    """The largest difference of weights and outputs between a model and the written folder.
+
+    A pooler that the format has no place for is left out.
+    """
+    source = recognize(folder)
+    copy = make_model(source, source.config())
+    lost = load_weights(copy, source.path, *TOLERATED[source.format])
+    pairs = [
+        (left, right)
+        for left, right in zip(model.variables, copy.variables, strict=True)
+        if variable_name(right) not in lost
+    ]
+    ids = tf.range(min(16, model.config.max_position_embeddings))[None] % model.config.vocab_size
+    inputs = {
+        "input_word_ids": ids,
+        "input_mask": tf.ones_like(ids),
+        "input_type_ids": tf.zeros_like(ids),
+    }
+    outputs = [getattr(one, "encoder", one)(inputs)["sequence_output"] for one in (model, copy)]
+    return max(float(tf.reduce_max(tf.abs(left - right))) for left, right in [*pairs, outputs])

@@ -32,6 +32,7 @@ from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+DTYPES = ("float32", "float16")
 _SOFTWARE = "Hugging Face's AlbertModel"
 
 # Our class -> theirs, and whether theirs has a pooler.
@@ -191,13 +192,22 @@ def make_model(directory: str, config: AlbertConfig) -> keras.Model:
     return kind(config, num_classes, values.get("classifier_dropout_prob", 0.1))
 
 
-def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None) -> None:
+def save(
+    model: keras.Model,
+    directory: str,
+    labels: Sequence[str] | None = None,
+    dtype: str = "float32",
+) -> None:
     """Writes config.json and model.safetensors, with exactly Hugging Face's names and shapes.
 
     Args:
       model: any model of the zoo but AlbertSpanLabelerV2.
       directory: is made if need be.
       labels: names of the classes, for config.json.
+      dtype: of the weights in the file, one of DTYPES. Whoever loads them computes in float32.
+
+    Raises:
+      UserError: a weight is too large for `dtype`.
     """
     import safetensors.numpy
 
@@ -208,12 +218,12 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
         if variable_name(variable).startswith(_POOLER) and not with_pooler:
             continue
         name, transposed = stored_names[variable_name(variable)]
-        value = variable.numpy()
+        value = _cast(variable, dtype)
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
     if not model.config.has_embedding_projection:
         kernel, bias = _PROJECTION
         size = model.config.hidden_size
-        tensors[kernel], tensors[bias] = np.eye(size, dtype=np.float32), np.zeros(size, np.float32)
+        tensors[kernel], tensors[bias] = np.eye(size, dtype=dtype), np.zeros(size, dtype)
     if architecture == "AlbertModel":  # Theirs has no prefix when it stands alone.
         tensors = {name.removeprefix("albert."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
@@ -224,6 +234,18 @@ def save(model: keras.Model, directory: str, labels: Sequence[str] | None = None
     content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
     with tf.io.gfile.GFile(os.path.join(directory, WEIGHTS_FILE), "wb") as file:
         file.write(content)
+
+
+def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
+    """The variable's value in the dtype of the file; UserError where it would overflow."""
+    value = variable.numpy()
+    limit = np.finfo(dtype).max
+    if (np.abs(value) > limit).any():
+        raise UserError(
+            f"{variable_name(variable)} holds {np.abs(value).max():.3g}; {dtype} ends at "
+            f"{limit:.6g}. Write float32."
+        )
+    return value.astype(dtype)
 
 
 def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:

@@ -138,8 +138,12 @@ def _tf1_output(scope: str, inputs: int, outputs: int) -> Shapes:
     return {f"{scope}output_weights": [outputs, inputs], f"{scope}output_bias": [outputs]}
 
 
-def check_huggingface(folder: str) -> int:
+def check_huggingface(folder: str, dtype: str = "float32") -> int:
     """Compares a written folder with what Hugging Face's library reads from it.
+
+    Args:
+      folder: the one written.
+      dtype: that its weights should have, one of `huggingface.DTYPES`.
 
     Returns:
       The number of tensors.
@@ -153,11 +157,12 @@ def check_huggingface(folder: str) -> int:
         length = int.from_bytes(file.read(8), "little")  # The file starts with a JSON header.
         header = json.loads(file.read(length))
     written = {
-        name: (entry["shape"], entry["dtype"] == "F32")
+        name: (entry["shape"], entry["dtype"] == f"F{tf.as_dtype(dtype).size * 8}")
         for name, entry in header.items()
         if name != "__metadata__"
     }
-    _compare(written, huggingface_tensors(config), f"transformers' {config['architectures'][0]}")
+    software = f"transformers' {config['architectures'][0]}"
+    _compare(written, huggingface_tensors(config), software, dtype)
     return len(written)
 
 
@@ -188,16 +193,21 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
     return len(written)
 
 
-def _compare(written: dict[str, tuple[list[int], bool]], expected: Shapes, software: str) -> None:
-    """Raises UserError for differences; written: name -> (shape, whether it is float32)."""
+def _compare(
+    written: dict[str, tuple[list[int], bool]],
+    expected: Shapes,
+    software: str,
+    dtype: str = "float32",
+) -> None:
+    """Raises UserError for differences; written: name -> (shape, whether it has the dtype)."""
     problems = [
         *(f"  missing: {name}" for name in sorted(expected.keys() - written.keys())),
         *(f"  unknown: {name}" for name in sorted(written.keys() - expected.keys())),
     ]
     for name in sorted(expected.keys() & written.keys()):
-        shape, is_float32 = written[name]
-        if shape != expected[name] or not is_float32:
-            problems.append(f"  {name}: not float32 of shape {expected[name]}, but {shape}")
+        shape, of_dtype = written[name]
+        if shape != expected[name] or not of_dtype:
+            problems.append(f"  {name}: not {dtype} of shape {expected[name]}, but {shape}")
     if problems:
         raise UserError(
             f"the tensors written are not those of {software}, and are deleted again. This is a "

@@ -9,7 +9,8 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, native
+from albert_tf.checkpoints import formats, huggingface, native
+from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
@@ -46,6 +47,33 @@ def test_once_around_all_formats(convert, tmp_path):
     assert first.get_variable_to_shape_map() == last.get_variable_to_shape_map()
     for name in first.get_variable_to_shape_map():
         np.testing.assert_array_equal(first.get_tensor(name), last.get_tensor(name))
+
+
+def test_half_precision_is_half_the_file(convert, tmp_path):
+    source = GOLDENS / "google_tiny_groups"
+    for name, arguments in (("whole", []), ("half", ["--dtype=float16"])):
+        result = convert(
+            f"--input={source}", f"--output={tmp_path / name}", "--format=huggingface", *arguments
+        )
+        assert result.returncode == 0, result.stderr
+    whole, half = (
+        safetensors.numpy.load_file(str(tmp_path / name / "model.safetensors"))
+        for name in ("whole", "half")
+    )
+    assert {value.dtype.name for value in half.values()} == {"float16"}
+    assert half.keys() == whole.keys()
+    for name, value in whole.items():
+        np.testing.assert_array_equal(half[name], value.astype(np.float16))
+    model, lost = load(tmp_path / "half")
+    assert not lost and {variable.dtype for variable in model.variables} == {tf.float32}
+
+
+def test_a_weight_that_half_precision_cannot_hold(tiny_config, tmp_path):
+    model = AlbertClassifier(tiny_config, 3)
+    model.variables[0][0, 0].assign(70000.0)
+    with pytest.raises(UserError, match=r"7e\+04; float16 ends at 65504"):
+        huggingface.save(model, str(tmp_path), dtype="float16")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -118,6 +146,10 @@ def test_a_projection_between_equal_sizes_is_kept(convert, tmp_path):
             ],
             "missing: bert/encoder/transformer/group_0/inner_group_1",
         ),
+        (
+            ["--input={g}/google_tiny", "--output={t}/out", "--dtype=float16", "--format=native"],
+            "--format=native holds float32",
+        ),
     ],
 )
 def test_mistakes_are_said_and_leave_nothing(convert, tmp_path, arguments, message):
@@ -126,7 +158,7 @@ def test_mistakes_are_said_and_leave_nothing(convert, tmp_path, arguments, messa
         shutil.copy(file, tmp_path / "bare")
     before = sorted(tmp_path.rglob("*"))
     arguments = [argument.format(t=tmp_path, g=GOLDENS) for argument in arguments]
-    result = convert(*arguments, "--format=huggingface")
+    result = convert("--format=huggingface", *arguments)
     assert result.returncode == 2 and "Traceback" not in result.stderr
     assert message in result.stderr
     assert sorted(tmp_path.rglob("*")) == before
