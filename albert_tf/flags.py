@@ -34,13 +34,18 @@ _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": Fal
 _READING = {"vocab_file", "lower_case", "input_format", "text_field", "language"}
 
 
-def define_model_flags() -> None:
-    """Flags of the model."""
-    flags.group("Model")
+def define_architecture_flags() -> None:
+    """Flags of the architecture, one of which is given."""
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string(
         "config_file", None, "Architecture from an albert_config.json, instead of --preset."
     )
+
+
+def define_model_flags() -> None:
+    """Flags of the model."""
+    flags.group("Model")
+    define_architecture_flags()
     flags.DEFINE_string(
         "init_checkpoint",
         None,
