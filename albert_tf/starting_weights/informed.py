@@ -25,14 +25,15 @@ from albert_tf.starting_weights.word_statistics import WordStatistics
 
 POSITION_SHARE = 4  # One in so many numbers of an embedding tells the position.
 WORD_SCALE = 2.0  # Of word embeddings, in standard deviations of random ones.
-SHARPNESS = 6.0  # A head's logit at its offset; those of places further away are about 0.
-_LONGEST_WAVE = 1000.0  # Positions.
+SHARPNESS = 10.0  # A head's logit at its offset; it falls to about 7 next to it, to 0 far away.
+_WAVES = (np.pi, np.pi / 500)  # Highest and lowest frequency: of 2 positions, and of 1,000.
 
 
 def sinusoids(num_positions: int, size: int) -> np.ndarray:
     """Sines and cosines of positions, float32 [num_positions, size], their mean square 1.
 
-    Waves from 2 pi to 1,000 times that long; numbers 2 k and 2 k + 1 are one wave's.
+    Waves of 2 to 1,000 positions; numbers 2 k and 2 k + 1 are one wave's. The shortest is shorter
+    than in the paper, so that neighbors differ much.
     """
     frequencies = _frequencies(size)
     angles = np.arange(num_positions)[:, np.newaxis] * frequencies  # [positions, size / 2]
@@ -51,8 +52,8 @@ def shift(size: int, offset: int) -> np.ndarray:
 
 
 def _frequencies(size: int) -> np.ndarray:
-    """[size / 2], falling from 1."""
-    return _LONGEST_WAVE ** -np.linspace(0, 1, size // 2)
+    """Radians a position, [size / 2], falling geometrically."""
+    return np.geomspace(*_WAVES, size // 2)
 
 
 def position_size(embedding_size: int, head_size: int) -> int:
