@@ -115,6 +115,14 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         above=0,
     )
     flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.")
+    flags.DEFINE_float("beta_1", 0.9, "Share of the old first moment in the new one.", below=1)
+    flags.DEFINE_float(
+        "beta_2",
+        0.999,
+        "Share of the old second moment in the new one; 0.98 follows changes sooner.",
+        below=1,
+    )
+    flags.DEFINE_float("epsilon", 1e-6, "Added to the root of the second moment.", above=0)
     flags.DEFINE_float(
         "global_clipnorm", 1.0, "Largest global norm of the gradient; 0 turns clipping off."
     )
