@@ -73,7 +73,7 @@ def main() -> None:
 
 def words_of(data: PretrainingData) -> Iterator[np.ndarray]:
     """Word ids of the first --num_tokens tokens, but of no record twice; arrays int [B, S]."""
-    wanted = min(FLAGS.num_tokens, data.num_examples * data.max_seq_length)
+    wanted = min(FLAGS.num_tokens, data.manifest["num_records"] * data.max_seq_length)
     with tqdm(total=wanted, desc="words", unit=" tokens", unit_scale=True) as progress:
         for batch in data.batches():
             yield (words := original_words(batch))

@@ -22,7 +22,9 @@ def addons_lamb(
 ) -> keras.optimizers.legacy.Optimizer:
     """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does.
 
-    Args: see AdamFamily.
+    Args:
+      learning_rate: a number or a schedule of the 0-based step.
+      weight_decay_rate, global_clipnorm, beta_1, beta_2, epsilon: see AdamFamily.
 
     Returns:
       The optimizer.

@@ -89,8 +89,7 @@ def count_words(
             both = words[:, :-distance] & words[:, distance:]
             pair = (first[both], second[both])
             weight = np.full(len(pair[0]), 1 / distance)
-            found = scipy.sparse.coo_matrix((weight, pair), shape=neighbors.shape).tocsr()
-            neighbors = neighbors + found
+            neighbors += scipy.sparse.csr_matrix((weight, pair), shape=neighbors.shape)
     return WordStatistics(frequencies, (neighbors + neighbors.T).tocsr())
 
 
