@@ -13,6 +13,7 @@ from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
+from albert_tf.pretraining.plateau import watch_of
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import experiment
 from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
@@ -41,6 +42,7 @@ def pretrain(
     """
     predictions = data.manifest["max_predictions"]
     flops = pretraining_flops_per_token(model.config, data.max_seq_length, predictions)
+    watch = watch_of(data)
     return experiment.run(
         Experiment(
             title="Pre-training",
@@ -50,6 +52,7 @@ def pretrain(
             models=_model_folders(data),
             flops_per_token=flops,
             card=_card(data, settings, flops),
+            notice=watch.notice if watch else None,
             next_commands=_next_commands(os.path.join(settings.output_dir, "model")),
             **_evaluation(model, data, settings, eval_data),
         )

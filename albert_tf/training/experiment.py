@@ -144,6 +144,7 @@ class Experiment:
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures of the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
+      notice: see `loop.Hooks`.
       print_results: prints the held-out figures, which it is called with at the end.
       next_commands: command lines that use the result, to be printed at the end.
     """
@@ -157,6 +158,7 @@ class Experiment:
     evaluator: HeldOutScores | None = None
     card: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Callable[[], str] | None = None
+    notice: Callable[[int, dict[str, float]], str | None] | None = None
     print_results: Callable[[dict[str, float]], None] | None = None
     next_commands: Sequence[str] = ()
 
@@ -255,6 +257,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
         on_evaluation=best.save_if_best,
         examples=experiment.examples,
         describe_batch=data.describe_batch,
+        notice=experiment.notice,
     )
     try:
         return train(
