@@ -6,10 +6,14 @@ import dataclasses
 from typing import Any
 
 from albert_tf import fast_switch
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import Recipe
 from albert_tf.presets import PRESETS
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
+from albert_tf.pretraining.objectives import Pretrainer
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training import (
     DISTRIBUTIONS,
     DeviceSettings,
@@ -28,6 +32,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
+OBJECTIVES = ("mlm", "replaced_tokens")
 MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": False}
@@ -219,6 +224,44 @@ def define_pretraining_data_flags() -> None:
         "vocab_file", None, "Vocabulary for --train_text; default: that of --init_checkpoint."
     )
     settings_flags.define_flags()
+
+
+def define_objective_flags() -> None:
+    """Flags of the objective of pre-training."""
+    flags.group("Objective")
+    flags.DEFINE_enum(
+        "objective",
+        "mlm",
+        OBJECTIVES,
+        "mlm: ALBERT's masked words. replaced_tokens: ELECTRA's, a small generator fills the masks "
+        "and the model, which is what is saved, tells at every token whether it is the original.",
+    )
+    flags.DEFINE_float(
+        "generator_size",
+        0.25,
+        "Share of heads, hidden and intermediate size that the generator has.",
+        upper_bound=1,
+        above=0,
+    )
+    flags.DEFINE_float(
+        "sampling_temperature", 1.0, "Of the words that the generator draws.", above=0
+    )
+    flags.DEFINE_float("detection_weight", 50.0, "Of the detection beside the generator's loss.")
+    flags.DEFINE_bool("detector_order", True, "The detector learns the order of sentences, too.")
+
+
+def pretraining_model(config: AlbertConfig, packed: bool) -> Pretrainer:
+    """A model with random weights for the objective of the flags."""
+    settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
+    if FLAGS.objective == "replaced_tokens":
+        values = {name: FLAGS[name].value for name in settings}
+        return ReplacedTokenPretrainer(config, packed=packed, **values)
+    if given := [name for name in settings if FLAGS[name].present]:
+        raise UserError(
+            f"--{given[0]} is for --objective=replaced_tokens; --objective={FLAGS.objective} has "
+            "no such thing. Leave it out."
+        )
+    return AlbertPretrainer(config, packed=packed)
 
 
 def prepare_flagged_devices() -> Devices:

@@ -8,19 +8,24 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from albert_tf.costs import pretraining_flops_per_token
-from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
+from albert_tf.pretraining.objectives import (
+    Pretrainer,
+    data_for,
+    flops_per_token,
+    model_of_words,
+    model_to_keep,
+    task_of,
+)
 from albert_tf.pretraining.plateau import watch_of
-from albert_tf.tasks import PretrainingTask
 from albert_tf.training import experiment
 from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
 
 
 def pretrain(
-    model: AlbertPretrainer,
+    model: Pretrainer,
     data: PretrainingData,
     settings: RunSettings,
     eval_data: Sequence[str] = (),
@@ -28,7 +33,7 @@ def pretrain(
     """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
 
     Args:
-      model: it is trained on the devices of the strategy in whose scope it was made. A run that is
+      model: its class decides the objective. It is trained on the devices of the strategy in whose scope it was made. A run that is
         continued takes its weights from the newest checkpoint.
       data: of `open_records` or `open_text`.
       settings: folder, optimizer and loop.
@@ -40,14 +45,14 @@ def pretrain(
     Raises:
       UserError: see `experiment.run`.
     """
-    predictions = data.manifest["max_predictions"]
-    flops = pretraining_flops_per_token(model.config, data.max_seq_length, predictions)
+    flops = flops_per_token(model, data.max_seq_length, data.manifest["max_predictions"])
     watch = watch_of(data)
     return experiment.run(
         Experiment(
             title="Pre-training",
-            task=PretrainingTask(model, data.sentence_objective),
-            data=data,
+            task=task_of(model, data.sentence_objective),
+            model_to_keep=model_to_keep(model),
+            data=data_for(model, data),
             settings=settings,
             models=_model_folders(data),
             flops_per_token=flops,
@@ -60,7 +65,7 @@ def pretrain(
 
 
 def _evaluation(
-    model: AlbertPretrainer,
+    model: Pretrainer,
     data: PretrainingData,
     settings: RunSettings,
     eval_data: Sequence[str],
@@ -72,7 +77,7 @@ def _evaluation(
     train_manifest = data.manifest if data.has_statistics else None
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
-        "examples": example_writer(model, data, held_out),
+        "examples": example_writer(model_of_words(model), data, held_out),
         "print_results": functools.partial(held_out.print_results, train_manifest=train_manifest),
     }
 
