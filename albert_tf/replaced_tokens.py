@@ -132,9 +132,10 @@ class ReplacedTokenPretrainer(AlbertModel):
         masked = self.generator(inputs, training=training, seed=fold_in(seed, 0))
         logits = masked["masked_lm_logits"]
         drawn = draw(logits, inputs["sampling_noise"], self.sampling_temperature)
-        at = inputs["masked_lm_positions"]
+        at = tf.cast(inputs["masked_lm_positions"], tf.int32)
+        words = tf.cast(inputs["masked_lm_ids"], tf.int32)
         weights = inputs["masked_lm_weights"]
-        original = put_at(inputs["input_word_ids"], at, inputs["masked_lm_ids"], weights)
+        original = put_at(inputs["input_word_ids"], at, words, weights)
         corrupted = put_at(original, at, drawn, weights)
         detected = self.detector(
             {**inputs, "input_word_ids": corrupted}, training=training, seed=fold_in(seed, 1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
@@ -75,7 +77,7 @@ class HeldOut:
                 manifest["num_records"],
                 strategy,
             )
-            data = functools.partial(
+            data: Callable[..., tf.data.Dataset] = functools.partial(
                 pretraining_dataset,
                 folder,
                 batch_size,
@@ -103,11 +105,11 @@ class HeldOut:
             names = list(PretrainingTask.metrics_of(objective))
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
-            figures = {name: (metrics[name], *baselines[name]) for name in names}
             names = [name for name in names if name in metrics]
-            if not number:
+            if not number:  # Detection is that of the first folder, too.
                 detection = detection_baselines(metrics)
                 names, baselines = [*names, *detection], {**baselines, **detection}
+            figures = {name: (metrics[name], *baselines[name]) for name in names}
             folder = self.folders[number]
             print_comparison(f"Held-out evaluation on {folder}{fitted}", figures)
 

@@ -20,6 +20,7 @@ from albert_tf.pretraining.objectives import (
     task_of,
 )
 from albert_tf.pretraining.plateau import watch_of
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training import experiment
 from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
 
@@ -33,8 +34,8 @@ def pretrain(
     """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
 
     Args:
-      model: its class decides the objective. It is trained on the devices of the strategy in whose scope it was made. A run that is
-        continued takes its weights from the newest checkpoint.
+      model: its class decides the objective. It is trained on the devices of the strategy in whose
+        scope it was made. A run that is continued takes its weights from the newest checkpoint.
       data: of `open_records` or `open_text`.
       settings: folder, optimizer and loop.
       eval_data: folders of held-out records, at most one for each sentence objective.
@@ -56,9 +57,9 @@ def pretrain(
             settings=settings,
             models=_model_folders(data),
             flops_per_token=flops,
-            card=_card(data, settings, flops),
+            card=_card(model, data, settings, flops),
             notice=watch.notice if watch else None,
-            next_commands=_next_commands(os.path.join(settings.output_dir, "model")),
+            next_commands=_next_commands(model, os.path.join(settings.output_dir, "model")),
             **_evaluation(model, data, settings, eval_data),
         )
     )
@@ -82,26 +83,36 @@ def _evaluation(
     }
 
 
-def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) -> dict[str, str]:
+def _card(
+    model: Pretrainer, data: PretrainingData, settings: RunSettings, flops_per_token: float
+) -> dict[str, str]:
     """The figures of pre-training on the start-up card, by name."""
     passes = "not counted (--train_text)"
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
         passes = f"{num_seen / data.num_examples:.1f}"
+    first_loss, terms = math.log(data.vocab_size) + math.log(2), "ln V + ln 2"
+    if isinstance(model, ReplacedTokenPretrainer):
+        first_loss += model.detection_weight * math.log(2)
+        terms += f" + {model.detection_weight:g} ln 2"
     return {
         "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
         "passes over the data": passes,
-        "expected first loss": f"{math.log(data.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
+        "expected first loss": f"{first_loss:.2f} ({terms})",
     }
 
 
-def _next_commands(model_dir: str) -> list[str]:
+def _next_commands(model: Pretrainer, model_dir: str) -> list[str]:
     """Command lines that use the model."""
-    return [
+    commands = [
         f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
-        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
-        f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=...",
+        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
     ]
+    if model_to_keep(model) is model_of_words(model):
+        commands.append(
+            f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."
+        )
+    return commands
 
 
 def _model_folders(data: PretrainingData) -> ModelFolders:
