@@ -59,12 +59,15 @@ def draw(logits: tf.Tensor, noise: tf.Tensor, temperature: float) -> tf.Tensor:
 
 
 def put_at(ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Ids with words put at positions, int32 [B, S].
+    """Ids with words put at positions.
 
     Args:
       ids: int32 [B, S].
       positions, words: int32 [B, P].
       weights: float32 [B, P]; where it is 0 nothing is put.
+
+    Returns:
+      int32 [B, S].
     """
     words = tf.where(weights > 0, words, tf.gather(ids, positions, batch_dims=1))
     rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions))
