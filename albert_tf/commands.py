@@ -24,6 +24,7 @@ COMMANDS = {
     "create-pretraining-data": "data_pipeline.create_pretraining_data",
     "inspect-records": "data_pipeline.inspect_records",
     "adopt-records": "data_pipeline.adopt_records",
+    "create-finetuning-data": "albert_tf.create_finetuning_data",
     "pretrain": "albert_tf.run_pretraining",
     "finetune": "albert_tf.run_finetuning",
     "ensemble": "albert_tf.run_ensemble",
