@@ -13,8 +13,7 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training_examples
 from albert_tf.finetuning.benchmarks import TASKS, own_classes
-from albert_tf.finetuning.spec import DataSource, FineTuning
-from albert_tf.finetuning.squad_tasks import SquadSettings, squad
+from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.training_examples import (
     make_examples,
     read_training_records,
@@ -22,59 +21,11 @@ from albert_tf.finetuning.training_examples import (
 )
 from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import finetuning_dataset
-from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
-from data_pipeline.finetuning.squad_files import Answer, Question, SquadExamples, SquadSplit
-from data_pipeline.finetuning.tagging import TaggedExample
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.finetuning_cases import FORMS, LENGTHS, split_of
 
-LENGTHS = LengthSettings(max_seq_length=32, doc_stride=8, max_query_length=8)
-NUM_EXAMPLES = 30
-FORMS = {
-    **{name: TASKS[name] for name in ("cola", "mrpc", "sts-b", "tsv", "copa", "tagging")},
-    **{name: TASKS[name] for name in ("squad1.1", "squad2.0")},
-    "whole answers": squad("squad1.1", SquadSettings(only_windows_with_answer=True)),
-}
 every_form = pytest.mark.parametrize("task", FORMS.values(), ids=FORMS)
-
-
-def words_of(words: list[str], number: int) -> list[str]:
-    return words[number % 20 :][: 1 + number * 7 % 15]
-
-
-def split_of(task: FineTuning, words: list[str]) -> Split:
-    """Thirty examples of different lengths, in the form of the task."""
-    if task.name.startswith("squad"):
-        return questions(words, has_null=task.name == "squad2.0")
-    examples: list[object] = []
-    for number in range(NUM_EXAMPLES):
-        text = words_of(words, number)
-        where = {"source": "made up", "line": number + 1}
-        if task.name == "tagging":
-            tags = tuple(f"B-{word[0]}" if len(word) > 4 else "O" for word in text)
-            examples.append(TaggedExample(str(number), tuple(text), tags, **where))
-        elif task.name == "copa":
-            options = (" ".join(text[:3]), " ".join(text[-2:]))
-            examples.append(
-                ChoiceExample(str(number), " ".join(text), "why?", options, number % 2, "", **where)
-            )
-        else:
-            label = number / 7 if task.name == "sts-b" else str(number % 2)
-            pair = " ".join(words_of(words, number + 3)) if task.name == "mrpc" else None
-            examples.append(TextExample(str(number), " ".join(text), pair, label, **where))
-    return Split("train", examples)
-
-
-def questions(words: list[str], has_null: bool) -> SquadSplit:
-    contexts, found = [], []
-    for number in range(NUM_EXAMPLES):
-        context = " ".join(words_of(words, number) * 3)
-        answer = words_of(words, number)[-1]
-        is_impossible = has_null and number % 3 == 0
-        answers = () if is_impossible else (Answer(answer, context.index(answer)),)
-        contexts.append(context)
-        found.append(Question(f"q{number}", "what was it?", number, answers, is_impossible))
-    return SquadSplit("train", found, content=SquadExamples("made up", contexts, found))
 
 
 @pytest.fixture
@@ -84,7 +35,7 @@ def tokenizer(vocab_file):
 
 @every_form
 def test_every_form_of_task_has_the_same_batches(task, tokenizer, few_words, tmp_path):
-    split = split_of(task, few_words)
+    split = split_of(task, few_words, 30)
     source, folder = DataSource(splits={"train": split}), str(tmp_path / "records")
     manifest, was_there = write_training_records(task, source, tokenizer, LENGTHS, folder)
     assert not was_there and manifest["task"] == task.name and manifest["num_examples"] == 30
@@ -109,10 +60,10 @@ def test_every_form_of_task_has_the_same_batches(task, tokenizer, few_words, tmp
 
 @pytest.fixture
 def records(tokenizer, few_words, tmp_path):
-    """(task, lengths, overwrite) -> makes records of its examples; whether they were there."""
+    """Makes records of some examples of a task; returns whether they were there."""
 
-    def make(task=TASKS["cola"], lengths=LENGTHS, overwrite=False) -> bool:
-        source = DataSource(splits={"train": split_of(task, few_words)})
+    def make(task=TASKS["cola"], lengths=LENGTHS, overwrite=False, num_examples=30) -> bool:
+        source = DataSource(splits={"train": split_of(task, few_words, num_examples)})
         folder = str(tmp_path / "records")
         return write_training_records(task, source, tokenizer, lengths, folder, overwrite)[1]
 
@@ -157,11 +108,10 @@ def test_a_folder_of_other_data_is_kept(records, tmp_path, change, message):
     assert {path.name for path in (tmp_path / "records").iterdir()} == names
 
 
-def test_other_examples_are_noticed(records, monkeypatch):
+def test_other_examples_are_noticed(records):
     records()
-    monkeypatch.setattr(f"{__name__}.NUM_EXAMPLES", 29)
     with pytest.raises(UserError, match="was made with examples '.*, and this command has '"):
-        records()
+        records(num_examples=29)
 
 
 def test_an_error_leaves_nothing(records, tmp_path, monkeypatch):
