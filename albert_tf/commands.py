@@ -25,6 +25,7 @@ COMMANDS = {
     "inspect-records": "data_pipeline.inspect_records",
     "adopt-records": "data_pipeline.adopt_records",
     "make-starting-weights": "albert_tf.make_starting_weights",
+    "create-finetuning-data": "albert_tf.create_finetuning_data",
     "pretrain": "albert_tf.run_pretraining",
     "finetune": "albert_tf.run_finetuning",
     "ensemble": "albert_tf.run_ensemble",

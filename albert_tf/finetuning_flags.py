@@ -31,8 +31,11 @@ _ANSWERS = (
 )
 
 
-def define_data_flags() -> None:
-    """Flags of the task, its data and their lengths."""
+def define_task_flags(needs_vocabulary: bool = False) -> None:
+    """Flags of the task, its training data and their lengths.
+
+    needs_vocabulary: no model is given that could have one.
+    """
     flags.group("Task and data")
     flags.DEFINE_enum("task", None, tuple(TASKS), "What is learned.", required=True)
     flags.DEFINE_string(
@@ -41,19 +44,14 @@ def define_data_flags() -> None:
         "The benchmark's folder, such as GLUE's root, or the task's own folder in it.",
     )
     flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
-    flags.DEFINE_string("dev_file", None, "File to evaluate on, and to choose the best model by.")
-    flags.DEFINE_string("predict_file", None, "File to predict.")
-    flags.DEFINE_list(
-        "splits",
-        [],
-        "Splits of the data to evaluate or predict, such as dev; default: those that the mode is "
-        "for.",
-    )
     flags.DEFINE_string("text_column", "text", "Column of the (first) text in your own files.")
     flags.DEFINE_string("pair_column", None, "Column of the second text, for pairs.")
     flags.DEFINE_string("label_column", "label", "Column of the label.")
     flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary (spiece.model, vocab.txt); a model folder has one."
+        "vocab_file",
+        None,
+        "Vocabulary (spiece.model, vocab.txt); a model folder has one.",
+        required=needs_vocabulary,
     )
     flags.DEFINE_integer(
         "max_seq_length", 128, "Longer texts are cut; SQuAD needs more, 384 or 512.", 5, 65536
@@ -66,6 +64,35 @@ def define_data_flags() -> None:
     )
     flags.DEFINE_integer("doc_stride", 128, "From one window to the next, of SQuAD.", 1)
     flags.DEFINE_integer("max_query_length", 64, "Longest question, of SQuAD.", 1)
+    flags.DEFINE_bool(
+        "only_windows_with_answer",
+        False,
+        "SQuAD 1.1: nothing is trained on windows without the whole answer, which otherwise "
+        "point at [CLS].",
+    )
+
+
+def define_data_flags() -> None:
+    """Flags of the task, all of its data and their lengths."""
+    define_task_flags()
+    flags.DEFINE_string("dev_file", None, "File to evaluate on, and to choose the best model by.")
+    flags.DEFINE_string("predict_file", None, "File to predict.")
+    flags.DEFINE_list(
+        "splits",
+        [],
+        "Splits of the data to evaluate or predict, such as dev; default: those that the mode is "
+        "for.",
+    )
+
+
+def define_records_flag() -> None:
+    """The flag of training examples on disk."""
+    flags.DEFINE_string(
+        "train_records",
+        None,
+        "Folder of create_finetuning_data, made with the same settings, to train on instead of "
+        "files.",
+    )
 
 
 def define_series_flags() -> None:
@@ -116,12 +143,6 @@ def define_answer_flags() -> None:
         "on the dev set, which is stored with the model.",
         lower_bound=-1e9,
     )
-    flags.DEFINE_bool(
-        "only_windows_with_answer",
-        False,
-        "Version 1.1: nothing is trained on windows without the whole answer, which otherwise "
-        "point at [CLS].",
-    )
 
 
 def define_length_flags() -> None:
@@ -168,9 +189,10 @@ def task() -> FineTuning:
             f"--{given[0]} is for files of your own, and --task={FLAGS.task} knows its columns. "
             f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
         )
+    answers = [name for name in _ANSWERS if name in FLAGS]
     if FLAGS.task in SQUAD_TASKS:
-        return squad(FLAGS.task, SquadSettings(**{name: FLAGS[name].value for name in _ANSWERS}))
-    if given := [name for name in _ANSWERS if FLAGS[name].present]:
+        return squad(FLAGS.task, SquadSettings(**{name: FLAGS[name].value for name in answers}))
+    if given := [name for name in answers if FLAGS[name].present]:
         raise UserError(
             f"--{given[0]} is for answers in a text, and --task={FLAGS.task} has none. Leave it "
             f"out, or use --task={' or --task='.join(SQUAD_TASKS)}."
@@ -179,9 +201,15 @@ def task() -> FineTuning:
 
 
 def data_source() -> DataSource:
-    """The data of --data_dir and the flags of single files."""
-    files = {split: FLAGS[name].value for split, name in _FILES.items() if FLAGS[name].value}
-    return DataSource(FLAGS.data_dir, files)
+    """The data of --data_dir, --train_records and the flags of single files."""
+    named = {split: _given(name) for split, name in _FILES.items()}
+    files = {split: path for split, path in named.items() if path}
+    return DataSource(FLAGS.data_dir, files, train_records=_given("train_records"))
+
+
+def _given(name: str) -> str | None:
+    """The value of a flag that not all programs have."""
+    return FLAGS[name].value if name in FLAGS else None
 
 
 def splits(found: FineTuning) -> list[str]:
@@ -193,12 +221,17 @@ def splits(found: FineTuning) -> list[str]:
     return ["predict"] if FLAGS.predict_file else list(found.test_splits)
 
 
+def lengths() -> LengthSettings:
+    """Where texts are cut."""
+    names = [field.name for field in dataclasses.fields(LengthSettings)]
+    return LengthSettings(**{name: FLAGS[name].value for name in names})
+
+
 def settings() -> FineTuningSettings:
     """The settings of a run."""
     names = {field.name for field in dataclasses.fields(FineTuningSettings)} - {"lengths"}
-    lengths = {field.name: FLAGS[field.name].value for field in dataclasses.fields(LengthSettings)}
     values = {name: FLAGS[name].value for name in names}
-    return FineTuningSettings(lengths=LengthSettings(**lengths), **values)
+    return FineTuningSettings(lengths=lengths(), **values)
 
 
 def run_settings(recipe: Recipe) -> RunSettings:

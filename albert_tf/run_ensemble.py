@@ -40,8 +40,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "average",
         None,
-        "What is averaged: probabilities, logits, or votes, for classes; default: probabilities, "
-        "and for other tasks what suits them (values of regressions).",
+        "What is averaged: probabilities, logits, or votes, for classes and tags; default: "
+        "probabilities, and for other tasks what suits them (values of regressions).",
     )
     flags.DEFINE_enum(
         "choose",

@@ -39,6 +39,7 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     finetuning_flags.define_data_flags()
+    finetuning_flags.define_records_flag()
     finetuning_flags.define_answer_flags()
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
     finetuning_flags.define_series_flags()

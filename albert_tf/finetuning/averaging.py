@@ -26,8 +26,17 @@ def probabilities_of_mean_logits(logits: np.ndarray) -> np.ndarray:
     return scipy.special.softmax(logits.mean(axis=0), axis=-1)
 
 
-def majority_votes(logits: np.ndarray) -> np.ndarray:
-    """The class that most members choose, float [M, N, C] -> int [N]; the lowest of equal ones."""
-    chosen = logits.argmax(axis=-1)  # [M, N]
-    counts = (chosen[..., None] == np.arange(logits.shape[-1])).sum(axis=0)  # [N, C]
-    return counts.argmax(axis=-1)
+def vote_shares(logits: np.ndarray) -> np.ndarray:
+    """The classes' shares of the members' votes, float [M, N, C] -> float [N, C].
+
+    Their first maximum is the class that most members choose, the lowest of equal ones.
+    """
+    return np.eye(logits.shape[-1])[logits.argmax(axis=-1)].mean(axis=0)
+
+
+# --average by name.
+AVERAGES = {
+    "probabilities": mean_probabilities,
+    "logits": probabilities_of_mean_logits,
+    "votes": vote_shares,
+}

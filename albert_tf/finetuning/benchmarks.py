@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from typing import Any
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.choice_tasks import multiple_choice
@@ -55,9 +55,8 @@ def own_classes(
         None,
         None,
         SCORERS["tsv"],
-        file_reader=_file_reader(text_column, pair_column, label_column, False),
         find_labels=_labels_of,
-        test_splits=("predict",),
+        **_own_files(text_column, pair_column, label_column, False),
     )
 
 
@@ -69,20 +68,26 @@ def own_numbers(
         "regression",
         None,
         SCORERS["regression"],
-        file_reader=_file_reader(text_column, pair_column, label_column, True),
-        test_splits=("predict",),
+        **_own_files(text_column, pair_column, label_column, True),
     )
 
 
-def _file_reader(
+def _own_files(
     text_column: str, pair_column: str | None, label_column: str, is_regression: bool
-) -> Callable[[str, str], Split]:
+) -> dict[str, Any]:
+    """The fields of a FineTuning of files with these columns."""
+
     def read(path: str, split: str) -> Split:
         label = None if split == "predict" else label_column
         found = read_tsv(path, text_column, pair_column, label, is_regression)
         return dataclasses.replace(found, name=split)
 
-    return read
+    columns = {
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": label_column,
+    }
+    return {"file_reader": read, "test_splits": ("predict",), "data_settings": columns}
 
 
 def _labels_of(split: Split) -> list[str]:

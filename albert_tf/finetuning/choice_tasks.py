@@ -12,7 +12,6 @@ from albert_tf.finetuning.predictions import write_predictions
 from albert_tf.finetuning.spec import FineTuning, Predictions
 from albert_tf.finetuning.text_tasks import (
     CLASS_AVERAGES,
-    decode_classes,
     encoded_features,
     keep_logits,
     score_values,
@@ -53,7 +52,7 @@ def multiple_choice(
         model=AlbertMultipleChoice,
         task=ClassificationTask,
         keep=keep_logits,
-        decode=decode_classes,
+        decode=CLASS_AVERAGES["probabilities"],
         averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
         gold=target_values,

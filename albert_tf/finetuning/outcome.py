@@ -39,6 +39,7 @@ def conclude(
     labels: Sequence[str],
     output_dir: str,
     splits: Mapping[str, Split],
+    trained_on: Mapping[str, str],
     *,
     seed: int,
     preset: str | None,
@@ -53,7 +54,8 @@ def conclude(
       features: those of the dev splits, by name.
       labels: names of the classes.
       output_dir: folder of the run.
-      splits: examples by split, those that were trained on among them.
+      splits: examples of the dev splits, by name.
+      trained_on: the split that was trained on, and the hash of its examples.
       seed, preset, init_sha256: see Result.
 
     Returns:
@@ -80,9 +82,7 @@ def conclude(
             last=_scored(last, last_scores[split]),
             seed=seed,
             preset=preset,
-            data_sha256={
-                name: splits[name].sha256() for name in dict.fromkeys((task.train_split, split))
-            },
+            data_sha256={**trained_on, split: splits[split].sha256()},
             init_sha256=init_sha256,
             notes=tuple(task.remarks(features[split], evaluator.predictions[split], labels)),
         )

@@ -39,11 +39,14 @@ class DataSource:
       data_dir: the benchmark's root, or the task's own folder.
       files: split -> its file, instead of one in `data_dir`.
       splits: split -> examples that were read before, instead of files.
+      train_records: folder of create_finetuning_data with the examples to be trained on, instead
+        of their files.
     """
 
     data_dir: str | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     splits: Mapping[str, Split] = dataclasses.field(default_factory=dict)
+    train_records: str | None = None
 
 
 class Predictions(NamedTuple):
@@ -90,6 +93,7 @@ class FineTuning:
       train_split: "": there is nothing to be trained on, only to be predicted.
       dev_splits: splits that are scored in training; the first decides which checkpoint is best.
       test_splits: splits that are predicted.
+      data_settings: what reader and featurizer depend on beside lengths, by the names of flags.
       of_model: (this task, content of model.json) -> the task as that model answers it, with what
         its training found, such as a threshold; None: all models answer it alike.
     """
@@ -113,6 +117,7 @@ class FineTuning:
     train_split: str = "train"
     dev_splits: tuple[str, ...] = ("dev",)
     test_splits: tuple[str, ...] = ("test",)
+    data_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     of_model: Callable[[FineTuning, Mapping[str, Any]], FineTuning] | None = None
 
     def read(self, data: DataSource, split: str) -> Split:

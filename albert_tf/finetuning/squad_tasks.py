@@ -126,6 +126,7 @@ def squad(name: str, settings: SquadSettings | None = None) -> FineTuning:
         write=_write,
         labels=(),
         test_splits=("predict",),
+        data_settings={"only_windows_with_answer": settings.only_windows_with_answer},
         of_model=functools.partial(_with_threshold, settings) if has_null else None,
     )
 

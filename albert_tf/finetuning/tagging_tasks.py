@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.finetuning.averaging import mean_probabilities
+from albert_tf.finetuning.averaging import AVERAGES
 from albert_tf.finetuning.predictions import one_cell
 from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.metrics import Scorer, Scores
@@ -59,7 +59,8 @@ def tagging(
         model=AlbertTokenClassifier,
         task=TokenClassificationTask,
         keep=_keep_words,
-        decode=_decode_tags,
+        decode=functools.partial(_decode_tags, "probabilities"),
+        averages={name: functools.partial(_decode_tags, name) for name in AVERAGES},
         scorer=functools.partial(_score_tags, scorer),
         gold=_gold_tags,
         metrics=scorer.metrics,
@@ -108,8 +109,8 @@ def _keep_words(features: Features, outputs: dict[str, np.ndarray]) -> Kept:
     return {"logits": outputs["logits"][sentences.rows, sentences.places]}
 
 
-def _decode_tags(features: Features, members: Sequence[Kept]) -> Predictions:
-    """The likeliest tag of each word by the mean of the members' probabilities.
+def _decode_tags(average: str, features: Features, members: Sequence[Kept]) -> Predictions:
+    """The likeliest tag of each word by an average of the members' outputs.
 
     Words that were cut off are predicted to be O, with the probability 0.
 
@@ -118,7 +119,7 @@ def _decode_tags(features: Features, members: Sequence[Kept]) -> Predictions:
       probabilities of the tags of each sentence.
     """
     sentences = features.examples
-    probabilities = mean_probabilities(np.stack([member["logits"] for member in members]))
+    probabilities = AVERAGES[average](np.stack([member["logits"] for member in members]))
     names = iter([sentences.labels[number] for number in probabilities.argmax(axis=1)])
     highest = iter(probabilities.max(axis=1).tolist())
     values: list[Tags] = []

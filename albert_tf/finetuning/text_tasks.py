@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.finetuning.averaging import (
-    majority_votes,
-    mean_probabilities,
-    probabilities_of_mean_logits,
-)
+from albert_tf.finetuning.averaging import AVERAGES
 from albert_tf.finetuning.predictions import write_predictions
 from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.metrics import Scorer, Scores
@@ -56,7 +52,7 @@ def classification(
         model=AlbertClassifier,
         task=ClassificationTask,
         keep=keep_logits,
-        decode=decode_classes,
+        decode=CLASS_AVERAGES["probabilities"],
         averages=CLASS_AVERAGES,
         scorer=functools.partial(score_values, scorer),
         gold=target_values,
@@ -152,38 +148,14 @@ def keep_logits(features: Features, outputs: dict[str, np.ndarray]) -> Kept:
     return {"logits": outputs["logits"]}
 
 
-def decode_classes(features: Features, members: Sequence[Kept]) -> Predictions:
-    """The likeliest class of each example by the mean of the members' probabilities."""
-    return _likeliest(mean_probabilities(_stacked(members)))
-
-
-def _decode_mean_logits(features: Features, members: Sequence[Kept]) -> Predictions:
-    """The likeliest class of each example by the mean of the members' logits."""
-    return _likeliest(probabilities_of_mean_logits(_stacked(members)))
-
-
-def _decode_votes(features: Features, members: Sequence[Kept]) -> Predictions:
-    """The class that most members choose; as probabilities, the classes' shares of the votes."""
-    logits = _stacked(members)
-    chosen = np.eye(logits.shape[-1])[logits.argmax(axis=-1)]  # [M, N, C]
-    return Predictions(majority_votes(logits).tolist(), chosen.mean(axis=0))
-
-
-def _stacked(members: Sequence[Kept]) -> np.ndarray:
-    """float [M, N, C]."""
-    return np.stack([member["logits"] for member in members])
-
-
-def _likeliest(probabilities: np.ndarray) -> Predictions:
+def _decode_classes(average: str, features: Features, members: Sequence[Kept]) -> Predictions:
+    """The likeliest class of each example by an average of the members' outputs."""
+    probabilities = AVERAGES[average](np.stack([member["logits"] for member in members]))
     return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)
 
 
 # Of tasks with classes: --average by name.
-CLASS_AVERAGES = {
-    "probabilities": decode_classes,
-    "logits": _decode_mean_logits,
-    "votes": _decode_votes,
-}
+CLASS_AVERAGES = {name: functools.partial(_decode_classes, name) for name in AVERAGES}
 
 
 def _decode_numbers(features: Features, members: Sequence[Kept]) -> Predictions:

@@ -22,6 +22,13 @@ from albert_tf.finetuning.outcome import (
 )
 from albert_tf.finetuning.results import Result
 from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.training_examples import (
+    TrainingExamples,
+    check_trainable,
+    make_examples,
+    read_split,
+    read_training_records,
+)
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
@@ -34,7 +41,6 @@ from albert_tf.training import (
     OptimizerSettings,
     RunSettings,
     experiment,
-    run_folder,
 )
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.evaluation import evaluation_batch_size
@@ -42,7 +48,6 @@ from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
-from data_pipeline.finetuning.tsv import numbers_note
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -125,17 +130,19 @@ def finetune(
     task = get_task(task)
     settings = settings or FineTuningSettings()
     devices = devices or prepare_devices(DeviceSettings())
+    source = DataSource(data) if isinstance(data, str) else data
 
-    splits = _read_all(task, DataSource(data) if isinstance(data, str) else data)
-    labels = task.labels_in(splits[task.train_split])
-    if task.find_labels and (note := numbers_note(labels)):
-        print(note)
+    splits = _read_all(task, source)
     tokenizer = load_tokenizer(start.vocabulary_file(settings.vocab_file))
-    features = {
-        name: task.featurizer(split, tokenizer, settings.lengths, labels, True)
-        for name, split in splits.items()
+    if source.train_records:
+        training = read_training_records(source.train_records, task, tokenizer, settings.lengths)
+    else:
+        training = make_examples(task, splits[task.train_split], tokenizer, settings.lengths)
+    labels = training.labels
+    dev = {
+        name: task.featurizer(splits[name], tokenizer, settings.lengths, labels, True)
+        for name in task.dev_splits
     }
-    training, dev = features[task.train_split], {name: features[name] for name in task.dev_splits}
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
 
@@ -147,7 +154,7 @@ def finetune(
         Experiment(
             title=f"Fine-tuning: {task.name}",
             task=task.task(trained),
-            data=_training_data(splits, training, tokenizer, labels, task, settings, run, devices),
+            data=_training_data(training, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings),
             flops_per_token=3 * flops_per_token,
@@ -164,6 +171,7 @@ def finetune(
         labels,
         run.output_dir,
         splits,
+        {task.train_split: training.sha256},
         seed=settings.seed,
         preset=_preset_of(start),
         init_sha256=_weights_hash(start),
@@ -179,17 +187,18 @@ def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
 
 
 def _read_all(task: FineTuning, source: DataSource) -> dict[str, Split]:
-    """The examples to be trained on and those of the dev splits; says which rows were left out."""
-    if not task.train_split:
+    """The examples of the dev splits and, unless they are records, those to be trained on."""
+    check_trainable(task)
+    if not source.train_records:
+        splits = {task.train_split: read_split(task, source, task.train_split)}
+    elif task.train_split in (*source.files, *source.splits):
         raise UserError(
-            f"--task={task.name} has nothing to be trained on. Predict it with a model of another "
-            "task: --mode=predict."
+            f"--train_records={source.train_records} has the examples to be trained on, and "
+            f"--{task.train_split}_file names others. Leave one of them out."
         )
-    splits = {name: task.read(source, name) for name in (task.train_split, *task.dev_splits)}
-    for split in splits.values():
-        if split.note:
-            print(split.note)
-    return splits
+    else:
+        splits = {}
+    return {**splits, **{name: read_split(task, source, name) for name in task.dev_splits}}
 
 
 def new_model(
@@ -256,10 +265,8 @@ def _check_head(start: InitialModel, labels: Sequence[str]) -> None:
 
 
 def _training_data(
-    splits: Mapping[str, Split],
-    features: Features,
+    training: TrainingExamples,
     tokenizer: Tokenizer,
-    labels: Sequence[str],
     task: FineTuning,
     settings: FineTuningSettings,
     run: RunSettings,
@@ -269,10 +276,10 @@ def _training_data(
     with devices.strategy.scope():
         is_static = run.jit_compile or shapes_must_be_static()
     return TrainingData(
-        name=splits[task.train_split].source,
+        name=training.name,
         batches=functools.partial(
             finetuning_dataset,
-            features,
+            training.features,
             settings.train_batch_size,
             seed=settings.seed,
             static_shapes=is_static,
@@ -280,15 +287,15 @@ def _training_data(
         ),
         batch_size=settings.train_batch_size,
         seed=settings.seed,
-        num_examples=len(features),
-        max_seq_length=features.max_seq_length,
+        num_examples=len(training),
+        max_seq_length=training.features.max_seq_length,
         vocab_size=tokenizer.vocab_size,
         must_not_change={
             "task": task.name,
-            "labels": list(labels),  # As JSON gives them back.
-            "num_examples": len(features),
+            "labels": list(training.labels),  # As JSON gives them back.
+            "num_examples": len(training),
             "vocab_fingerprint": tokenizer.fingerprint,
-            "examples": run_folder.fingerprint(features.content),
+            "examples": training.content_sha256,
             "length_window": settings.length_window,
         },
     )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import itertools
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -13,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
 from data_pipeline.pretraining.columns import RecordColumns, dynamic_counts, static_counts
 from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes, features, record_folder
+from data_pipeline.records.shards import write_shards
 from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
 
 _AT_ONCE = 512
@@ -61,16 +58,12 @@ def write_records(
         settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
     )
     _check_columns(dataset, schema)
-    is_new = not storage.exists(output_dir)
     record_folder.complete_commit(output_dir)
     record_folder.check_output_dir(output_dir, overwrite)
-    folder = record_folder.partial_dir(output_dir)
-    storage.remove_folder(folder)
-    storage.make_folder(folder)
-    try:
+    with record_folder.making(output_dir) as folder:
         statistics = RecordStatistics(tokenizer.vocab_size)
         frames = _frames(dataset, schema, settings, tokenizer, statistics)
-        files = list(_write_files(frames, folder, records_per_file))
+        files = list(write_shards(frames, folder, "pretraining", records_per_file))
         if not files:
             raise UserError("The dataset holds no example, so there is no record to write.")
         manifest = {
@@ -85,9 +78,6 @@ def write_records(
             SETTINGS_FILE: tokenizer.settings.json_bytes(),
             record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
         }
-    except BaseException:
-        storage.remove_folder(output_dir if is_new else folder)
-        raise
     return record_folder.commit(output_dir, manifest, extra_files)
 
 
@@ -269,22 +259,3 @@ def _frames(
             else:
                 encoded[feature.name] = example_bytes.int_column(values, np.cumsum(lengths))
         yield from map(example_bytes.frame, example_bytes.encode_examples(encoded))
-
-
-def _write_files(
-    frames: Iterator[bytes], folder: str, records_per_file: int
-) -> Iterator[dict[str, Any]]:
-    """Writes as many files as it takes; yields the manifest's entry of each."""
-    for number in itertools.count():
-        first = next(frames, None)
-        if first is None:
-            return
-        name = f"pretraining-{number:05d}.tfrecord"
-        digest, size, count = hashlib.sha256(), 0, 0
-        with atomic_files.writing(os.path.join(folder, name)) as file:
-            for frame in itertools.chain([first], itertools.islice(frames, records_per_file - 1)):
-                file.write(frame)
-                digest.update(frame)
-                size += len(frame)
-                count += 1
-        yield {"name": name, "num_records": count, "bytes": size, "sha256": digest.hexdigest()}

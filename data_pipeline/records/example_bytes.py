@@ -33,11 +33,12 @@ class Column(NamedTuple):
     ends: np.ndarray
 
 
-def float_column(values: np.ndarray) -> Column:
-    """A feature of float32 [R, n]."""
+def float_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:
+    """A feature of float32; the arguments are those of `int_column`."""
+    if row_ends is None:
+        row_ends = values.shape[1] * np.arange(1, len(values) + 1)
     payload = np.ascontiguousarray(values, "<f4").tobytes()
-    row_bytes = 4 * values.shape[1]
-    return Column("float32", payload, row_bytes * np.arange(1, len(values) + 1))
+    return Column("float32", payload, 4 * row_ends)
 
 
 def int_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:

@@ -7,23 +7,43 @@ folder without it is not data. Until then everything is in the subfolder `.parti
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
 
 MANIFEST = "manifest.json"
 LABEL_COUNTS_FILE = "label_counts.json"
-KIND = "albert_pretraining_records"
-FORMAT_VERSION = 2
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
 _COMMIT_THREADS = 16
 _HASH_THREADS = 16
+
+
+class Kind(NamedTuple):
+    """A kind of records, as a manifest names it.
+
+    Attributes:
+      name: its name.
+      version: of its format.
+      program: the command that makes such a folder.
+    """
+
+    name: str
+    version: int
+    program: str
+
+
+PRETRAINING = Kind(
+    "albert_pretraining_records", 2, "python -m data_pipeline.create_pretraining_data"
+)
+FINETUNING = Kind("albert_finetuning_records", 1, "python -m albert_tf.create_finetuning_data")
 
 
 def check_output_dir(output_dir: str, overwrite: bool) -> None:
@@ -42,17 +62,37 @@ def partial_dir(output_dir: str) -> str:
     return os.path.join(output_dir, _PARTIAL)
 
 
-def write_manifest(folder: str, manifest: dict[str, Any]) -> dict[str, Any]:
+@contextlib.contextmanager
+def making(output_dir: str) -> Iterator[str]:
+    """A context with an empty `partial_dir`; an error removes it, and a folder that was not there
+    before.
+    """
+    is_new, folder = not storage.exists(output_dir), partial_dir(output_dir)
+    storage.remove_folder(folder)
+    storage.make_folder(folder)
+    try:
+        yield folder
+    except BaseException:
+        storage.remove_folder(output_dir if is_new else folder)
+        raise
+
+
+def write_manifest(
+    folder: str, manifest: dict[str, Any], kind: Kind = PRETRAINING
+) -> dict[str, Any]:
     """Writes the manifest of a folder, with kind and format_version; returns it."""
-    whole = {"kind": KIND, "format_version": FORMAT_VERSION, **manifest}
+    whole = {"kind": kind.name, "format_version": kind.version, **manifest}
     atomic_files.write_json(os.path.join(folder, MANIFEST), whole)
     return whole
 
 
 def commit(
-    output_dir: str, manifest: dict[str, Any], extra_files: dict[str, bytes]
+    output_dir: str,
+    manifest: dict[str, Any],
+    extra_files: dict[str, bytes],
+    kind: Kind = PRETRAINING,
 ) -> dict[str, Any]:
-    """Puts the finished files of `partial_dir` in place, then the manifest; returns the manifest.
+    """Puts the finished files of `partial_dir` in place, then the manifest.
 
     Older data of `output_dir` are removed first. An interrupted commit is completed by
     `complete_commit`.
@@ -61,11 +101,15 @@ def commit(
       output_dir: the folder of records.
       manifest: the fields beside kind and format_version; "files" lists the shards.
       extra_files: small files to put beside the shards, by name.
+      kind: of the records.
+
+    Returns:
+      The manifest.
     """
     folder = partial_dir(output_dir)
     for name, content in extra_files.items():
         atomic_files.write_bytes(os.path.join(folder, name), content)
-    ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)})
+    ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)}, kind)
     complete_commit(output_dir)
     return ready
 
@@ -115,12 +159,10 @@ def _remove_older_data(output_dir: str) -> None:
         storage.rename(path, removing)
     if not storage.exists(removing):
         return
-    try:
-        files = _described_by(removing)["files"]
-    except UserError:
-        files = []
-    for entry in files:
-        storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
+    for kind in (PRETRAINING, FINETUNING):
+        with contextlib.suppress(UserError):
+            for entry in _described_by(removing, kind)["files"]:
+                storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
     storage.remove(removing)
 
 
@@ -132,11 +174,12 @@ def data_dir(data: str) -> str:
     return os.path.dirname(data) if "*" in data or storage.exists(data) else data
 
 
-def read_manifest(data: str) -> dict[str, Any]:
+def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
     """The manifest of a folder of records, with the folder as "directory".
 
     Args:
       data: the folder; a file or a pattern in it will do.
+      kind: of the records.
 
     Raises:
       UserError: there is no such folder, no manifest in it, or it describes something else.
@@ -144,27 +187,24 @@ def read_manifest(data: str) -> dict[str, Any]:
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
     if not storage.is_folder(folder or "."):
-        raise UserError(
-            f"The data folder {data} does not exist. Make one with python -m "
-            "data_pipeline.create_pretraining_data."
-        )
+        raise UserError(f"The data folder {data} does not exist. Make one with {kind.program}.")
     if not storage.exists(path):
         raise UserError(
             f"{folder} holds no {MANIFEST}: it is not a folder of records, or writing it was "
-            "interrupted. Make it again with python -m data_pipeline.create_pretraining_data."
+            f"interrupted. Make it again with {kind.program}."
         )
-    return {**_described_by(path), "directory": folder}
+    return {**_described_by(path, kind), "directory": folder}
 
 
-def _described_by(path: str) -> dict[str, Any]:
+def _described_by(path: str, kind: Kind) -> dict[str, Any]:
     """The content of a manifest file; raises UserError when it describes something else."""
     manifest = atomic_files.read_json(path)
-    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    name = manifest.get("kind") if isinstance(manifest, dict) else None
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
-    if (kind, version) != (KIND, FORMAT_VERSION):
+    if (name, version) != (kind.name, kind.version):
         raise UserError(
-            f"{path} should describe {KIND}, version {FORMAT_VERSION}; it says {kind!r}, version "
-            f"{version!r}."
+            f"{path} should describe {kind.name}, version {kind.version}; it says {name!r}, "
+            f"version {version!r}."
         )
     return manifest
 
@@ -175,18 +215,19 @@ def record_files(manifest: dict[str, Any]) -> list[str]:
     return [os.path.join(folder, entry["name"]) for entry in entries if entry["num_records"]]
 
 
-def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
+def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING) -> dict[str, Any]:
     """Compares the shards with the manifest, and returns the manifest.
 
     Args:
       data: the folder; a file or a pattern in it will do.
       full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
         most 256 MiB.
+      kind: of the records.
 
     Raises:
       UserError: names the first file that is missing, empty, cut short or changed.
     """
-    manifest = read_manifest(data)
+    manifest = read_manifest(data, kind)
     if not manifest["num_records"]:
         raise UserError(f"{data} holds no record; make it again from text with longer documents.")
     if full is None:
@@ -211,10 +252,10 @@ def verify_records(data: str, full: bool | None = None) -> dict[str, Any]:
     return manifest
 
 
-def explain_read_error(data: str, error: Exception) -> UserError:
+def explain_read_error(data: str, error: Exception, kind: Kind = PRETRAINING) -> UserError:
     """A UserError that names the damaged file behind an error raised while records were read."""
     try:
-        verify_records(data, full=True)
+        verify_records(data, full=True, kind=kind)
     except UserError as found:
         return found
     return UserError(f"The records in {data} cannot be read: {str(error).splitlines()[0]}")

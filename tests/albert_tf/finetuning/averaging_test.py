@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.averaging import (
-    majority_votes,
     mean_probabilities,
     probabilities_of_mean_logits,
+    vote_shares,
 )
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "finetuning" / "metrics" / "ensemble.npz"
@@ -33,9 +33,11 @@ def test_both_means(golden):
 
 
 def test_votes(golden):
-    np.testing.assert_array_equal(majority_votes(golden["logits"]), golden["label_by_vote"])
+    shares = vote_shares(golden["logits"])
+    np.testing.assert_array_equal(shares.argmax(axis=-1), golden["label_by_vote"])
     one_each = np.eye(3)[[2, 1, 1, 2]][:, None]  # Two votes for 1, two for 2.
-    np.testing.assert_array_equal(majority_votes(one_each), [1])
+    np.testing.assert_array_equal(vote_shares(one_each), [[0, 0.5, 0.5]])
+    assert vote_shares(one_each).argmax(axis=-1) == [1]
 
 
 def test_they_differ(golden):

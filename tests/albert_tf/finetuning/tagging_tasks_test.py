@@ -75,17 +75,27 @@ def test_answers_are_those_of_first_pieces(features):
     assert scores == {"f1": 0.5, "precision": 1 / 3, "recall": 1.0, "accuracy": 0.6}
 
 
-def test_members_probabilities_are_averaged(features):
-    """One is sure of B-X, two prefer I-X a little; logits or votes would choose otherwise."""
+@pytest.mark.parametrize(
+    ("average", "tag", "probability"),
+    [
+        (None, "B-X", 1.1 / 3),
+        ("probabilities", "B-X", 1.1 / 3),
+        # The share of I-X in the third roots of the products: 0.0285, 0.1522, 0.1615.
+        ("logits", "I-X", 0.4719),
+        ("votes", "O", 2 / 3),
+    ],
+)
+def test_averages_of_members(features, average, tag, probability):
+    """One is sure of B-X, two prefer O a little, and hold I-X for nearly as likely."""
     found = features([example("cat", "O")])
-
-    def member(*probabilities):
-        return {"logits": np.log(np.float32([probabilities]))}
-
-    members = [member(0.005, 0.99, 0.005), *[member(0.2, 0.3, 0.5)] * 2]
-    predictions = TASK.decode(found, members)
-    assert predictions.values == [("B-X",)]
-    np.testing.assert_allclose(predictions.probabilities[0], [0.135, 0.53, 0.335], atol=1e-6)
+    members = [
+        {"logits": np.log(np.float32([probabilities]))}
+        for probabilities in ((0.0001, 0.98, 0.0199), *[(0.48, 0.06, 0.46)] * 2)
+    ]
+    predictions = TASK.decoder(average)(found, members)
+    assert predictions.values == [(tag,)]
+    assert predictions.details == [(pytest.approx(probability, abs=1e-3),)]
+    assert predictions.probabilities.shape == (1, 3)
 
 
 def test_words_that_are_cut_off_are_outside(features, capsys):

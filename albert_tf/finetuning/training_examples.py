@@ -1,0 +1,195 @@
+"""The examples that a run is trained on: of a task's files, or stored as records on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.training import run_folder
+from data_pipeline.files import storage
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.feature_records import read_features, write_features
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.tsv import numbers_note
+from data_pipeline.records import record_folder
+from data_pipeline.tokenizers.base import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingExamples:
+    """Examples to be trained on.
+
+    Attributes:
+      name: of their file or folder, for messages.
+      features: their rows.
+      labels: names of the C classes in order.
+      sha256: hash of the examples.
+      content_sha256: hash of the rows.
+    """
+
+    name: str
+    features: Features
+    labels: tuple[str, ...]
+    sha256: str
+    content_sha256: str
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+def read_split(task: FineTuning, data: DataSource, split: str) -> Split:
+    """The examples of a split; says which rows of its file were left out."""
+    examples = task.read(data, split)
+    if examples.note:
+        print(examples.note)
+    return examples
+
+
+def check_trainable(task: FineTuning) -> None:
+    """Raises UserError for a task that is only predicted."""
+    if not task.train_split:
+        raise UserError(
+            f"--task={task.name} has nothing to be trained on. Predict it with a model of another "
+            "task: --mode=predict."
+        )
+
+
+def make_examples(
+    task: FineTuning, split: Split, tokenizer: Tokenizer, lengths: LengthSettings
+) -> TrainingExamples:
+    """Examples that were read, as rows of a model's inputs.
+
+    Args:
+      task: of the examples.
+      split: the examples.
+      tokenizer: of the model.
+      lengths: where texts are cut.
+
+    Returns:
+      The rows, with what they are recognized by.
+
+    Raises:
+      UserError: examples, lengths and vocabulary do not go together.
+    """
+    labels = task.labels_in(split)
+    if task.find_labels and (note := numbers_note(labels)):
+        print(note)
+    features = task.featurizer(split, tokenizer, lengths, labels, True)
+    content = run_folder.fingerprint(features.content)
+    return TrainingExamples(split.source, features, labels, split.sha256(), content)
+
+
+def made_with(task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings) -> dict[str, Any]:
+    """Everything that decides the rows of given examples, by name, for JSON."""
+    settings = {
+        "task": task.name,
+        "vocabulary": tokenizer.fingerprint,
+        **dataclasses.asdict(tokenizer.settings),
+        **dataclasses.asdict(lengths),
+        **task.data_settings,
+    }
+    return settings if task.labels is None else {**settings, "labels": list(task.labels)}
+
+
+def write_training_records(
+    task: FineTuning,
+    data: DataSource,
+    tokenizer: Tokenizer,
+    lengths: LengthSettings,
+    output_dir: str,
+    overwrite: bool = False,
+) -> tuple[dict[str, Any], bool]:
+    """Makes a folder of records of the examples to be trained on, unless it is there.
+
+    Args:
+      task: of the examples.
+      data: the place of their files.
+      tokenizer: of the model that will be trained.
+      lengths: where texts are cut.
+      output_dir: the folder.
+      overwrite: replace what `output_dir` holds.
+
+    Returns:
+      The manifest; whether the folder was there, made of the same examples by the same settings.
+
+    Raises:
+      UserError: the examples cannot be used, or the folder holds other data.
+    """
+    check_trainable(task)
+    split = read_split(task, data, task.train_split)
+    settings = made_with(task, tokenizer, lengths)
+    examples_sha256 = split.sha256()
+    record_folder.complete_commit(output_dir)
+    if not overwrite and storage.exists(os.path.join(output_dir, record_folder.MANIFEST)):
+        found = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
+        _check_same(
+            f"--output_dir={output_dir}",
+            {**found["settings"], "examples": found["examples_sha256"]},
+            {**settings, "examples": examples_sha256},
+            "Choose another folder, or replace it with --overwrite.",
+        )
+        return found, True
+    record_folder.check_output_dir(output_dir, overwrite)
+    made = make_examples(task, split, tokenizer, lengths)
+    with record_folder.making(output_dir) as folder:
+        manifest = {
+            **write_features(made.features, folder, task.train_split),
+            "task": task.name,
+            "split": task.train_split,
+            "source": os.path.basename(split.source),
+            "num_examples": len(split),
+            "labels": list(made.labels),
+            "settings": settings,
+            "examples_sha256": examples_sha256,
+            "content_sha256": made.content_sha256,
+        }
+    return record_folder.commit(output_dir, manifest, {}, record_folder.FINETUNING), False
+
+
+def read_training_records(
+    folder: str, task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings
+) -> TrainingExamples:
+    """The examples of a folder of records.
+
+    Args:
+      folder: the folder.
+      task: that they have to be of.
+      tokenizer: that they have to be made with.
+      lengths: where their texts have to be cut.
+
+    Returns:
+      The rows, equal to those of `make_examples`.
+
+    Raises:
+      UserError: there is no such folder, it is damaged, or it was made with other settings.
+    """
+    manifest = record_folder.verify_records(folder, kind=record_folder.FINETUNING)
+    _check_same(
+        f"--train_records={folder}",
+        manifest["settings"],
+        made_with(task, tokenizer, lengths),
+        f"Give the same here, or make records with {record_folder.FINETUNING.program}.",
+    )
+    return TrainingExamples(
+        folder,
+        read_features(manifest),
+        tuple(manifest["labels"]),
+        manifest["examples_sha256"],
+        manifest["content_sha256"],
+    )
+
+
+def _check_same(place: str, found: dict[str, Any], expected: dict[str, Any], remedy: str) -> None:
+    """Raises UserError that names the first setting in which records differ from what is wanted."""
+    for name in dict.fromkeys((*expected, *found)):
+        if found.get(name) != expected.get(name):
+            values = (f"{settings.get(name)!r:.24}" for settings in (found, expected))
+            raise UserError(
+                "{} was made with {} {}, and this command has {}. {}".format(
+                    place, name, *values, remedy
+                )
+            )

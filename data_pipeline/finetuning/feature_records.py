@@ -1,0 +1,211 @@
+"""Rows of a model's inputs as records, and back: the same batches, bit for bit.
+
+A record has the arrays of `Features.batch` by name, of one row: those with an axis of pieces
+without padding, one sequence after the other, and what is to be learned from the row. The manifest
+says of what shape they are, and what they are padded with.
+
+    input_word_ids [2, 7, 3, 0], input_mask [1, 1, 1, 0], label_ids 1
+    -> {"input_word_ids": [2, 7, 3], "input_mask": [1, 1, 1], "label_ids": [1]}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.encoded import slice_indices
+from data_pipeline.records import example_bytes, record_folder
+from data_pipeline.records.features import VARIABLE, Feature, parse
+from data_pipeline.records.shards import write_shards
+
+_AT_ONCE = 1024
+_RECORDS_PER_FILE = 16_384
+_NOT_STORED = ("row_numbers", "example_weights")  # They are of a batch.
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordColumn:
+    """An array of batches as the manifest describes it.
+
+    Attributes:
+      name: of the array, and of the feature of a record.
+      dtype: "int32" or "float32".
+      shape: what stands between B and L, () or (C,); None: the array is [B].
+      fill: what stands after the last piece of a row.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    fill: float = 0
+
+    @property
+    def feature(self) -> Feature:
+        """The column of the records."""
+        dtype = "float32" if self.dtype == "float32" else "int64"
+        return Feature(self.name, dtype, VARIABLE, "see `Features.batch`")
+
+
+def columns_of(features: Features) -> list[RecordColumn]:
+    """The arrays of the batches of N rows, in their order."""
+    # Its end is padding, unless all rows are of full length.
+    shortest = features.batch(np.argmin(features.lengths)[None], features.max_seq_length)
+    return [
+        RecordColumn(
+            name,
+            values.dtype.name,
+            None if values.ndim == 1 else values.shape[1:-1],
+            0 if values.ndim == 1 else values.flat[-1].item(),
+        )
+        for name, values in shortest.items()
+        if name not in _NOT_STORED
+    ]
+
+
+def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
+    """Writes N rows as TFRecord files.
+
+    Args:
+      features: the rows.
+      folder: where the files are written.
+      prefix: beginning of their names.
+
+    Returns:
+      The fields of a manifest that `read_features` needs.
+    """
+    columns = columns_of(features)
+    files = list(write_shards(_frames(features, columns), folder, prefix, _RECORDS_PER_FILE))
+    return {
+        "num_records": len(features),
+        "max_seq_length": features.max_seq_length,
+        "columns": [dataclasses.asdict(column) for column in columns],
+        "files": files,
+    }
+
+
+def _frames(features: Features, columns: Sequence[RecordColumn]) -> Iterator[bytes]:
+    """Rows in the bytes of a TFRecord file."""
+    for start in range(0, len(features), _AT_ONCE):
+        rows = np.arange(start, min(start + _AT_ONCE, len(features)))
+        lengths = features.lengths[rows]
+        batch = features.batch(rows, int(lengths.max()))
+        encoded = {}
+        for column in columns:
+            values, sizes = batch[column.name], np.ones_like(rows)
+            if column.shape is not None:
+                values = values[_is_piece(lengths, values.shape)]
+                sizes = lengths * math.prod(column.shape)
+            is_float = column.feature.dtype == "float32"
+            encode = example_bytes.float_column if is_float else example_bytes.int_column
+            encoded[column.name] = encode(values, np.cumsum(sizes))
+        yield from map(example_bytes.frame, example_bytes.encode_examples(encoded))
+
+
+def _is_piece(lengths: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """bool [B, ..., L] of this shape, False where rows of these lengths are padded."""
+    mask = np.arange(shape[-1]) < lengths.reshape(-1, *[1] * (len(shape) - 1))
+    return np.broadcast_to(mask, shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredRows:
+    """N rows as their records have them, without padding.
+
+    Attributes:
+      columns: those with an axis of pieces.
+      values: name -> the values of all rows, one after the other, in a small type.
+      lengths: int64 [N], pieces of a sequence of each row.
+    """
+
+    columns: Sequence[RecordColumn]
+    values: Mapping[str, np.ndarray]
+    lengths: np.ndarray
+
+    @functools.cached_property
+    def _starts(self) -> np.ndarray:
+        """int64 [N], pieces before each row, of one sequence a row."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def inputs(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """The arrays of some rows, padded to L; see `Features.inputs`."""
+        starts, lengths = self._starts[rows], self.lengths[rows]
+        found = {}
+        for column in self.columns:
+            assert column.shape is not None
+            shape, size = (len(rows), *column.shape, length), math.prod(column.shape)
+            padded = np.full(shape, column.fill, column.dtype)
+            # True places are filled in the order of rows, which is that of their pieces.
+            padded[_is_piece(lengths, shape)] = self.values[column.name][
+                slice_indices(starts * size, lengths * size)
+            ]
+            found[column.name] = padded
+        return found
+
+
+def read_features(manifest: Mapping[str, Any]) -> Features:
+    """The rows of a folder of records; they take a few bytes of memory for each piece.
+
+    Args:
+      manifest: as `record_folder.verify_records` gives it.
+
+    Raises:
+      UserError: the records are not those of the manifest.
+    """
+    columns = [
+        RecordColumn(
+            entry["name"],
+            entry["dtype"],
+            None if entry["shape"] is None else tuple(entry["shape"]),
+            entry["fill"],
+        )
+        for entry in manifest["columns"]
+    ]
+    paths = record_folder.record_files(dict(manifest))
+    try:
+        values, sizes = _read(paths, columns)
+    except tf.errors.OpError as error:
+        raise record_folder.explain_read_error(
+            manifest["directory"], error, record_folder.FINETUNING
+        ) from None
+    pieces = [column for column in columns if column.shape is not None]
+    lengths = sizes[pieces[0].name] // math.prod(pieces[0].shape or ())
+    targets = {
+        column.name: values[column.name].astype(column.dtype)
+        for column in columns
+        if column.shape is None
+    }
+    if len(lengths) != manifest["num_records"]:
+        raise UserError(
+            f"{manifest['directory']} should have {manifest['num_records']} records and has "
+            f"{len(lengths)}. Make them again with --overwrite."
+        )
+    stored = StoredRows(pieces, values, lengths)
+    return Features((), stored.inputs, lengths, manifest["max_seq_length"], targets, {})
+
+
+def _read(
+    paths: Sequence[str], columns: Sequence[RecordColumn]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Of each column the values of all rows, and how many of them each row has (int64 [N])."""
+    schema = [column.feature for column in columns]
+    values: dict[str, list[np.ndarray]] = {column.name: [] for column in columns}
+    sizes: dict[str, list[np.ndarray]] = {column.name: [] for column in columns}
+    for records in tf.data.TFRecordDataset(list(paths)).batch(_AT_ONCE):
+        for name, found in parse(schema, records).items():
+            part = found.values.numpy()
+            if part.dtype != np.float32:  # Most are 0 and 1.
+                part = part.astype(np.min_scalar_type(part.max(initial=0)))
+            values[name].append(part)
+            sizes[name].append(found.row_lengths().numpy())
+    return (
+        {name: np.concatenate(parts) for name, parts in values.items()},
+        {name: np.concatenate(parts) for name, parts in sizes.items()},
+    )
