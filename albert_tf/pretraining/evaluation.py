@@ -166,7 +166,7 @@ def evaluate_run(
       UserError: there is no such run, or no checkpoint came.
     """
     config, must_not_change = run_folder.read(run_dir)
-    if "objective" in must_not_change:
+    if must_not_change.get("objective") == "replaced_tokens":
         raise UserError(
             f"--output_dir={run_dir} is a run of replaced tokens, which --mode=continuous_eval "
             "does not evaluate. Pass --eval_data and --eval_steps to the training."

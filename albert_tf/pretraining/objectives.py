@@ -41,14 +41,14 @@ def model_of_words(model: Pretrainer) -> AlbertPretrainer:
 
 
 def data_for(model: Pretrainer, data: PretrainingData) -> PretrainingData:
-    """The data with what the objective needs beside the records."""
-    if not isinstance(model, ReplacedTokenPretrainer):
-        return data
-    return dataclasses.replace(
-        data,
-        batches=with_noise(data.batches, data.seed, data.batch_size),
-        must_not_change={**data.must_not_change, "objective": "replaced_tokens"},
-    )
+    """The data with the name of the objective, which may not change in a run, and with what it
+    needs beside the records.
+    """
+    name, batches = "mlm", data.batches
+    if isinstance(model, ReplacedTokenPretrainer):
+        name, batches = "replaced_tokens", with_noise(data.batches, data.seed, data.batch_size)
+    must_not_change = {**data.must_not_change, "objective": name}
+    return dataclasses.replace(data, batches=batches, must_not_change=must_not_change)
 
 
 def with_noise(

@@ -95,6 +95,14 @@ def test_flags_of_the_other_objective(result_of, pretraining_command):
     assert "--detection_weight is for --objective=replaced_tokens" in result.stderr
 
 
+def test_a_run_keeps_its_objective(result_of, pretraining_command):
+    _, _, module, *arguments = pretraining_command(num_train_steps=2)
+    assert result_of(module, *arguments).returncode == 0
+    result = result_of(module, *arguments, *FLAGS)
+    assert result.returncode == 2
+    assert "objective was 'mlm' and is 'replaced_tokens'" in result.stderr
+
+
 def test_its_checkpoints_are_not_evaluated_elsewhere(result_of, pretraining_command, work):
     _, _, module, *arguments = pretraining_command()
     assert result_of(module, *arguments, *FLAGS).returncode == 0
