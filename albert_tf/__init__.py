@@ -21,6 +21,7 @@ _MODULES = {
         "AlbertClassifier",
         "AlbertMultipleChoice",
         "AlbertPretrainer",
+        "AlbertReplacedTokenDetector",
         "AlbertSentenceEncoder",
         "AlbertSpanLabeler",
         "AlbertSpanLabelerV2",

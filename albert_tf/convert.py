@@ -19,6 +19,7 @@ from albert_tf.checkpoints import formats, google, huggingface, native, target_t
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertReplacedTokenDetector
 from albert_tf.pretrained import locate
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -60,6 +61,9 @@ def main() -> None:
     config = AlbertConfig.from_json_file(given) if given else source.config()
     model = formats.make_model(source, config)
     new = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
+    if FLAGS.format != "native" and isinstance(model, AlbertReplacedTokenDetector):
+        print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
+        model = model.encoder
     vocab_file = FLAGS.vocab_file or source.vocab_file
     temporary = f"{FLAGS.output.rstrip('/')}.partial"
     if tf.io.gfile.exists(temporary):

@@ -6,10 +6,14 @@ import dataclasses
 from typing import Any
 
 from albert_tf import fast_switch
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import Recipe
 from albert_tf.presets import PRESETS
 from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
+from albert_tf.pretraining.objectives import Pretrainer
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training import (
     DISTRIBUTIONS,
     DeviceSettings,
@@ -28,19 +32,25 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
+OBJECTIVES = ("mlm", "replaced_tokens")
 MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": False}
 _READING = {"vocab_file", "lower_case", "input_format", "text_field", "language"}
 
 
-def define_model_flags() -> None:
-    """Flags of the model."""
-    flags.group("Model")
+def define_architecture_flags() -> None:
+    """Flags of the architecture, one of which is given."""
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
     flags.DEFINE_string(
         "config_file", None, "Architecture from an albert_config.json, instead of --preset."
     )
+
+
+def define_model_flags() -> None:
+    """Flags of the model."""
+    flags.group("Model")
+    define_architecture_flags()
     flags.DEFINE_string(
         "init_checkpoint",
         None,
@@ -110,6 +120,14 @@ def define_training_flags(optimizer: str, learning_rate: float, train_batch_size
         above=0,
     )
     flags.DEFINE_float("weight_decay_rate", 0.01, "Decay inside the update.")
+    flags.DEFINE_float("beta_1", 0.9, "Share of the old first moment in the new one.", below=1)
+    flags.DEFINE_float(
+        "beta_2",
+        0.999,
+        "Share of the old second moment in the new one; 0.98 follows changes sooner.",
+        below=1,
+    )
+    flags.DEFINE_float("epsilon", 1e-6, "Added to the root of the second moment.", above=0)
     flags.DEFINE_float(
         "global_clipnorm", 1.0, "Largest global norm of the gradient; 0 turns clipping off."
     )
@@ -206,6 +224,44 @@ def define_pretraining_data_flags() -> None:
         "vocab_file", None, "Vocabulary for --train_text; default: that of --init_checkpoint."
     )
     settings_flags.define_flags()
+
+
+def define_objective_flags() -> None:
+    """Flags of the objective of pre-training."""
+    flags.group("Objective")
+    flags.DEFINE_enum(
+        "objective",
+        "mlm",
+        OBJECTIVES,
+        "mlm: ALBERT's masked words. replaced_tokens: ELECTRA's, a small generator fills the masks "
+        "and the model, which is what is saved, tells at every token whether it is the original.",
+    )
+    flags.DEFINE_float(
+        "generator_size",
+        0.25,
+        "Share of heads, hidden and intermediate size that the generator has.",
+        upper_bound=1,
+        above=0,
+    )
+    flags.DEFINE_float(
+        "sampling_temperature", 1.0, "Of the words that the generator draws.", above=0
+    )
+    flags.DEFINE_float("detection_weight", 50.0, "Of the detection beside the generator's loss.")
+    flags.DEFINE_bool("detector_order", True, "The detector learns the order of sentences, too.")
+
+
+def pretraining_model(config: AlbertConfig, packed: bool) -> Pretrainer:
+    """A model with random weights for the objective of the flags."""
+    settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
+    if FLAGS.objective == "replaced_tokens":
+        values = {name: FLAGS[name].value for name in settings}
+        return ReplacedTokenPretrainer(config, packed=packed, **values)
+    if given := [name for name in settings if FLAGS[name].present]:
+        raise UserError(
+            f"--{given[0]} is for --objective=replaced_tokens; --objective={FLAGS.objective} has "
+            "no such thing. Leave it out."
+        )
+    return AlbertPretrainer(config, packed=packed)
 
 
 def prepare_flagged_devices() -> Devices:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
-from albert_tf.heads import MaskedLMHead, OutputHead
+from albert_tf.heads import DetectionHead, MaskedLMHead, OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.operations import Seed, fold_in
@@ -92,6 +92,31 @@ class AlbertPretrainer(TaskModel):
             "masked_lm_logits": self.masked_lm(hidden[:, 1:], words),
             "sentence_order_logits": self.sentence_order(pooled),
             "pooled_output": pooled,
+        }
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertReplacedTokenDetector(TaskModel):
+    """Tells which tokens of a text are not the original ones (ELECTRA's discriminator).
+
+    Outputs, a dict: `replaced_logits` float32 [B, S], above 0 where a token looks replaced,
+    unspecified at padding; `sentence_order_logits` float32 [B, 2], as of AlbertPretrainer;
+    `pooled_output` float [B, H].
+    """
+
+    def __init__(
+        self, config: AlbertConfig, *, name: str = "replaced_token_detector", **kwargs: Any
+    ) -> None:
+        super().__init__(config, name, **kwargs)
+        self.replaced = self.new_head(DetectionHead, name="replaced", per_token=True)
+        self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
+
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        outputs = self.encoder(complete_inputs(inputs), training=training, seed=seed)
+        return {
+            "replaced_logits": self.replaced(outputs["sequence_output"]),
+            "sentence_order_logits": self.sentence_order(outputs["pooled_output"]),
+            "pooled_output": outputs["pooled_output"],
         }
 
 

@@ -26,6 +26,7 @@ def define_flags() -> None:
     """Flags of this program."""
     shared_flags.define_run_flags(modes=("train_and_eval", "train", "eval", "continuous_eval"))
     shared_flags.define_model_flags()
+    shared_flags.define_objective_flags()
     shared_flags.define_training_flags(
         optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
     )
@@ -78,8 +79,11 @@ def train(devices: Devices) -> None:
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
-        model = AlbertPretrainer(config, packed=devices.packed)
-        start.load_weights(model)
+        model = shared_flags.pretraining_model(config, devices.packed)
+        if isinstance(model, AlbertPretrainer):
+            start.load_weights(model)
+        else:
+            start.load_encoder(model.detector)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, shared_flags.run_settings(optimizer, loop), eval_data)
 

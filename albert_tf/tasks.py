@@ -17,6 +17,7 @@ from albert_tf.models import (
     AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 
 Batch = dict[str, tf.Tensor]
 
@@ -112,6 +113,57 @@ class PretrainingTask:
             weights = batch["example_weights"]
             ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), weights)
             ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), weights)
+        return ratios
+
+
+class ReplacedTokensTask:
+    """The generator's masked words, the detector's replaced tokens, and the order of segments.
+
+    The figures of detection are means over real tokens; precision and recall are those of "this
+    token was replaced". What is minimized is `detection_weight` times `detection_loss`.
+    """
+
+    def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
+        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES."""
+        self.model = model
+        self._objective = SENTENCE_OBJECTIVES[sentence_objective] if model.detector_order else None
+        self.losses = {
+            "masked_lm_loss": "masked_lm_weights",
+            "weighted_detection_loss": "input_mask",
+        }
+        detection = (f"detection_{name}" for name in ("loss", "accuracy", "precision", "recall"))
+        names = [*self.losses, "masked_lm_accuracy", *detection, "replaced_share"]
+        if self._objective:
+            self.losses[f"{self._objective}_loss"] = "example_weights"
+            names += [f"{self._objective}_loss", f"{self._objective}_accuracy"]
+        self.metrics = tuple(names)
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: see ReplacedTokenPretrainer, and `example_weights`."""
+        outputs = self.model(batch, training=training, seed=seed)
+        words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        weights, pairs = batch["masked_lm_weights"], batch["example_weights"]
+        real = tf.cast(batch["input_mask"], tf.float32) * pairs[:, tf.newaxis]  # [B, S]
+        replaced = tf.cast(outputs["is_replaced"], tf.float32)
+        logits = outputs["replaced_logits"]
+        said = tf.cast(logits > 0, tf.float32)
+        loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=replaced, logits=logits)
+        ratios = {
+            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
+            "weighted_detection_loss": weighted_mean(self.model.detection_weight * loss, real),
+            "detection_loss": weighted_mean(loss, real),
+            "detection_accuracy": weighted_mean(said == replaced, real),
+            "detection_precision": weighted_mean(replaced, said * real),
+            "detection_recall": weighted_mean(said, replaced * real),
+            "replaced_share": weighted_mean(replaced, real),
+        }
+        if self._objective:
+            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
+            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), pairs)
+            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), pairs)
         return ratios
 
 

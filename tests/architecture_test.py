@@ -46,6 +46,7 @@ FLOORS = (
     {"albert_tf.training.report"},
     {"albert_tf.training"},
     {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.preprocessor"},
+    {"albert_tf.starting_weights"},
     {"albert_tf.flags"},
     {"albert_tf.finetuning_flags"},
 )

@@ -79,7 +79,8 @@ class OutputsTask:
 
     def ratios(self, batch, training, seed=None):
         outputs = self.model(batch, training=training, seed=seed)
-        first = outputs.get("sequence_output", outputs.get("mean_output"))
+        names = ("sequence_output", "mean_output", "replaced_logits")
+        first = next(outputs[name] for name in names if name in outputs)
         total = tf.reduce_sum((tf.cast(first, tf.float32) - 0.3) ** 2)
         total += tf.reduce_sum(tf.cast(outputs["pooled_output"], tf.float32) ** 2)
         return {"square": Ratio(total, tf.constant(float(BATCH * LENGTH)))}
@@ -96,6 +97,9 @@ def beam(config: AlbertConfig, **arguments: Any) -> keras.Model:
 MODELS = {
     albert_tf.AlbertEncoder: Model(albert_tf.AlbertEncoder, OutputsTask, 0),
     albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingTask, 7),
+    albert_tf.AlbertReplacedTokenDetector: Model(
+        albert_tf.AlbertReplacedTokenDetector, OutputsTask, 6, "sentence_order"
+    ),
     albert_tf.AlbertClassifier: Model(classes(albert_tf.AlbertClassifier), ClassificationTask, 2),
     albert_tf.AlbertTokenClassifier: Model(
         classes(albert_tf.AlbertTokenClassifier), TokenClassificationTask, 2, "encoder/pooler"

@@ -107,6 +107,6 @@ def _stored_names(model: keras.Model) -> dict[str, tuple[str, bool]]:
     if without:
         raise UserError(
             f"{type(model).__name__} has no counterpart in {_SOFTWARE}: {', '.join(without)}. Use "
-            "the format huggingface or native."
+            "another format."
         )
     return {row.ours: (row.google, row.google_transposed) for row in rows if row.google}

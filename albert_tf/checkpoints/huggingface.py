@@ -201,7 +201,7 @@ def save(
     """Writes config.json and model.safetensors, with exactly Hugging Face's names and shapes.
 
     Args:
-      model: any model of the zoo but AlbertSpanLabelerV2.
+      model: any model of the zoo but AlbertSpanLabelerV2 and AlbertReplacedTokenDetector.
       directory: is made if need be.
       labels: names of the classes, for config.json.
       dtype: of the weights in the file, one of DTYPES. Whoever loads them computes in float32.
@@ -267,8 +267,8 @@ def _stored_names(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool
     check_sharing(model.config, _SOFTWARE)
     if type(model).__name__ not in ARCHITECTURES:
         raise UserError(
-            f"{type(model).__name__} has no counterpart in Hugging Face's library. Use the format "
-            "google or native."
+            f"{type(model).__name__} has no counterpart in Hugging Face's library. Use "
+            "another format."
         )
     rows = variable_names(model).values()
     stored_names = {

@@ -15,6 +15,7 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
     AlbertTokenClassifier,
@@ -108,6 +109,8 @@ def _block(group: int, inner: int) -> list[VariableName]:
 def _head(model: keras.Model) -> list[VariableName]:
     if isinstance(model, AlbertPretrainer):
         return _pretraining_heads()
+    if isinstance(model, AlbertReplacedTokenDetector):
+        return _detection_heads()
     if isinstance(model, AlbertSpanLabeler):
         return _output("span/logits", "cls/squad/", "qa_outputs")
     if isinstance(model, AlbertSpanLabelerV2):
@@ -129,6 +132,13 @@ def _pretraining_heads() -> list[VariableName]:
         VariableName("masked_lm/output_bias", f"{google}/output_bias", "predictions.bias"),
         *_output("sentence_order/logits", "cls/seq_relationship/", "sop_classifier.classifier"),
     ]
+
+
+def _detection_heads() -> list[VariableName]:
+    """The heads of a detector, which neither software has on an ALBERT."""
+    head = [*_dense("replaced/transform", None), *_dense("replaced/logits", None)]
+    order = [f"sentence_order/logits/{part}" for part in ("kernel", "bias")]
+    return head + [VariableName(name, None, None) for name in order]
 
 
 def _span_head() -> list[VariableName]:

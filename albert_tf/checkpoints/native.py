@@ -29,6 +29,7 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSentenceEncoder,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
@@ -45,6 +46,7 @@ TOKENIZER_FILE = "tokenizer_settings.json"
 MODELS = {
     "encoder": AlbertEncoder,
     "pretraining": AlbertPretrainer,
+    "replaced_token_detection": AlbertReplacedTokenDetector,
     "classification": AlbertClassifier,
     "token_classification": AlbertTokenClassifier,
     "multiple_choice": AlbertMultipleChoice,

@@ -16,8 +16,18 @@ def addons_lamb(
     learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
     weight_decay_rate: float = 0.01,
     global_clipnorm: float | None = 1.0,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-6,
 ) -> keras.optimizers.legacy.Optimizer:
     """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does.
+
+    Args:
+      learning_rate: a number or a schedule of the 0-based step.
+      weight_decay_rate, global_clipnorm, beta_1, beta_2, epsilon: see AdamFamily.
+
+    Returns:
+      The optimizer.
 
     Raises:
       UserError: TensorFlow Addons is not installed; it ends at TensorFlow 2.15.
@@ -50,7 +60,9 @@ def addons_lamb(
 
     return AddonsLAMB(
         learning_rate,
-        epsilon=1e-6,
+        beta_1=beta_1,
+        beta_2=beta_2,
+        epsilon=epsilon,
         weight_decay=weight_decay_rate,
         exclude_from_weight_decay=list(DEFAULT_EXCLUSIONS),
         global_clipnorm=global_clipnorm,

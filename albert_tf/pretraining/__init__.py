@@ -8,7 +8,7 @@ settings = RunSettings(
 figures = pretraining.pretrain(model, data, settings)
 """
 
-from albert_tf.pretraining.data import PretrainingData, open_records, open_text
+from albert_tf.pretraining.data import PretrainingData, open_records, open_text, original_words
 from albert_tf.pretraining.evaluation import HeldOut, evaluate_model, evaluate_run
 from albert_tf.pretraining.training import pretrain
 
@@ -19,5 +19,6 @@ __all__ = [
     "evaluate_run",
     "open_records",
     "open_text",
+    "original_words",
     "pretrain",
 ]

@@ -7,6 +7,7 @@ import functools
 import os
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import UserError
@@ -124,6 +125,15 @@ def open_text(
         has_statistics=False,
         **_of_manifest(manifest, batch_size, seed),
     )
+
+
+def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:
+    """The word ids of a batch before they were masked, int32 [B, S]."""
+    words = batch["input_word_ids"].numpy()
+    row, prediction = np.nonzero(batch["masked_lm_weights"].numpy())
+    position = batch["masked_lm_positions"].numpy()[row, prediction]
+    words[row, position] = batch["masked_lm_ids"].numpy()[row, prediction]
+    return words
 
 
 def _of_manifest(manifest: dict[str, Any], batch_size: int, seed: int) -> dict[str, Any]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretraining.objectives import (
+    Pretrainer,
+    detection_baselines,
+    task_of,
+    with_noise,
+)
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.devices import Devices
@@ -49,7 +58,7 @@ class HeldOut:
                 )
             self._manifests[objective] = manifest
 
-    def evaluator(self, model: AlbertPretrainer, vocab_fingerprint: str) -> Evaluator:
+    def evaluator(self, model: Pretrainer, vocab_fingerprint: str) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.
 
         Args:
@@ -68,14 +77,16 @@ class HeldOut:
                 manifest["num_records"],
                 strategy,
             )
-            data = functools.partial(
+            data: Callable[..., tf.data.Dataset] = functools.partial(
                 pretraining_dataset,
                 folder,
                 batch_size,
                 training=False,
                 vocab_fingerprint=vocab_fingerprint,
             )
-            parts.append((PretrainingTask(model, objective), data))
+            if isinstance(model, ReplacedTokenPretrainer):
+                data = with_noise(data, 0, batch_size)
+            parts.append((task_of(model, objective), data))
         return Evaluator(parts, strategy)
 
     def print_results(
@@ -94,6 +105,10 @@ class HeldOut:
             names = list(PretrainingTask.metrics_of(objective))
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
+            names = [name for name in names if name in metrics]
+            if not number:  # Detection is that of the first folder, too.
+                detection = detection_baselines(metrics)
+                names, baselines = [*names, *detection], {**baselines, **detection}
             figures = {name: (metrics[name], *baselines[name]) for name in names}
             folder = self.folders[number]
             print_comparison(f"Held-out evaluation on {folder}{fitted}", figures)
@@ -151,6 +166,11 @@ def evaluate_run(
       UserError: there is no such run, or no checkpoint came.
     """
     config, must_not_change = run_folder.read(run_dir)
+    if "objective" in must_not_change:
+        raise UserError(
+            f"--output_dir={run_dir} is a run of replaced tokens, which --mode=continuous_eval "
+            "does not evaluate. Pass --eval_data and --eval_steps to the training."
+        )
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)
     evaluator = held_out.evaluator(model, must_not_change["vocab_fingerprint"])

@@ -8,18 +8,25 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from albert_tf.costs import pretraining_flops_per_token
-from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
-from albert_tf.tasks import PretrainingTask
+from albert_tf.pretraining.objectives import (
+    Pretrainer,
+    data_for,
+    flops_per_token,
+    model_of_words,
+    model_to_keep,
+    task_of,
+)
+from albert_tf.pretraining.plateau import watch_of
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training import experiment
 from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
 
 
 def pretrain(
-    model: AlbertPretrainer,
+    model: Pretrainer,
     data: PretrainingData,
     settings: RunSettings,
     eval_data: Sequence[str] = (),
@@ -27,8 +34,8 @@ def pretrain(
     """Trains a model; keeps it as it is at the end, and as it is at the lowest held-out loss.
 
     Args:
-      model: it is trained on the devices of the strategy in whose scope it was made. A run that is
-        continued takes its weights from the newest checkpoint.
+      model: its class decides the objective. It is trained on the devices of the strategy in whose
+        scope it was made. A run that is continued takes its weights from the newest checkpoint.
       data: of `open_records` or `open_text`.
       settings: folder, optimizer and loop.
       eval_data: folders of held-out records, at most one for each sentence objective.
@@ -39,25 +46,27 @@ def pretrain(
     Raises:
       UserError: see `experiment.run`.
     """
-    predictions = data.manifest["max_predictions"]
-    flops = pretraining_flops_per_token(model.config, data.max_seq_length, predictions)
+    flops = flops_per_token(model, data.max_seq_length, data.manifest["max_predictions"])
+    watch = watch_of(data)
     return experiment.run(
         Experiment(
             title="Pre-training",
-            task=PretrainingTask(model, data.sentence_objective),
-            data=data,
+            task=task_of(model, data.sentence_objective),
+            model_to_keep=model_to_keep(model),
+            data=data_for(model, data),
             settings=settings,
             models=_model_folders(data),
             flops_per_token=flops,
-            card=_card(data, settings, flops),
-            next_commands=_next_commands(os.path.join(settings.output_dir, "model")),
+            card=_card(model, data, settings, flops),
+            notice=watch.notice if watch else None,
+            next_commands=_next_commands(model, os.path.join(settings.output_dir, "model")),
             **_evaluation(model, data, settings, eval_data),
         )
     )
 
 
 def _evaluation(
-    model: AlbertPretrainer,
+    model: Pretrainer,
     data: PretrainingData,
     settings: RunSettings,
     eval_data: Sequence[str],
@@ -69,31 +78,41 @@ def _evaluation(
     train_manifest = data.manifest if data.has_statistics else None
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
-        "examples": example_writer(model, data, held_out),
+        "examples": example_writer(model_of_words(model), data, held_out),
         "print_results": functools.partial(held_out.print_results, train_manifest=train_manifest),
     }
 
 
-def _card(data: PretrainingData, settings: RunSettings, flops_per_token: float) -> dict[str, str]:
+def _card(
+    model: Pretrainer, data: PretrainingData, settings: RunSettings, flops_per_token: float
+) -> dict[str, str]:
     """The figures of pre-training on the start-up card, by name."""
     passes = "not counted (--train_text)"
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
         passes = f"{num_seen / data.num_examples:.1f}"
+    first_loss, terms = math.log(data.vocab_size) + math.log(2), "ln V + ln 2"
+    if isinstance(model, ReplacedTokenPretrainer):
+        first_loss += model.detection_weight * math.log(2)
+        terms += f" + {model.detection_weight:g} ln 2"
     return {
         "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
         "passes over the data": passes,
-        "expected first loss": f"{math.log(data.vocab_size) + math.log(2):.2f} (ln V + ln 2)",
+        "expected first loss": f"{first_loss:.2f} ({terms})",
     }
 
 
-def _next_commands(model_dir: str) -> list[str]:
+def _next_commands(model: Pretrainer, model_dir: str) -> list[str]:
     """Command lines that use the model."""
-    return [
+    commands = [
         f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
-        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=...",
-        f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=...",
+        "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
     ]
+    if model_to_keep(model) is model_of_words(model):
+        commands.append(
+            f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."
+        )
+    return commands
 
 
 def _model_folders(data: PretrainingData) -> ModelFolders:

@@ -137,6 +137,7 @@ class Experiment:
       title: of the start-up card.
       task: the model, its losses and metrics. The run computes on the devices of the strategy in
         whose scope the model was made.
+      model_to_keep: the part of the task's model that the run is made for; None: all of it.
       data: the examples that it is trained on.
       settings: folder, optimizer and loop.
       models: the model folders that are kept.
@@ -144,6 +145,7 @@ class Experiment:
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures of the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
+      notice: see `loop.Hooks`.
       print_results: prints the held-out figures, which it is called with at the end.
       next_commands: command lines that use the result, to be printed at the end.
     """
@@ -154,11 +156,18 @@ class Experiment:
     settings: RunSettings
     models: ModelFolders
     flops_per_token: float
+    model_to_keep: keras.Model | None = None
     evaluator: HeldOutScores | None = None
     card: Mapping[str, str] = dataclasses.field(default_factory=dict)
     examples: Callable[[], str] | None = None
+    notice: Callable[[int, dict[str, float]], str | None] | None = None
     print_results: Callable[[dict[str, float]], None] | None = None
     next_commands: Sequence[str] = ()
+
+    @property
+    def kept(self) -> keras.Model:
+        """The model that is saved."""
+        return self.task.model if self.model_to_keep is None else self.model_to_keep
 
     def path(self, name: str) -> str:
         """Path of a file or folder in the folder of the run."""
@@ -241,7 +250,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
     """The loop, with the best model kept; returns the held-out figures at the end."""
     data, settings, models = experiment.data, experiment.settings, experiment.models
     best = BestModel(
-        experiment.task.model,
+        experiment.kept,
         experiment.path(models.best),
         metric=models.metric,
         higher_is_better=models.higher_is_better,
@@ -255,6 +264,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
         on_evaluation=best.save_if_best,
         examples=experiment.examples,
         describe_batch=data.describe_batch,
+        notice=experiment.notice,
     )
     try:
         return train(
@@ -277,7 +287,7 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
     if models.last:
         num_train_steps = experiment.settings.loop.num_train_steps
         native.save(
-            experiment.task.model,
+            experiment.kept,
             experiment.path(models.last),
             {**models.metadata, "num_train_steps": num_train_steps, "metrics": metrics},
             models.vocab_file,

@@ -82,11 +82,13 @@ class Hooks:
       on_evaluation: called with (step, figures) after each evaluation, e.g. to keep the best model.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
       describe_batch: from a step (1-based) to the file and place that its batch comes from.
+      notice: called with (step, figures) after each report; a line to print, or None.
     """
 
     on_evaluation: Callable[[int, dict[str, float]], None] | None = None
     examples: Callable[[], str] | None = None
     describe_batch: Callable[[int], str] | None = None
+    notice: Callable[[int, dict[str, float]], str | None] | None = None
 
 
 def train(
@@ -277,6 +279,8 @@ class _Loop:
         if self._is_chief and isinstance(self._stepper.optimizer, AdamFamily):
             details = self._stepper.describe_updates()
         self._reporter.train(step, metrics, details)
+        if self._hooks.notice and (line := self._hooks.notice(step, metrics)):
+            self._reporter.note(line)
 
     def _check_bad(self, first: int, count: int, in_a_row: int) -> None:
         """Prints that steps were left out; raises UserError when they were too many."""

@@ -39,6 +39,8 @@ class OptimizerSettings:
       num_warmup_steps: updates of the warm-up.
       schedule: one of SCHEDULES; wsd is warm-up, constant, decay.
       decay_share: share of the updates in which the rate of wsd falls.
+      beta_1, beta_2: shares of the old moments in the new ones.
+      epsilon: added to the root of the second moment.
       learning_rate_power: power of the decay of polynomial; 1 is linear.
       decay_after_warmup: whether polynomial decays from the end of the warm-up, not from step 0.
       bias_correction: whether the moments of lamb and adamw are corrected, unlike the reference's.
@@ -58,6 +60,9 @@ class OptimizerSettings:
     global_clipnorm: float = 1.0
     schedule: str = "polynomial"
     decay_share: float = 0.2
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -88,7 +93,11 @@ def make_optimizer(
     schedule = _make_schedule(settings, num_train_steps)
     clipnorm = settings.global_clipnorm or None  # None does not clip.
     common: dict[str, Any] = dict(
-        weight_decay_rate=settings.weight_decay_rate, global_clipnorm=clipnorm
+        weight_decay_rate=settings.weight_decay_rate,
+        global_clipnorm=clipnorm,
+        beta_1=settings.beta_1,
+        beta_2=settings.beta_2,
+        epsilon=settings.epsilon,
     )
     layer_decay = settings.layerwise_learning_rate_decay
     factors = layerwise_factors(config, layer_decay) if layer_decay != 1.0 else []

@@ -32,7 +32,9 @@ class TrainingState:
 
     The step is the optimizer's. It is the position in the data, too: order and masks are functions
     of seed and step. A save copies the variables at once and writes them in another thread. It
-    counts when that thread has given the files their names, see checkpoint_files.py.
+    counts when that thread has given the files their names, see checkpoint_files.py. In mixed
+    precision nothing is copied and no thread started: TensorFlow 2.15 takes no copy of variables
+    that Keras casts, and the thread would write what training makes of them meanwhile.
 
         save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait (joins it)
     """
@@ -60,8 +62,10 @@ class TrainingState:
         self._model, self._optimizer = model, optimizer
         self._is_chief = is_chief
         self._must_match = must_match
+        self._copies = model.compute_dtype == model.variable_dtype
         self._scale = {"loss_scale": loss_scale} if loss_scale is not None else {}
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
+        self._checkpoint.save_counter  # noqa: B018  Made on first sight; every checkpoint has it.
         # Steps; -1: none. The thread that writes sets _latest, this one sets _under_way; a save has
         # failed if they differ when the thread is done.
         self._latest = -1
@@ -103,13 +107,16 @@ class TrainingState:
         self.wait()  # One save at a time: an error of the last one is raised here.
         if self._latest != self.step:
             self._under_way = self.step
-            self._write()
+            if self._copies:
+                self._write()
+            else:
+                self.wait()
 
     def _write(self) -> None:
-        """Copies the variables and starts the thread that writes them."""
+        """Copies the variables and starts the thread that writes them, or writes them itself."""
         step = self._under_way
         options = tf.train.CheckpointOptions(
-            experimental_enable_async_checkpoint=True,
+            experimental_enable_async_checkpoint=self._copies,
             experimental_write_callbacks=[lambda: self._publish(step)],
         )
         self._checkpoint.write(checkpoint_files.unfinished(self._directory, step), options)
@@ -126,7 +133,8 @@ class TrainingState:
         self._checkpoint.sync()
         try:
             if self._latest != self._under_way:
-                # The thread failed. TensorFlow keeps its error for the next save, so there is one.
+                # Nobody has begun; or the thread failed, whose error TensorFlow keeps for the next
+                # save, so there is one.
                 with _without_log():
                     self._write()
         except Exception:

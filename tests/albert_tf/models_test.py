@@ -109,6 +109,7 @@ def test_sentence_encoder(tiny_config):
 
 MODELS = {
     "pretrainer": (models.AlbertPretrainer, {}),
+    "replaced_token_detector": (models.AlbertReplacedTokenDetector, {}),
     "classifier": (models.AlbertClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "token_classifier": (models.AlbertTokenClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "multiple_choice": (models.AlbertMultipleChoice, {"dropout_rate": 0.25}),
@@ -121,6 +122,7 @@ MODELS = {
 }
 HEADS = {
     "pretrainer": {"masked_lm", "sentence_order"},
+    "replaced_token_detector": {"replaced", "sentence_order"},
     "classifier": {"classification"},
     "token_classifier": {"classification"},
     "multiple_choice": {"classification"},

@@ -68,9 +68,13 @@ def test_every_setting_reaches_the_optimizer(tiny_config):
         layerwise_learning_rate_decay=0.5,
         weight_decay_rate=0.125,
         global_clipnorm=3.0,
+        beta_1=0.8,
+        beta_2=0.98,
+        epsilon=1e-3,
     )
     made = make_optimizer(settings, tiny_config.replace(num_hidden_groups=2), 10)
     assert type(made) is AdamW
+    assert (made.beta_1, made.beta_2, made.epsilon) == (0.8, 0.98, 1e-3)
     assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (True, 0.125, 3)
     assert made.rate_factor("encoder/embeddings/x") == 0.25
     assert made.rate_factor("encoder/pooler/kernel") == 1.0
@@ -82,6 +86,7 @@ def test_settings_that_are_left_out(tiny_config):
     made = make_optimizer(OptimizerSettings("lamb", 0.25), tiny_config, 10)
     assert type(made) is LAMB and made.learning_rate_factors == ()
     assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (False, 0.01, 1)
+    assert (made.beta_1, made.beta_2, made.epsilon) == (0.9, 0.999, 1e-6)
     rates = [float(made._learning_rate(step)) for step in (0, 5, 10)]
     assert rates == pytest.approx([0.25, 0.125, 0.0])
 
@@ -95,7 +100,8 @@ def test_tensorflow_addons_optimizer(tiny_config, monkeypatch):
     assert make_optimizer(settings, tiny_config, 10) == "made"
     ((schedule,), named), *_ = calls
     assert schedule.get_config()["peak"] == 0.25
-    assert named == {"weight_decay_rate": 0.5, "global_clipnorm": None}
+    moments = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
+    assert named == {"weight_decay_rate": 0.5, "global_clipnorm": None, **moments}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+r"""Makes weights to start pre-training from: words by their neighbors, heads that look sideways.
+
+    python -m albert_tf.make_starting_weights --preset=albert-base-v2 --train_data=records/train \
+        --output_dir=start
+
+Then `run_pretraining --init_checkpoint=start` leaves the words' frequencies behind within hundreds
+of updates instead of thousands (docs/training.md, "The plateau").
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+from tqdm import tqdm
+
+from albert_tf import flags as shared_flags
+from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
+from albert_tf.pretraining import PretrainingData, open_records, original_words
+from albert_tf.starting_weights import count_words, set_informed_weights
+from albert_tf.training import InitialModel
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+FLAGS = flags.FLAGS
+_BATCH_SIZE = 64
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Model")
+    shared_flags.define_architecture_flags()
+    flags.group("Input and output")
+    flags.DEFINE_string("train_data", None, "Folder of training records.", required=True)
+    flags.DEFINE_string("output_dir", None, "Model folder to write.", required=True)
+    flags.DEFINE_bool("overwrite", False, "Replace a model in --output_dir.")
+    flags.group("Statistics")
+    flags.DEFINE_integer(
+        "num_tokens", 10_000_000, "Tokens to count, padding included.", lower_bound=1
+    )
+    flags.DEFINE_integer("seed", 0, "Decides the other weights, and which records are counted.")
+
+
+def main() -> None:
+    """Counts words, sets weights, writes the model folder, prints the next command."""
+    if os.path.exists(FLAGS.output_dir) and not FLAGS.overwrite:
+        raise UserError(
+            f"--output_dir={FLAGS.output_dir} exists. Name a new folder, or pass --overwrite."
+        )
+    data = open_records(FLAGS.train_data, _BATCH_SIZE, FLAGS.seed)
+    start = InitialModel(FLAGS.preset, FLAGS.config_file)
+    config = start.config(data.vocab_size, data.max_seq_length, data.name)
+
+    keras.utils.set_random_seed(FLAGS.seed)
+    model = AlbertPretrainer(config)
+    special = load_tokenizer(data.vocab_file, **data.manifest["tokenizer"]).special_ids
+    statistics = count_words(words_of(data), config.vocab_size, special)
+    set_informed_weights(model, statistics, FLAGS.seed)
+    names = ("max_seq_length", "vocab_fingerprint")
+    metadata = {name: data.manifest[name] for name in names}
+    native.save(model, FLAGS.output_dir, metadata, data.vocab_file, data.manifest["tokenizer"])
+    print(f"Wrote {FLAGS.output_dir}: {np.count_nonzero(statistics.frequencies):,} words counted.")
+    print(
+        f"Next: python -m albert_tf.run_pretraining --init_checkpoint={FLAGS.output_dir} "
+        f"--train_data={FLAGS.train_data} --output_dir=RUN"
+    )
+
+
+def words_of(data: PretrainingData) -> Iterator[np.ndarray]:
+    """Word ids of the first --num_tokens tokens, but of no record twice; arrays int [B, S]."""
+    wanted = min(FLAGS.num_tokens, data.manifest["num_records"] * data.max_seq_length)
+    with tqdm(total=wanted, desc="words", unit=" tokens", unit_scale=True) as progress:
+        for batch in data.batches():
+            yield (words := original_words(batch))
+            progress.update(min(words.size, wanted - progress.n))
+            if progress.n >= wanted:
+                return
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

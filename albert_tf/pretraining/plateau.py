@@ -1,0 +1,89 @@
+"""Says when masked words rest at their frequencies, and when they fall back there."""
+
+from __future__ import annotations
+
+import math
+
+from albert_tf.errors import UserError
+from albert_tf.pretraining.data import PretrainingData
+from data_pipeline.pretraining.masking import KEEP_PROBABILITY
+from data_pipeline.pretraining.statistics import read_label_counts, unigram_scores
+
+_REST = 0.4  # Nats below the level of the frequencies that a model gets to without context.
+_PROGRESS = 0.3  # Nats below that, from which a return is a collapse.
+_SMOOTHING = 50  # Updates.
+_FIRST_NOTICE = 500  # Updates; then after twice as many, and so on.
+
+
+def frequency_level(entropy: float) -> float:
+    """The loss of masked words, in nats, of a model that knows frequencies and no context.
+
+    Of ten words to predict eight are hidden and cost their entropy. One is shown and one replaced
+    by another: the model cannot tell which, and bets one half on what it sees.
+
+    Args:
+      entropy: of the words' frequencies, in nats.
+    """
+    hidden_or_replaced = 1 - KEEP_PROBABILITY
+    return hidden_or_replaced * entropy + 2 * KEEP_PROBABILITY * math.log(2)
+
+
+class PlateauWatch:
+    """Follows the loss of masked words in training, from the start or from a resume."""
+
+    def __init__(self, entropy: float) -> None:
+        """Args:
+        entropy: of the frequencies of the words to predict, in nats.
+        """
+        self._level = frequency_level(entropy)
+        self._loss = self._lowest = math.inf
+        self._lowest_step = self._step = 0
+        self._next_notice = _FIRST_NOTICE
+
+    def notice(self, step: int, metrics: dict[str, float]) -> str | None:
+        """What there is to say after a report, if anything.
+
+        Args:
+          step: the last one.
+          metrics: means of the steps since the last report, with "masked_lm_loss".
+        """
+        loss = metrics["masked_lm_loss"]
+        if not math.isfinite(loss):
+            return None
+        share = 1 - math.exp((self._step - step) / _SMOOTHING)
+        self._loss = loss if math.isinf(self._loss) else self._loss + share * (loss - self._loss)
+        self._step = step
+        if self._loss < self._lowest:
+            self._lowest, self._lowest_step = self._loss, step
+        rests = self._loss > self._level - _REST
+        if rests and self._lowest < self._level - _REST - _PROGRESS:
+            return self._collapse()
+        if rests and step >= self._next_notice:
+            self._next_notice = 2 * step
+            return (
+                f"masked words rest at their frequencies: loss {self._loss:.2f}, and "
+                f"{self._level:.2f} needs no context. From random weights this takes thousands of "
+                "updates; --init_checkpoint with weights of albert_tf.make_starting_weights skips "
+                "it."
+            )
+        return None
+
+    def _collapse(self) -> str:
+        """What is said of a collapse, which begins to count anew."""
+        lowest, self._lowest = self._lowest, self._loss
+        return (
+            f"masked words fell back to their frequencies: loss {self._loss:.2f} after "
+            f"{lowest:.2f} at step {self._lowest_step}. Lower --learning_rate, or lengthen the "
+            "warm-up; a checkpoint of before that step is worth more than the newest."
+        )
+
+
+def watch_of(data: PretrainingData) -> PlateauWatch | None:
+    """The watch for a run on some data; None where nobody has counted their words."""
+    if not data.has_statistics:
+        return None
+    try:
+        counts = read_label_counts(data.manifest)
+        return PlateauWatch(unigram_scores(counts, counts)["cross_entropy"])
+    except UserError:  # Records without counts, or without masked words, train as well.
+        return None
