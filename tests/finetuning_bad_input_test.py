@@ -30,7 +30,7 @@ COPA = {"premise": "The cat fled.", **OPTIONS, "label": 0, "idx": 0}
 CB = {"premise": "It rains.", "hypothesis": "It is wet.", "label": "neutral", "idx": 0}
 BOOLQ = {"question": "is it", "passage": "It is.", "label": True, "idx": 0}
 RACE = {"article": "A cat.", "questions": ["A _?"], "options": [["a", "b", "c", "d"]]}
-RACE |= {"answers": ["A"], "id": "high1.txt"}
+RACE |= {"answers": ["A"]}
 # Task -> folder, names of the files of train and dev, and a content that is right.
 GOOD = {
     "cola": ("CoLA", "{}.tsv", rows("s\t1\t\tA cat sat.", "s\t0\t*\tCat a sat.")),
@@ -57,6 +57,19 @@ FILES = [
     ("cola", "label", "train", rows("s\t2\t\tx"), "train.tsv:1: the label (column 'label') is '2'"),
     ("sst-2", "no header", "train", rows("good\t1"), "train.tsv:1: no column 'sentence'"),
     ("sst-2", "label", "dev", rows("sentence\tlabel", "x\tgood"), "dev.tsv:2: the label (column"),
+    (
+        *("qnli", "one id twice", "dev"),
+        rows("index\tquestion\tsentence\tlabel", *["7\ta\tb\tentailment"] * 2),
+        "dev.tsv:3: the id '7' is that of {dir}/QNLI/dev.tsv:2, too; answers are named by id.",
+    ),
+    (
+        *("cb", "one id twice", "train", rows(*[json.dumps(CB)] * 2)),
+        "train.jsonl:2: the id '0' is that of {dir}/CB/train.jsonl:1, too",
+    ),
+    (
+        *("race", "one id twice", "dev", json.dumps({**RACE, "id": "high1.txt:1"})),
+        "dev/high/1.txt:1: the id 'high1.txt:1-0' is that of {dir}/dev/middle/1.txt:1, too",
+    ),
     ("sst-2", "empty", "train", b"", "train.tsv:1: no column 'sentence'"),
     ("sst-2", "header alone", "dev", rows("sentence\tlabel"), "dev.tsv holds no example"),
     ("sst-2", "no dev", "dev", None, "none of the files SST-2/dev.tsv, dev.tsv"),

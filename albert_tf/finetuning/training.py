@@ -13,10 +13,10 @@ from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.benchmarks import get_task
 from albert_tf.finetuning.evaluation import ScoreEvaluator
+from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.outcome import (
     BEST_MODEL,
     LAST_MODEL,
-    best_folder,
     conclude,
     weights_sha256,
 )
@@ -30,7 +30,6 @@ from albert_tf.finetuning.training_examples import (
     read_training_records,
 )
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier
 from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate
 from albert_tf.targets import shapes_must_be_static
@@ -160,7 +159,7 @@ def finetune(
             flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
             card=_card(recipe, len(training), labels, settings),
-            next_commands=_next_commands(task, run.output_dir, labels),
+            next_commands=next_commands(task, source, run.output_dir, labels),
         )
     )
     return conclude(
@@ -354,21 +353,6 @@ def _card(
         card["classes"] = f"{len(labels)}: {shown}"
         card["expected first loss"] = f"{math.log(len(labels)):.2f} (ln {len(labels)})"
     return card
-
-
-def _next_commands(task: FineTuning, output_dir: str, labels: Sequence[str]) -> list[str]:
-    """Command lines that use the result."""
-    data = "predict_file=..." if task.test_splits == ("predict",) else "data_dir=..."
-    commands = [
-        f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
-        f"--output_dir={output_dir} --{data}"
-    ]
-    if task.model is AlbertClassifier and labels:
-        commands.append(
-            f"python -m export.run_export --model_dir={best_folder(output_dir)} --task=classifier "
-            "--output_dir=..."
-        )
-    return commands
 
 
 def _preset_of(start: InitialModel) -> str | None:

@@ -11,6 +11,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from data_pipeline.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TextExample:
@@ -69,6 +71,18 @@ class ChoiceExample:
 
 
 Example = TypeVar("Example")
+
+
+def check_ids(examples: Iterable[Any]) -> None:
+    """Raises UserError where two examples of a split have one guid, with file and line of both."""
+    seen: dict[str, Any] = {}
+    for example in examples:
+        first = seen.setdefault(example.guid, example)
+        if first is not example:
+            raise UserError(
+                f"{example.place}: the id {example.guid!r} is that of {first.place}, too; answers "
+                "are named by id. Give each example an id of its own."
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from data_pipeline.errors import UserError
-from data_pipeline.finetuning.examples import Split, TextExample
+from data_pipeline.finetuning.examples import Split, TextExample, check_ids
 from data_pipeline.finetuning.text_files import (
     column_index,
     find_file,
@@ -104,6 +104,7 @@ def read_glue(task: str, data_dir: str, split: str) -> Split[TextExample]:
     examples = list(_examples(spec, path, split, skipped))
     if not examples:
         raise UserError(f"{path} holds no example; download the data of {task} again.")
+    check_ids(examples)
     return Split(split, examples, tuple(skipped))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
-from data_pipeline.finetuning.examples import ChoiceExample, Split
+from data_pipeline.finetuning.examples import ChoiceExample, Split, check_ids
 from data_pipeline.finetuning.text_files import json_objects, list_field, text_field
 
 LEVELS = ("middle", "high")
@@ -55,6 +55,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
                     examples += _questions(passage, level, path, line)
     if not examples:
         raise UserError(f"{folder} holds passages without questions; download RACE again.")
+    check_ids(examples)
     return Split(split, examples)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from data_pipeline.errors import UserError
-from data_pipeline.finetuning.examples import ChoiceExample, Example, Split, TextExample
+from data_pipeline.finetuning.examples import ChoiceExample, Example, Split, TextExample, check_ids
 from data_pipeline.finetuning.text_files import find_file, json_objects, text_field
 
 # SuperGLUE calls its dev split val; BoolQ's own download has dev.jsonl.
@@ -124,4 +124,5 @@ def _read(
     ]
     if not examples:
         raise UserError(f"{path} holds no example; download the data of {folder} again.")
+    check_ids(examples)
     return Split(split, examples)

@@ -78,7 +78,8 @@ def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys):
     assert shown.startswith("Fine-tuning: mine\n") and "15 (3.0 passes over 20 examples)" in shown
     assert "2: long, short" in shown and "0.69 (ln 2)" in shown
     assert f"Model: {tmp_path}/run/model\n" in shown
-    assert "--mode=predict --task=mine" in shown and "| mine | dev |" in shown
+    assert "Next: python -m export.run_export --model_dir=" in shown and "| mine | dev |" in shown
+    assert "--mode=predict" not in shown  # The program does not know the task.
     assert read_results(str(tmp_path / "run")) == [result]
     assert (result.task, result.split, result.num_examples, result.seed) == ("mine", "dev", 9, 5)
     assert result.key == "matthews_corrcoef" and result.preset is None

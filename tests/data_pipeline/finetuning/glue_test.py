@@ -117,7 +117,7 @@ def test_the_folder_of_the_task_is_found_too(write, tmp_path):
 def test_short_rows(write):
     header = LAYOUTS["qqp"][1]
     full = fields_of("qqp", header, 1)
-    root = write("qqp", "train", [header, full[:5], full, full[:1], full])
+    root = write("qqp", "train", [header, full[:5], full, full[:1], fields_of("qqp", header, 2)])
     found = read_glue("qqp", root, "train")
     assert found.skipped_lines == (2, 4) and [e.line for e in found.examples] == [3, 5]
     test = LAYOUTS["qqp"][2]

@@ -67,7 +67,7 @@ def test_boolq_as_its_makers_publish_it(write):
 
 
 def test_cb(write):
-    root = write("CB", "val.jsonl", CB, without(CB, "label"))
+    root = write("CB", "val.jsonl", CB, without(CB, "label", "idx"))
     first, second = read_cb(root, "dev").examples
     assert (first.text_a, first.text_b) == ("It is so?", "it is so")
     assert (first.label, second.label, first.guid, second.line) == ("neutral", None, "3", 2)
@@ -75,8 +75,8 @@ def test_cb(write):
 
 
 def test_copa(write):
-    effect = {**COPA, "question": "effect", "label": 1}
-    root = write("COPA", "train.jsonl", COPA, effect, without(COPA, "label"))
+    effect = {**COPA, "question": "effect", "label": 1, "idx": 9}
+    root = write("COPA", "train.jsonl", COPA, effect, without(COPA, "label", "idx"))
     first, second, third = read_copa(root, "train").examples
     assert first.context == "The glass broke." and first.options == ("It fell.", "It rang.")
     assert first.question == "What was the cause of this?"

@@ -1,0 +1,46 @@
+"""What comes after a fine-tuning run: the command lines that it prints at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.outcome import best_folder
+from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.models import AlbertClassifier
+
+
+def next_commands(
+    task: FineTuning, source: DataSource, output_dir: str, labels: Sequence[str]
+) -> list[str]:
+    """Command lines that use the result of a run, for people.
+
+    Args:
+      task: of the run.
+      source: the place of its data.
+      output_dir: folder of the run.
+      labels: names of the classes; (): there are none.
+
+    Returns:
+      Prediction, if the program knows the task and can read its data, and export, of classes.
+    """
+    commands = []
+    data = _data_to_predict(task, source)
+    if data and task.name in TASKS:
+        commands.append(
+            f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
+            f"--output_dir={output_dir} {data}"
+        )
+    if task.model is AlbertClassifier and labels:
+        commands.append(
+            f"python -m export.run_export --model_dir={best_folder(output_dir)} --task=classifier "
+            "--output_dir=..."
+        )
+    return commands
+
+
+def _data_to_predict(task: FineTuning, source: DataSource) -> str:
+    """The flag of what the program predicts; "": it cannot read examples that are in memory."""
+    if source.data_dir and task.test_splits != ("predict",):
+        return f"--data_dir={source.data_dir}"
+    return "--predict_file=..." if task.file_reader else ""

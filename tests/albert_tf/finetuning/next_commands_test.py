@@ -1,0 +1,35 @@
+"""The commands after a run: with data that the program can read, of tasks that it knows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.next_commands import next_commands
+from albert_tf.finetuning.spec import DataSource
+from data_pipeline.finetuning.examples import Split
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "data"),
+    [
+        ("mrpc", DataSource("glue"), "--data_dir=glue"),
+        ("tagging", DataSource("ner"), "--data_dir=ner"),
+        ("tagging", DataSource(files={"train": "x"}), "--predict_file=..."),
+        ("squad2.0", DataSource("squad"), "--predict_file=..."),
+        ("tsv", DataSource(splits={"train": Split("train", [])}), "--predict_file=..."),
+        ("mrpc", DataSource(splits={"train": Split("train", [])}), None),
+    ],
+)
+def test_the_next_command_names_data_that_the_program_can_read(task, source, data):
+    commands = next_commands(TASKS[task], source, "runs/x", ())
+    expected = f"--mode=predict --task={task} --output_dir=runs/x {data}"
+    assert commands == ([f"python -m albert_tf.run_finetuning {expected}"] if data else [])
+
+
+def test_classes_can_be_exported():
+    mine = dataclasses.replace(TASKS["mrpc"], name="mine")  # Nothing that --task knows.
+    (command,) = next_commands(mine, DataSource("data"), "runs/x", ("0", "1"))
+    assert command.startswith("python -m export.run_export --model_dir=runs/x/model --task=class")
