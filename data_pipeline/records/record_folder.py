@@ -204,7 +204,7 @@ def _described_by(path: str, kind: Kind) -> dict[str, Any]:
     if (name, version) != (kind.name, kind.version):
         raise UserError(
             f"{path} should describe {kind.name}, version {kind.version}; it says {name!r}, "
-            f"version {version!r}."
+            f"version {version!r}. Make a folder of this kind with {kind.program}."
         )
     return manifest
 
