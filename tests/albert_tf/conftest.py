@@ -109,6 +109,7 @@ def pretraining_command(work, tmp_path):
             "steps_per_loop": 2,
             "checkpoint_steps": 4,
             "distribution": "one_device",
+            "fast": "off",  # XLA compiles longer than such a run takes.
             **flags,
         }
         pairs = [f"--{name}={value}" for name, value in values.items()]

@@ -42,7 +42,6 @@ def losses(rows):
     return [float(row["loss"]) for row in rows]
 
 
-@pytest.mark.fast_layers
 def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_data, tmp_path):
     alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
     together = run(make_stepper(tiny_config, two_devices), pretraining_data, tmp_path / "two")

@@ -65,9 +65,14 @@ def measured(batches, mask_id):
     return figures, found.records
 
 
+def made_once(examples):
+    """The same examples from memory, of which a part can be read without making all."""
+    return tf.data.Dataset.from_tensor_slices(columns_of(examples))
+
+
 @pytest.fixture(scope="module")
 def examples(documents_text, tokenizer):
-    return pretraining_examples(dataset_of(documents_text), tokenizer, STATIC).cache()
+    return made_once(pretraining_examples(dataset_of(documents_text), tokenizer, STATIC))
 
 
 def test_examples_are_distributed_as_the_records_of_the_program(examples, records_dir, tokenizer):
@@ -112,7 +117,7 @@ def test_any_number_of_threads_gives_the_same_examples(few, tokenizer, monkeypat
 
 @pytest.fixture(scope="module")
 def dynamic_examples(documents_text, tokenizer):
-    return pretraining_examples(dataset_of(documents_text), tokenizer, DYNAMIC).cache()
+    return made_once(pretraining_examples(dataset_of(documents_text), tokenizer, DYNAMIC))
 
 
 def test_dynamic_examples_are_the_static_ones_without_masks(examples, dynamic_examples, tokenizer):
