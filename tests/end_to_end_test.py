@@ -32,7 +32,7 @@ SHORTENED = {
     "--num_warmup_steps=1000": "--num_warmup_steps=2",
     "--eval_steps=2000": "--eval_steps=4",
     "--train_batch_size=64": "--train_batch_size=8",
-    "--num_train_epochs=3": "--num_train_epochs=1 --max_failures=2",
+    "--num_train_epochs=3": "--num_train_epochs=1 --max_failures=2 --fast=off",
     'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
 }
 
@@ -150,6 +150,7 @@ def test_the_demonstration(folder, run):
         "--vocab_size=400",
         "--pretraining_flag=--num_train_steps=20",
         "--pretraining_flag=--num_warmup_steps=5",
+        "--pretraining_flag=--fast=off",
         "--classifier_flag=--num_train_epochs=1",
         "--classifier_flag=--fast=off",
     ]

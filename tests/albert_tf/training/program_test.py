@@ -79,7 +79,7 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     values = json.loads((work / "config.json").read_text())
     values.update(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     config.write_text(json.dumps(values))
-    flags = {"config_file": config, "eval_data": work / "sop", "fast": "off"}
+    flags = {"config_file": config, "eval_data": work / "sop"}
     flags = {**flags, "num_train_steps": 200, "steps_per_loop": 20, "checkpoint_steps": 20}
     alone = start_program(pretraining_command(**flags, output_dir=tmp_path / "alone"))
 
@@ -111,17 +111,15 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
 
 def test_evaluation_beside_the_training(pretraining_command, start_program, tmp_path, work):
     """Trained on one sentence objective, evaluated on both, by a process of its own."""
-    trainer = start_program(pretraining_command(mode="train", eval_data=work / "sop", fast="off"))
+    trainer = start_program(pretraining_command(mode="train", eval_data=work / "sop"))
     wait_for(tmp_path / "run" / "run.json", trainer)
     both = f"{work / 'sop'},{work / 'nsp'}"
-    follower = start_program(
-        pretraining_command(mode="continuous_eval", eval_data=both, fast="off")
-    )
+    follower = start_program(pretraining_command(mode="continuous_eval", eval_data=both))
     assert "Held-out evaluation" not in output_of(trainer)
     output = output_of(follower)
     for name in ("masked_lm_perplexity", "sentence_order_accuracy", "next_sentence_accuracy"):
         assert name in output
     rows = read_metrics(str(tmp_path / "run" / "continuous_eval" / "metrics.csv"))
     assert rows[-1]["step"] == "12" and rows[-1]["split"] == "eval"
-    output = output_of(start_program(pretraining_command(mode="eval", eval_data=both, fast="off")))
+    output = output_of(start_program(pretraining_command(mode="eval", eval_data=both)))
     assert f"{float(rows[-1]['next_sentence_loss']):.4f}" in output

@@ -44,7 +44,7 @@ def any_tokenizer(request, vocab_file):
     return SentencePieceTokenizer(vocab_file, rules=request.param)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)  # Of each tokenizer.
 @given(st.lists(TEXT | WORDS, max_size=5))
 @example([f"0{chr(code)}0" for code in range(128) if chr(code) != "\n"])
 def test_any_text(any_tokenizer, texts):
@@ -120,7 +120,7 @@ def test_other_kinds_of_models(tmp_path, lines, options):
     (tmp_path / "spiece.model").write_bytes(train(lines[:1500], **options))
     for lower in (True, False):
         tokenizer = SentencePieceTokenizer(str(tmp_path / "spiece.model"), lower=lower)
-        assert_equal(tokenizer, [*lines, "In New York the abba's –—’s ½ x"])
+        assert_equal(tokenizer, [*lines[::4], "In New York the abba's –—’s ½ x"])
 
 
 def test_near_ties_are_left_to_the_sentence(tmp_path):
