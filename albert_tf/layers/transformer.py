@@ -17,7 +17,9 @@ from albert_tf.layers.operations import Seed, fold_in
 
 class SharedTransformer(SizedLayer):
     """L layers over G groups of weights (paper, section 3.1); each layer applies the
-    `inner_group_num` blocks of its group in turn.
+    `inner_group_num` blocks of its group in turn. Without dropout, a layer is
+
+        x = norm(x + attention(x)); x = norm(x + feed_forward(x))
 
     Attributes:
       attention_blocks: AttentionBlock at group * inner_group_num + inner group.
