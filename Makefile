@@ -1,4 +1,5 @@
 # `make demo` and `make test` do all their own set-up: interpreter, virtual environment, packages.
+#   LINT=no   `make test` without `make lint`, whose answer is the same for every interpreter
 #   PYTHON=3.12, PYTHON=/path/to/python   another interpreter (3.10 to 3.13) than the best one found
 
 PYTHON ?=
@@ -7,6 +8,7 @@ CORPUS ?=
 RESTART ?=
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+LINT ?=
 MUTATE_ARGS ?=
 TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_CPP_MIN_LOG_LEVEL
@@ -53,7 +55,7 @@ lint: install
 	@$(BIN)/mypy --no-error-summary
 
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
-test: lint
+test: $(if $(filter no,$(LINT)),install,lint)
 	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-long: install

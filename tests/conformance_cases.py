@@ -31,20 +31,24 @@ BASE = AlbertConfig(
     vocab_size=40,
     embedding_size=8,
     hidden_size=16,
-    num_hidden_layers=4,
+    num_hidden_layers=2,
     num_attention_heads=2,
     intermediate_size=32,
     max_position_embeddings=12,
 )
-SHALLOW = BASE.replace(num_hidden_layers=2)  # Where graphs are made again and again.
+SHALLOW = BASE.replace(num_hidden_layers=1)  # Where graphs are made again and again.
 
 # Name -> (configuration, number of attention blocks, number of feed-forward blocks).
 CONFIGS = {
     "all shared": (BASE, 1, 1),
-    "attention shared": (BASE.replace(parameter_sharing="attention"), 1, 4),
-    "ffn shared": (BASE.replace(parameter_sharing="ffn"), 4, 1),
-    "none shared": (BASE.replace(parameter_sharing="none"), 4, 4),
-    "two groups of two": (BASE.replace(num_hidden_groups=2, inner_group_num=2), 4, 4),
+    "attention shared": (BASE.replace(parameter_sharing="attention"), 1, 2),
+    "ffn shared": (BASE.replace(parameter_sharing="ffn"), 2, 1),
+    "none shared": (BASE.replace(parameter_sharing="none"), 2, 2),
+    "two groups of two": (
+        BASE.replace(num_hidden_layers=3, num_hidden_groups=2, inner_group_num=2),
+        4,
+        4,
+    ),
     "embedding as wide as hidden": (BASE.replace(embedding_size=16), 1, 1),
     "relu and dropout": (
         BASE.replace(hidden_act="relu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),

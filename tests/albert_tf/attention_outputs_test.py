@@ -27,7 +27,7 @@ def attentions(config: AlbertConfig, packed: bool, **arguments) -> tuple[AlbertE
 def test_one_tensor_of_probabilities_a_layer(packed):
     encoder, outputs = attentions(BASE, packed)
     probs = outputs["attention_probs"]
-    assert [each.shape for each in probs] == [[BATCH, 2, LENGTH, LENGTH]] * 4
+    assert [each.shape for each in probs] == [[BATCH, 2, LENGTH, LENGTH]] * BASE.num_hidden_layers
     for each in probs:
         of_real = each.numpy().transpose(0, 2, 1, 3)[REAL]  # Queries that are no padding.
         np.testing.assert_allclose(of_real.sum(axis=-1), 1.0, atol=1e-6)

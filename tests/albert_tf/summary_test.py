@@ -50,12 +50,12 @@ def test_heads(model, heads):
 @pytest.mark.parametrize(
     ("config_name", "last_line"),
     [
-        ("all shared", "4 layers use 1 attention block and 1 feed-forward block."),
-        ("attention shared", "4 layers use 1 attention block and 4 feed-forward blocks."),
-        ("none shared", "4 layers use 4 attention blocks and 4 feed-forward blocks."),
+        ("all shared", "2 layers use 1 attention block and 1 feed-forward block."),
+        ("attention shared", "2 layers use 1 attention block and 2 feed-forward blocks."),
+        ("none shared", "2 layers use 2 attention blocks and 2 feed-forward blocks."),
         (
             "two groups of two",
-            "4 layers of 2 inner ones use 4 attention blocks and 4 feed-forward blocks.",
+            "3 layers of 2 inner ones use 4 attention blocks and 4 feed-forward blocks.",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """Masks drawn in a graph: the choices of masking.py, and batches as of static records."""
 
+import functools
 import hashlib
 
 import numpy as np
@@ -36,8 +37,22 @@ def records(rows):
     }
 
 
+@functools.cache
+def graph_of(**changes):
+    """Traced once for any number of rows."""
+    ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+    columns = {
+        "token_ids": ragged,
+        "token_boundary": ragged,
+        "num_tokens_a": tf.TensorSpec([None, 1], tf.int32),
+        "next_sentence_labels": tf.TensorSpec([None, 1], tf.int32),
+    }
+    seed = tf.TensorSpec([2], tf.int64)
+    return tf.function(maker(**changes), input_signature=[columns, seed])
+
+
 def masked(rows, seed=0, **changes):
-    columns = tf.function(maker(**changes))(records(rows), tf.constant([seed, 7], tf.int64))
+    columns = graph_of(**changes)(records(rows), tf.constant([seed, 7], tf.int64))
     return {name: value.numpy() for name, value in columns.items()}
 
 
