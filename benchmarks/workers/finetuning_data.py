@@ -88,12 +88,15 @@ def _filled(question: str, option: str) -> str:
 
 def f1(predicted: dict[str, str], rows: list[dict]) -> float:
     """SQuAD's F1 in percent, the mean over questions of the best over the right answers."""
-    best = [max(_f1(predicted[row["id"]], text) for text in row["answers"]) for row in rows]
+    best = [max(text_f1(predicted[row["id"]], text) for text in row["answers"]) for row in rows]
     return 100 * sum(best) / len(best)
 
 
-def _f1(predicted: str, right: str) -> float:
+def text_f1(predicted: str, right: str) -> float:
+    """The F1 of the words of two answers; "" is no answer, and right only where there is none."""
     first, second = _words(predicted), _words(right)
+    if not first or not second:
+        return float(first == second)
     common = sum((collections.Counter(first) & collections.Counter(second)).values())
     return 2 * common / (len(first) + len(second)) if common else 0.0
 

@@ -59,8 +59,11 @@ def test_a_peer_is_asked_for_what_ours_does(tmp_path, monkeypatch):
     asked = case.request(tmp_path, {"hidden_size": 8}, tmp_path / "answer.json")
     given = dict(flag[2:].split("=") for flag in case.flags(tmp_path, tmp_path / "c", tmp_path))
     same = {
-        **{"task": "task", "data_dir": "data_dir", "vocab_file": "vocab_file"},
-        **{"dropout": "classifier_dropout", "batch_size": "train_batch_size"},
+        "task": "task",
+        "data_dir": "data_dir",
+        "vocab_file": "vocab_file",
+        "dropout": "classifier_dropout",
+        "batch_size": "train_batch_size",
         **{name: name for name in ("learning_rate", "eval_batch_size", "max_seq_length")},
     }
     assert {name: str(asked[name]) for name in same} == {n: given[f] for n, f in same.items()}
