@@ -166,7 +166,7 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "benchmark_out", "Folder for overfit.csv and the runs.")
     flags.DEFINE_string("tasks", "", "Run the tasks whose name matches this pattern.")
     flags.DEFINE_integer("examples", 64, "Examples of each task.", lower_bound=2)
-    flags.DEFINE_integer("steps", 400, "Updates of each run.", lower_bound=1)
+    flags.DEFINE_integer("steps", 250, "Updates of each run.", lower_bound=1)
     flags.DEFINE_float("learning_rate", 1e-3, "Highest rate.")
 
 
