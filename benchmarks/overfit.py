@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from scipy.stats import pearsonr
-from sklearn.metrics import accuracy_score, matthews_corrcoef
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from albert_tf.config import AlbertConfig
 from benchmarks.choice import chosen
@@ -97,13 +97,16 @@ def score(real: RealTask, right: list[Any], answers: list[Any]) -> float:
         return sum(each) / len(each)
     if real.score == "pearson":
         return float(pearsonr([float(v) for v in right], [float(v) for v in answers])[0])
+    if real.score == "tags":
+        kinds = sorted(set(right) - {"O"})
+        return float(f1_score(right, answers, labels=kinds, average="micro"))
     function = matthews_corrcoef if real.score == "matthews" else accuracy_score
     return float(function(right, answers))
 
 
 def by_chance(real: RealTask, right: list[Any]) -> float | None:
-    """The score to be expected of the right labels in a random order; None: of SQuAD's spans."""
-    if real.score == "f1":
+    """The score to be expected of the right labels in a random order; None: of spans and tags."""
+    if real.score in ("f1", "tags"):
         return None
     if real.score != "accuracy":
         return 0.0

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.finetuning_files import Layout, Lines, Race, Record, Sentences, Squad
@@ -144,7 +145,8 @@ class RealTask:
       source: file or folder, below --data_dir.
       copy: the file that the task's program reads, with {split}; "": given by --train_file.
       max_seq_length: S.
-      score: "accuracy", "matthews", "pearson", "f1": of SQuAD's answers.
+      score: "accuracy", "matthews", "pearson", "f1": of SQuAD's answers,
+        "tags": F1 of the words' tags other than O.
       note: what differs from the official training set.
       read_with: layout of the source; None: that of the copy.
       dev_splits: names of the files to evaluate.
@@ -224,17 +226,18 @@ REAL_TASKS = {
         RealTask("tsv", Lines(_SICK), Column(4), "sick/SICK_train.txt", "", note="SICK"),
         RealTask("regression", Lines(_SICK), Column(3), "sick/SICK_train.txt", "",
                  score="pearson", note="SICK"),
-        RealTask("tagging", Sentences(), Tags(), "wnut17/wnut17train.conll", "", note="WNUT-17"),
+        RealTask("tagging", Sentences(), Tags(), "wnut17/wnut17train.conll", "",
+                 score="tags", note="WNUT-17"),
     )
 }  # fmt: skip
 
 
-def records_of(real: RealTask, data_dir, count: int) -> list[Record]:
+def records_of(real: RealTask, data_dir: Path, count: int) -> list[Record]:
     """The first `count` real examples of a task, as its program will read them.
 
     Args:
       real: the task.
-      data_dir: pathlib.Path of the folder of all data.
+      data_dir: the folder of all data.
       count: how many.
     """
     records = (real.read_with or real.layout).read(data_dir / real.source)

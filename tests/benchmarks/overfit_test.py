@@ -72,6 +72,7 @@ def test_race_is_in_the_order_of_its_program():
         ("sts-b", ["1", "2.0", "3"], ["10", "20", "30"], 1.0),
         ("squad2.0", [["the cat", "dog"], []], ["Cat.", ""], 1.0),
         ("squad2.0", [["cat"], []], ["", "cat"], 0.0),
+        ("tagging", ["O", "B-x", "O", "B-y"], ["O", "B-x", "O", "O"], 2 / 3),
     ],
 )
 def test_scores(task, right, answers, expected):
