@@ -24,23 +24,63 @@ def flags(**values) -> types.SimpleNamespace:
     return types.SimpleNamespace(**{"vocab_file": str(VOCABULARY), **values})
 
 
-def test_our_command_from_files_to_the_table(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def options(tmp_path) -> types.SimpleNamespace:
+    """Flags for 35 and 40 made-up sentences."""
     (tmp_path / "glue" / "SST-2").mkdir(parents=True)
     for split in ("train", "dev"):
         (tmp_path / "glue" / "SST-2" / f"{split}.tsv").write_text(f"sentence\tlabel\n{MADE_UP}\n")
-    output = tmp_path / "out"
-    given = flags(
-        data_dir=str(tmp_path), preset="albert-tiny", peers="/nowhere", output=str(output),
+    return flags(
+        data_dir=str(tmp_path), preset="albert-tiny", peers="/nowhere", output=f"{tmp_path}/out",
         cases="SST", libraries="", rounds=1, train_examples=35, dev_examples=0,
     )  # fmt: skip
-    monkeypatch.setattr(finetuning, "FLAGS", given)
+
+
+@pytest.mark.long
+def test_our_command_from_files_to_the_table(options, monkeypatch, capsys):
+    monkeypatch.setattr(finetuning, "FLAGS", options)
     finetuning.main()
-    (row,) = csv.DictReader((output / "finetuning.csv").open())
+    (row,) = csv.DictReader((Path(options.output) / "finetuning.csv").open())
     assert (row["task"], row["train"], row["dev"], row["library"]) == ("SST-2", "35", "40", "ours")
     assert row["times ours"] == "1.0" and 0 <= float(row["score"]) <= 1
     assert 1 < float(row["seconds"]) < 300 and int(row["peak MB"]) > 100
     shown = capsys.readouterr().out
     assert "left out: Hugging Face TFAlbert, KerasHub, Hugging Face PyTorch" in shown
+
+
+def test_commands_take_turns_and_one_that_fails_is_left_out(options, monkeypatch, capsys, tmp_path):
+    """The commands are replaced: a peer reads its request, and another one dies."""
+    begun = []
+
+    def run_command(command, log):
+        script = Path(command[1]).name
+        begun.append(script)
+        if script == "finetuning_tf.py":
+            raise CommandFailed("exit status 9, see the log")
+        if script == "-m":
+            (run,) = [Path(flag.split("=")[1]) for flag in command if "--output_dir" in flag]
+            run.mkdir()
+            result = {"last": {"metrics": {"accuracy": 0.75}}}
+            (run / "results.json").write_text(json.dumps({"results": [result]}))
+            return 2.0, 3 << 20
+        asked = json.loads(Path(command[2]).read_text())
+        assert len(finetuning_data.read_rows(asked, "train")) == 35
+        assert asked["config"]["hidden_size"] == 128
+        finetuning_data.answer(asked, 0.5)
+        return 5.0, 0
+
+    for environment in ("tf", "torch"):
+        (tmp_path / environment / "bin").mkdir(parents=True)
+        (tmp_path / environment / "bin" / "python").touch()
+    options.peers, options.rounds = str(tmp_path), 2
+    monkeypatch.setattr(finetuning, "FLAGS", options)
+    monkeypatch.setattr(finetuning, "run_command", run_command)
+    finetuning.main()
+    assert begun == ["-m", "finetuning_tf.py", "finetuning_torch.py"] * 2
+    rows = list(csv.DictReader((Path(options.output) / "finetuning.csv").open()))
+    found = {row["library"]: (row["times ours"], row["score"], row["turns"]) for row in rows}
+    assert found == {"ours": ("1.0", "0.75", "2"), "Hugging Face PyTorch": ("2.5", "0.5", "2")}
+    assert "TFAlbert, is left out: exit status 9" in capsys.readouterr().out
 
 
 def test_a_row_compares_medians():
