@@ -49,9 +49,10 @@ OF_EXTRAS = {
     "data_pipeline/corpus/parquet.py",
     "data_pipeline/pretraining/beam.py",
     "export/client.py",
-    "export/grpc_service.py",
-    "export/rest.py",
-    "export/server.py",
+    "export/server/grpc_service.py",
+    "export/server/listeners.py",
+    "export/server/__main__.py",
+    "export/server/rest.py",
     "export/warmup.py",
 }
 

@@ -10,24 +10,18 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
-import concurrent.futures
 import logging
 import os
 import re
 import signal
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import atomic_files
-from export.model_store import ModelStore
+from export.server.listeners import create_rest, start_grpc
+from export.server.store import ModelStore
 
-if TYPE_CHECKING:
-    import grpc
-    import waitress
-
-_THREADS = 8
 _GRACE_SECONDS = 2.0
 
 FLAGS = flags.FLAGS
@@ -58,57 +52,8 @@ def check_packages() -> None:
     with needs_extra("serving", "The server"):
         import waitress  # noqa: F401
 
-        import export.grpc_service
-        import export.rest  # noqa: F401
-
-
-def start_grpc(store: ModelStore, host: str, port: int) -> tuple[grpc.Server, int]:
-    """A running gRPC server and its port."""
-    import grpc
-
-    from export.grpc_service import add_services
-
-    server = grpc.server(
-        concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
-        # With so_reuseport two servers could share a port, and each would get half of the requests.
-        options=[
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", 0),
-        ],
-    )
-    add_services(server, store)
-    try:
-        bound = server.add_insecure_port(f"{host}:{port}")
-    except RuntimeError:
-        bound = 0
-    if not bound:
-        raise UserError(
-            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? 0 takes a free "
-            "port."
-        )
-    server.start()
-    return server, bound
-
-
-def create_rest(
-    store: ModelStore, host: str, port: int
-) -> tuple[waitress.server.BaseWSGIServer, int]:
-    """An HTTP server that is bound but does not run yet, and its port."""
-    import waitress
-
-    from export.rest import create_app
-
-    try:
-        server = waitress.create_server(
-            create_app(store), host=host, port=port, threads=_THREADS, ipv6=":" in host
-        )
-    except OSError as error:
-        raise UserError(
-            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
-            "free port."
-        ) from None
-    return server, server.effective_port
+        import export.server.grpc_service
+        import export.server.rest  # noqa: F401
 
 
 def define_flags() -> None:

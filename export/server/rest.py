@@ -11,9 +11,9 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from werkzeug.exceptions import HTTPException
 
-from export import json_tensors
-from export.classify import classify
-from export.model_store import INVALID_ARGUMENT, NOT_FOUND, ModelStore, Servable, ServingError
+from export.server import json_tensors
+from export.server.classify import classify
+from export.server.store import INVALID_ARGUMENT, NOT_FOUND, ModelStore, Servable, ServingError
 
 _HTTP_STATUS = {NOT_FOUND: 404, INVALID_ARGUMENT: 400}
 _PATHS = ("/v1/models/<name>", "/v1/models/<name>/versions/<int:version>")
@@ -21,7 +21,7 @@ _PATHS = ("/v1/models/<name>", "/v1/models/<name>/versions/<int:version>")
 
 def create_app(store: ModelStore) -> Flask:
     """The application that answers for the models of `store`."""
-    app = Flask("export.rest")
+    app = Flask("export.server.rest")
 
     def get_status(name: str, version: int | None = None) -> Response:
         rows = [

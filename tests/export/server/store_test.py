@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from export import model_store
-from export.model_store import ModelStore, ServingError, reason
+from export.server import store as model_store
+from export.server.store import ModelStore, ServingError, reason
 
 
 def test_picks_up_a_new_version_and_survives_a_broken_one(exports, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from export.encoding import encode_batch
-from export.rest import create_app
+from export.server.rest import create_app
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 

@@ -20,8 +20,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from export.classify import classify
-from export.model_store import INVALID_ARGUMENT, ModelStore, Servable, ServingError
+from export.server.classify import classify
+from export.server.store import INVALID_ARGUMENT, ModelStore, Servable, ServingError
 from export.signatures import DEFAULT_SIGNATURE
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from export.model_store import INVALID_ARGUMENT, Servable, ServingError
+from export.server.store import INVALID_ARGUMENT, Servable, ServingError
 from export.signatures import DEFAULT_SIGNATURE
 
 

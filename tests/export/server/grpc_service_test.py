@@ -15,7 +15,7 @@ from tensorflow_serving.apis import (
 
 from export.encoding import encode_batch
 from export.probes import example_of
-from export.server import start_grpc
+from export.server.listeners import start_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
