@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export.server.store import INVALID_ARGUMENT, ServingError
+from export.server.errors import INVALID_ARGUMENT, ServingError
 
 Infos = Mapping[str, meta_graph_pb2.TensorInfo]
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from export.server import json_tensors
-from export.server.store import ServingError
+from export.server.errors import ServingError
 
 
 def info(dtype, shape=(None, None)):

@@ -16,7 +16,6 @@ import pytest
 
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
-from export.server.__main__ import parse_models
 from export.server.listeners import create_rest, start_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
@@ -117,21 +116,3 @@ def test_sigterm_stops_it_and_frees_the_port(server):
     assert line.startswith("serving topics, words at http://127.0.0.1:")
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", int(ready["rest"].rpartition(":")[2]))) != 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ([], "No model"),
-        (["x"], "NAME=PATH"),
-        (["a/b=/x"], "NAME=PATH"),
-        (["a=/x", "a=/y"], "twice"),
-    ],
-)
-def test_bad_model_flags(arguments, match):
-    with pytest.raises(UserError, match=match):
-        parse_models(arguments)
-
-
-def test_good_model_flags():
-    assert parse_models(["a=/x", "b-2.c=/y=z"]) == {"a": "/x", "b-2.c": "/y=z"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export.server.classify import classify
-from export.server.store import ServingError
+from export.server.errors import ServingError
+from export.server.inference import classify
 
 
 def definition(inputs, outputs):
