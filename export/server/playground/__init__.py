@@ -22,7 +22,7 @@ from export.server.servable import Servable
 from export.server.store import ModelStore
 
 _FOLDER = Path(__file__).parent
-_FILES = ("style.css", "app.js", "tasks.js")
+_FILES = ("style.css", "app.js")
 _VOCABULARIES = ("spiece.model", "vocab.txt")
 _MAX_PIECES = 2048  # More are no help to a reader.
 # The page loads nothing from elsewhere and runs no code but its own.

@@ -45,7 +45,7 @@ def test_tf_servings_own_file(tmp_path):
     path.write_text(
         """model_config_list {
           config { name: "a" base_path: "/a" model_platform: "tensorflow" }
-          config { name: "b" base_path: "/b" 
+          config { name: "b" base_path: "/b"
                    model_version_policy { specific { versions: 3 versions: 5 } }
                    version_labels { key: "stable" value: 3 } }
           config { name: "c" base_path: "/c" model_version_policy { all {} } }
