@@ -17,16 +17,6 @@ REFUSALS = {"INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "UNIMPLEMENTE
 ATOMS = (None, True, -1, 0, 3, 2**31, 2**63, 2**70, -1e400, 1e39, 0.5, "", "abc", "é🤖", "\ud800",
          "\0", "a" * 3000, {"b64": "YWJj"}, {"b64": "x"}, {"b64": 3}, {}, [], [[]])  # fmt: skip
 KEYS = ("signature_name", "instances", "inputs", "examples", "context", "text", "ids", "mask")
-    "signature_name",
-    "instances",
-    "inputs",
-    "examples",
-    "context",
-    "text",
-    "ids",
-    "mask",
-    "b64",
-)
 
 
 def value(rng, depth=3):
@@ -80,9 +70,7 @@ def message(rng):
 
 def check_rest(running, rng):
     verb = rng.choice(("predict", "predict", "classify", "regress", "explain", ""))
-    where = rng.choice(
-        ("tiny", "tiny", "tiny/versions/1", "tiny/labels/stable", "x", "%00", "..")
-    )
+    where = rng.choice(("tiny", "tiny", "tiny/versions/1", "tiny/labels/stable", "x", "%00", ".."))
     status, answer = call(running, f"/v1/models/{where}:{verb}", body(rng))
     if status != 200:
         assert 400 <= status < 500 and set(answer) == {"error"}
