@@ -16,6 +16,7 @@ from flask import Flask, Response, send_from_directory
 
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
+from export.encoding import encode_with_masks
 from export.server.bodies import json_answer, json_body
 from export.server.errors import invalid
 from export.server.servable import Servable
@@ -78,7 +79,9 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
     tokenizer = _tokenizer(servable.path)
     if tokenizer is None:
         return []
-    ids = tokenizer.encode(text)[:_MAX_PIECES]
+    reads_masks = any("top_pieces" in each.outputs for each in servable.signature_defs.values())
+    ids = encode_with_masks(tokenizer, text) if reads_masks else tokenizer.encode(text)
+    ids = ids[:_MAX_PIECES]
     return [{"piece": tokenizer.pieces[id_], "id": int(id_)} for id_ in ids]
 
 

@@ -72,8 +72,8 @@ def command(url, body=None, method=None):
 
 
 @contextlib.contextmanager
-def open_browser(dark=False):
-    """A browser without a window on a screen."""
+def open_browser(dark=False, phone=False):
+    """A browser without a window on a screen; `phone`: as wide as one, 390 pixels."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -84,6 +84,9 @@ def open_browser(dark=False):
         "binary": CHROMIUM,
         "args": [*flags, *(["--blink-settings=preferredColorScheme=0"] if dark else [])],
     }
+    if phone:
+        metrics = {"width": 390, "height": 844, "pixelRatio": 1}
+        options["mobileEmulation"] = {"deviceMetrics": metrics}
     address, session = f"http://127.0.0.1:{port}", None
     try:
         for _ in range(100):

@@ -68,6 +68,13 @@ def test_models_and_pieces(client, store, vocabulary):
         assert client.post("/playground/pieces", json=body).status_code == 400
 
 
+def test_a_mask_is_one_piece_where_the_model_reads_masks(store, vocabulary):
+    ids = {
+        name: [row["id"] for row in pieces_of(store.get(name), "[MASK]")] for name in store.names()
+    }
+    assert ids["words"] == [vocabulary.mask_id] and vocabulary.mask_id not in ids["topics"]
+
+
 def test_masked_words_have_bars_pieces_and_a_curl_line(browser, address):
     browser.open(f"{address}#words")
     browser.wait("return document.querySelector('textarea')")
@@ -100,7 +107,13 @@ def test_classes_by_keyboard_alone(browser, address):
 
 
 def test_errors_are_words_and_a_phone_needs_no_sideways_scrolling(browser, address):
-    browser.open(f"{address}#topics", 390, 800)
+    with open_browser(phone=True) as phone:
+        check_phone(phone, address)
+
+
+def check_phone(browser, address):
+    browser.open(f"{address}#topics")
+    assert browser.run("return window.innerWidth") == 390
     browser.wait("return document.querySelector('#field-text')")
     browser.run("document.querySelector('#field-text').value = 'a'.repeat(1100000)")
     browser.run("document.querySelector('#ask').click()")
