@@ -32,6 +32,7 @@ TENSORFLOW = {"3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
 DISTRIBUTIONS = {
     "absl": "absl-py",
     "apache_beam": "apache-beam",
+    "google": "tensorflow-serving-api",  # google.protobuf, which it needs.
     "google_crc32c": "google-crc32c",
     "grpc": "grpcio",
     "huggingface_hub": "huggingface-hub",

@@ -62,13 +62,21 @@ def define_flags() -> None:
         "ready_file", None, "JSON file to write addresses to, once everything answers."
     )
     flags.group("Limits of a request")
-    for name, noun in (
-        ("max_request_bytes", "bytes of a body or message"),
-        ("max_batch_size", "rows: texts, examples or instances"),
-        ("max_text_bytes", "bytes of one text"),
-        ("max_row_values", "values in a row of an input, such as the ids of a sequence"),
-    ):
-        flags.DEFINE_integer(name, getattr(_DEFAULTS, name), f"Largest number of {noun}.", 1)
+    flags.DEFINE_integer(
+        "max_request_bytes", _DEFAULTS.max_request_bytes, "Most bytes of a body or message.", 1
+    )
+    flags.DEFINE_integer(
+        "max_batch_size", _DEFAULTS.max_batch_size, "Most rows: texts, examples, instances.", 1
+    )
+    flags.DEFINE_integer(
+        "max_text_bytes", _DEFAULTS.max_text_bytes, "Most bytes of one text, in UTF-8.", 1
+    )
+    flags.DEFINE_integer(
+        "max_row_values",
+        _DEFAULTS.max_row_values,
+        "Most values in a row of an input, such as the ids of a sequence.",
+        1,
+    )
 
 
 def main() -> None:
