@@ -174,7 +174,9 @@ EXPORT = Program(
 DESCRIBE = Program("albert_tf.describe", {})
 CONVERT = Program("albert_tf.convert", {"input": "{good}/pretrained", "format": "google"})
 PREDICT = Program("export.predict", {"model": "{bad}/nowhere", "text": "A text."})
-SERVER = Program("export.server", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"})
+SERVER = Program(
+    "export.server.__main__", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"}
+)
 
 # Program, arguments that differ, what the message says.
 CASES = [

@@ -52,7 +52,6 @@ OF_EXTRAS = {
     "export/client.py",
     "export/server/grpc_service.py",
     "export/server/listeners.py",
-    "export/server/__main__.py",
     "export/server/bodies.py",
     "export/server/models.py",
     "export/server/playground/__init__.py",

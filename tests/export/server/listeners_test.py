@@ -118,7 +118,7 @@ def test_what_is_not_http_is_refused_in_json(running):
     ("verb", "body", "part"),
     [
         ("predict", b"[" * 100_000, "nested too deeply"),
-        ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", ""),
+        ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", "8 deep"),
         ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "not JSON"),
         ("predict", {**NUMBERS, "instances": [{"ids": [2**70], "mask": [1]}]}, "numbers"),
         ("predict", {**NUMBERS, "inputs": {"ids": [[0] * 513], "mask": [[1]]}}, "513 values"),
