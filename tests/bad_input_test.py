@@ -347,7 +347,7 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
         run_program(program.module, *argv)
     shown = capfd.readouterr().err
     assert exit_info.value.code == 2, shown
-    progress, _, error = shown.partition(".py: error: ")
+    progress, _, error = shown.partition(": error: ")
     assert error and "Traceback" not in shown
     # In this process native code writes past the filter that the programs have.
     lines = progress.encode("utf-8").split(b"\n")[:-1]

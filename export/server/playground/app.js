@@ -85,6 +85,29 @@ const TASKS = [
     },
   },
   {
+    fits: (m) => has(m, "outputs", "pieces") && has(m, "outputs", "starts"),
+    purpose: "Marks the words that seem out of place.",
+    examples: [["The chef opened the piano and cooked a soup."]],
+    show(row, values) {
+      const marks = row.pieces.map((piece, k) => {
+        const made = element("mark", { title: percent(row.probabilities[k]) },
+          slice(values.text, row.starts[k], row.ends[k]));
+        made.style.background = `rgb(240 80 60 / ${row.probabilities[k]})`;
+        return row.starts[k] < 0 ? "" : made;
+      });
+      return [element("p", { class: "text" }, ...marks.flatMap((mark, k) =>
+        [slice(values.text, k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]))];
+    },
+  },
+  {
+    fits: (m) => has(m, "inputs", "options"),
+    fields: ["question", "options", "context"],
+    purpose: "Chooses the option that answers the question; one option a line.",
+    examples: [["What is warm?", "the sun\nthe snow\nthe sea in winter", "The sun shines, and the snow melts."]],
+    row: (values) => ({ ...values, options: values.options.split("\n").filter((line) => line.trim()) }),
+    show: (row, values) => ranked(values.options.split("\n").filter((line) => line.trim()), row.probabilities),
+  },
+  {
     fits: (m) => "classify" in m.signatures,
     signature: "classify",
     verb: "classify",
@@ -113,7 +136,7 @@ function has(model, side, name) {
 }
 
 const LABELS = { text: "Text", text_a: "First text", text_b: "Second text, if there is one",
-  question: "Question", context: "Context" };
+  question: "Question", context: "Context", options: "Options" };
 
 // "context" comes before "question" in the alphabet, but not in a conversation.
 function fieldsOf(model, task) {
@@ -163,7 +186,7 @@ async function ask(path, body) {
 
 function requestOf(values) {
   const { model, task } = state;
-  const row = Object.fromEntries(Object.entries(values).filter(([name, value]) => value || name !== "text_b"));
+  const row = task.row ? task.row(values) : Object.fromEntries(Object.entries(values).filter(([name, value]) => value || name !== "text_b"));
   const body = { [task.verb ? "examples" : "instances"]: [row] };
   if (task.signature) body.signature_name = task.signature;
   return [`/v1/models/${encodeURIComponent(model.name)}:${task.verb ?? "predict"}`, body];
