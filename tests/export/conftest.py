@@ -129,9 +129,11 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
 @pytest.fixture(scope="session")
 def store(exports):
     """The classifier and the masked LM, loaded as a server loads them."""
-    from export.model_store import ModelStore
+    from export.server.models import ModelConfig
+    from export.server.store import ModelStore
 
-    return ModelStore({"topics": exports.base("classifier"), "words": exports.base("masked_lm")})
+    models = {"topics": exports.base("classifier"), "words": exports.base("masked_lm")}
+    return ModelStore([ModelConfig(name, path) for name, path in models.items()])
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,17 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from export import model_store
-from export.model_store import ModelStore, ServingError, reason
+from export.server import store as model_store
+from export.server.errors import ServingError
+from export.server.models import ModelConfig
+from export.server.servable import reason
+from export.server.store import ModelStore
 
 
 def test_picks_up_a_new_version_and_survives_a_broken_one(exports, tmp_path):
     base = tmp_path / "m"
     shutil.copytree(exports.paths["preprocessor"], base / "1")
-    store = ModelStore({"m": str(base)})
+    store = ModelStore([ModelConfig("m", str(base))])
     (base / ".tmp-3").mkdir()
     (base / "3").mkdir()
     for _ in range(7):
@@ -39,7 +42,7 @@ def test_a_server_does_not_start_without_a_model(tmp_path, make, match):
     if make:
         (tmp_path / "1").mkdir()
     with pytest.raises(UserError, match=match):
-        ModelStore({"m": str(tmp_path)})
+        ModelStore([ModelConfig("m", str(tmp_path))])
 
 
 def test_the_reason_is_found_in_a_graph_error():
@@ -71,7 +74,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small(base):
-    return ModelStore({"m": base, "a": base})
+    return ModelStore([ModelConfig("m", base), ModelConfig("a", base)])
 
 
 def test_the_default_signature_has_no_name_to_give(small):
@@ -123,9 +126,9 @@ def test_what_is_not_served(small):
 
 def test_a_version_is_loaded_once_and_tried_five_times(base, tmp_path, monkeypatch):
     shutil.copytree(f"{base}/3", tmp_path / "3")
-    store, loaded = ModelStore({"m": str(tmp_path)}), []
+    store, loaded = ModelStore([ModelConfig("m", str(tmp_path))]), []
 
-    def fail(name, version, path):
+    def fail(name, version, path, limits, running):
         loaded.append((name, version, path))
         raise ValueError("broken\n  model")
 
@@ -140,11 +143,11 @@ def test_a_version_is_loaded_once_and_tried_five_times(base, tmp_path, monkeypat
 
 
 def test_the_store_looks_for_versions_until_it_is_stopped(base, monkeypatch):
-    store = ModelStore({"m": base}, poll_seconds=0.001)
+    store = ModelStore([ModelConfig("m", base)], poll_seconds=0.001)
     looked = threading.Event()
     monkeypatch.setattr(store, "refresh", looked.set)
     store.start()
     assert looked.wait(30)
     store.stop()
     assert not store._thread.is_alive()
-    ModelStore({"m": base}).stop()  # It was never started.
+    ModelStore([ModelConfig("m", base)]).stop()  # It was never started.

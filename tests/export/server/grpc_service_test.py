@@ -15,7 +15,7 @@ from tensorflow_serving.apis import (
 
 from export.encoding import encode_batch
 from export.probes import example_of
-from export.server import start_grpc
+from export.server.listeners import start_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -127,9 +127,7 @@ def test_bad_requests_get_a_status_and_a_sentence(stub, message, code, part):
     assert part in error.value.details()
 
 
-def test_bad_labels_filters_tensors_and_examples(stub):
-    labeled = request({"text": ["a"]})
-    labeled.model_spec.version_label = "stable"
+def test_bad_filters_tensors_and_examples(stub):
     filtered = request({"text": ["a"]})
     filtered.output_filter.append("x")
     garbled = request({"text": ["a"]})
@@ -137,7 +135,6 @@ def test_bad_labels_filters_tensors_and_examples(stub):
     empty = classification_pb2.ClassificationRequest()
     empty.model_spec.name, empty.model_spec.signature_name = "topics", "classify"
     for call, message, part in (
-        (stub.Predict, labeled, "version_label"),
         (stub.Predict, filtered, "output_filter names x"),
         (stub.Predict, garbled, "no valid tensor"),
         (stub.Classify, empty, "holds no example"),

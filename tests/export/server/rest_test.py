@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from export.encoding import encode_batch
-from export.rest import create_app
+from export.server.rest import create_app
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -87,7 +87,7 @@ def test_status_and_metadata(client):
     [
         ("other:predict", {"instances": ["a"]}, 404, "Served: topics, words"),
         ("topics/versions/9:predict", {"instances": ["a"]}, 404, "version 1 is"),
-        ("topics:explain", {"instances": ["a"]}, 400, ":predict or :classify"),
+        ("topics:explain", {"instances": ["a"]}, 400, ":classify or :regress"),
         ("topics:predict", {}, 400, "either 'instances' (rows) or 'inputs'"),
         ("topics:predict", {"instances": ["a"], "inputs": ["a"]}, 400, "either"),
         ("topics:predict", {"instances": []}, 400, "at least one"),

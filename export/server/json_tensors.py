@@ -14,7 +14,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export.model_store import INVALID_ARGUMENT, ServingError
+from export.server.errors import INVALID_ARGUMENT, ServingError
+
+_MAX_DEPTH = 8  # Dimensions of a tensor; NumPy and TensorFlow fail in their own ways at some more.
 
 Infos = Mapping[str, meta_graph_pb2.TensorInfo]
 
@@ -76,6 +78,8 @@ def _by_name(value: Any, infos: Infos) -> Mapping[str, Any]:
 def to_array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray:
     """JSON value -> array of the input's type; raises ServingError when it does not fit."""
     dtype = tf.as_dtype(info.dtype)
+    if _is_deeper(value, _MAX_DEPTH):
+        raise _invalid(f"input {name!r} is nested more than {_MAX_DEPTH} deep")
     if dtype == tf.string:
         array = np.array(to_bytes(name, value), dtype=object)
     else:
@@ -96,6 +100,13 @@ def to_array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarr
             raise _invalid(f"input {name!r} holds numbers that do not fit into {dtype.name}")
         array = array.astype(dtype.as_numpy_dtype)
     return array
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether lists are nested deeper: [[1]] is deeper than 1."""
+    if not isinstance(value, list):
+        return False
+    return depth == 0 or any(_is_deeper(element, depth - 1) for element in value)
 
 
 def to_bytes(name: str, value: Any) -> Any:

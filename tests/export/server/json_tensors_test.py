@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export import json_tensors
-from export.model_store import ServingError
+from export.server import json_tensors
+from export.server.errors import ServingError
 
 
 def info(dtype, shape=(None, None)):

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
-from export.server import create_rest, parse_models, start_grpc
+from export.server.listeners import create_rest, start_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -30,10 +31,8 @@ def server(exports, tmp_path_factory):
         *("--poll_seconds=0.1", f"--ready_file={folder / 'ready.json'}"),
         *(f"--model=topics={folder / 'topics'}", f"--model=words={exports.base('masked_lm')}"),
     ]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    process = subprocess.Popen(
-        command, cwd=os.path.dirname(root), stdout=subprocess.PIPE, text=True
-    )
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: (folder / "ready.json").exists() or process.poll() is not None)
         yield process, json.loads((folder / "ready.json").read_text()), folder / "topics"
@@ -117,21 +116,3 @@ def test_sigterm_stops_it_and_frees_the_port(server):
     assert line.startswith("serving topics, words at http://127.0.0.1:")
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", int(ready["rest"].rpartition(":")[2]))) != 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ([], "No model"),
-        (["x"], "NAME=PATH"),
-        (["a/b=/x"], "NAME=PATH"),
-        (["a=/x", "a=/y"], "twice"),
-    ],
-)
-def test_bad_model_flags(arguments, match):
-    with pytest.raises(UserError, match=match):
-        parse_models(arguments)
-
-
-def test_good_model_flags():
-    assert parse_models(["a=/x", "b-2.c=/y=z"]) == {"a": "/x", "b-2.c": "/y=z"}
