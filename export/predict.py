@@ -23,6 +23,8 @@ def format_row(text: str, row: Mapping[str, Any]) -> str:
     """The answer to one text, for people: the label, the pieces for each mask, or raw values."""
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
+    if "value" in row:
+        return f"{row['value']:10.4f}  {text}"
     if "top_pieces" in row:
         lines = [text]
         for mask in range(row["num_masks"]):

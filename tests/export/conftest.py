@@ -36,8 +36,8 @@ class Exports:
     """Exports of all tasks, with the Keras models they were made from; the model folders are
     gone."""
 
-    paths: dict
-    models: dict
+    paths: dict  # By task.
+    models: dict  # By name, as in EXPORTED.
     results: dict
     vocabulary: object
 
@@ -82,28 +82,40 @@ def config(vocabulary):
     )
 
 
+# Task of export -> the model of `keras_models` that is exported.
+EXPORTED = {
+    "classifier": "classifier",
+    "regression": "regression",
+    "masked_lm": "pretrainer",
+    "encoder": "pretrainer",
+    "preprocessor": "pretrainer",
+}
+
+
 @pytest.fixture(scope="session")
 def keras_models(config):
-    """A classifier and a pre-training model with random weights."""
+    """Models of every kind with random weights."""
     tf.random.set_seed(7)
     return {
         "classifier": AlbertClassifier(config, len(LABELS), name="of_any_name"),
+        "regression": AlbertClassifier(config, 1),
         "pretrainer": AlbertPretrainer(config),
     }
 
 
+# What model.json holds beside the task and the length.
+METADATA = {"classifier": {"labels": LABELS}, "regression": {"labels": []}}
+
+
 @pytest.fixture(scope="session")
 def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
-    """Native model folders of both models."""
+    """Native model folders of all of them."""
     root = tmp_path_factory.mktemp("models")
-    metadata = {"max_seq_length": MAX_SEQ_LENGTH, "labels": LABELS}
     vocabulary = str(vocabulary_dir / "spiece.model"), dataclasses.asdict(TokenizerSettings())
-    for model, name in (
-        (keras_models["classifier"], "classifier"),
-        (keras_models["pretrainer"], "pretrainer"),
-    ):
+    for name, model in keras_models.items():
+        metadata = {"max_seq_length": MAX_SEQ_LENGTH, **METADATA.get(name, {})}
         native.save(model, str(root / name), metadata, *vocabulary)
-    return {name: str(root / name) for name in ("classifier", "pretrainer")}
+    return {name: str(root / name) for name in keras_models}
 
 
 @pytest.fixture(scope="session")
@@ -114,12 +126,7 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
         name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()
     }
     results = {
-        task: export_model(
-            str(copies["classifier" if task == "classifier" else "pretrainer"]),
-            str(root / task),
-            task,
-        )
-        for task in TASKS
+        task: export_model(str(copies[EXPORTED[task]]), str(root / task), task) for task in TASKS
     }
     shutil.rmtree(root / "model")
     paths = {task: result.path for task, result in results.items()}

@@ -1,71 +1,28 @@
-"""TF-Hub reusable SavedModels: an encoder to train further, and the preprocessor that feeds it.
+"""The preprocessor as a TF-Hub SavedModel: texts -> the inputs of an encoder.
 
-Both follow TF-Hub's common API for text ("Transformer encoders", "text preprocessors"). They are
-tf.train.Checkpoint objects because that API wants attributes named `variables` and
-`trainable_variables`, which tf.Module owns. The encoder uses core ops only, so that loading it
-needs no tensorflow_text; the preprocessor needs it.
+It follows TF-Hub's common API for text ("text preprocessors"); see encoder.py.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
+from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.signatures import DEFAULT_SIGNATURE, TOKENS, graph_function, named, track_files
-
-if TYPE_CHECKING:
-    from albert_tf.encoder import AlbertEncoder
-
-
-class EncoderModule(tf.train.Checkpoint):
-    """`encoder(inputs, training)`: dict of three int32 [B, S] -> dict of float32 tensors.
-
-    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (that is
-    pooled_output once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python
-    bool; dropout acts only with True.
-
-    Args:
-      encoder: AlbertEncoder.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(self, encoder: AlbertEncoder, files: Sequence[str]) -> None:
-        super().__init__()
-        self.variables = list(encoder.variables)
-        self.trainable_variables = list(encoder.trainable_variables)
-        self.regularization_losses: list[tf.Tensor] = []
-        track_files(self, files)
-
-        # A closure, because an attribute would make Keras save its own traces of the encoder too.
-        @graph_function
-        def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-            outputs = encoder(inputs, training=training)
-            return {**outputs, "default": outputs["pooled_output"]}
-
-        @graph_function(input_signature=TOKENS)
-        def serve_tokens(input_word_ids, input_mask, input_type_ids):
-            outputs = call(
-                {
-                    "input_word_ids": input_word_ids,
-                    "input_mask": input_mask,
-                    "input_type_ids": input_type_ids,
-                },
-                training=False,
-            )
-            return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
-
-        for training in (False, True):
-            call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
-        self.__call__ = call
-        self.serve_tokens = serve_tokens
-
-    def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
-        """The functions to save, by the names of their signatures."""
-        return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
+from export.encoding import encode_batch
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    Signatures,
+    graph_function,
+    named,
+    track_files,
+)
 
 
 class PreprocessorModule(tf.train.Checkpoint):
@@ -104,7 +61,7 @@ class PreprocessorModule(tf.train.Checkpoint):
         self.tokenize.get_special_tokens_dict = _callable(special)
         self.bert_pack_inputs = _callable(_pack_function(text))
 
-    def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
+    def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.__call__}
 
@@ -148,3 +105,29 @@ def pad_to_length(
         wide = tf.pad(value, [[0, 0], [0, missing]], constant_values=filler)
         padded[name] = tf.ensure_shape(wide, [None, length if isinstance(length, int) else None])
     return padded
+
+
+def preprocessor_probes(vocabulary: Tokenizer, max_seq_length: int) -> list[Probe]:
+    """Probes of PreprocessorModule's signature: the Python tokenizer's ids, fully padded."""
+    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
+    missing = max_seq_length - inputs["input_mask"].shape[1]
+    fillers = {"input_word_ids": vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
+    expected = {
+        name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
+        for name, filler in fillers.items()
+    }
+    return [Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected)]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a preprocessor, and its probes."""
+    vocabulary = loaded.vocabulary
+    special = {
+        "vocab_size": vocabulary.vocab_size,
+        "start_of_sequence_id": vocabulary.cls_id,
+        "end_of_segment_id": vocabulary.sep_id,
+        "padding_id": vocabulary.pad_id,
+        "mask_id": vocabulary.mask_id,
+    }
+    module = PreprocessorModule(loaded.text_encoder(), special, loaded.files())
+    return module, preprocessor_probes(vocabulary, loaded.max_seq_length)
