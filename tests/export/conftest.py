@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import AlbertClassifier, AlbertPretrainer, AlbertSentenceEncoder
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model
@@ -87,6 +87,7 @@ EXPORTED = {
     "classifier": "classifier",
     "regression": "regression",
     "masked_lm": "pretrainer",
+    "embedding": "sentence_encoder",
     "encoder": "pretrainer",
     "preprocessor": "pretrainer",
 }
@@ -100,6 +101,7 @@ def keras_models(config):
         "classifier": AlbertClassifier(config, len(LABELS), name="of_any_name"),
         "regression": AlbertClassifier(config, 1),
         "pretrainer": AlbertPretrainer(config),
+        "sentence_encoder": AlbertSentenceEncoder(config),
     }
 
 
