@@ -18,7 +18,15 @@ from data_pipeline.files import atomic_files
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
 from export.probes import Export
 from export.saved_model import Exported, version_path, write_version
-from export.signatures import classifier, embedding, encoder, masked_lm, preprocessor, regression
+from export.signatures import (
+    classifier,
+    embedding,
+    encoder,
+    masked_lm,
+    preprocessor,
+    question_answering,
+    regression,
+)
 
 _ALL_KINDS = (*native.MODELS, REGRESSION)
 
@@ -40,6 +48,7 @@ TASKS = {
     "classifier": ExportTask(classifier.export, ("classification",)),
     "regression": ExportTask(regression.export, (REGRESSION,)),
     "masked_lm": ExportTask(masked_lm.export, ("pretraining",)),
+    "question_answering": ExportTask(question_answering.export, ("span", "span_v2")),
     "embedding": ExportTask(embedding.export, _ALL_KINDS),
     "encoder": ExportTask(encoder.export, _ALL_KINDS),
     "preprocessor": ExportTask(preprocessor.export, _ALL_KINDS),

@@ -18,13 +18,20 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
-from albert_tf.models import AlbertClassifier, AlbertPretrainer, AlbertSentenceEncoder
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertPretrainer,
+    AlbertSentenceEncoder,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+)
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model
 
 ROOT = Path(__file__).parents[2]
 MAX_SEQ_LENGTH = 48
+THRESHOLD = 0.01
 LABELS = ("red", "green", "blå")
 _TEXT = """the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly
 and then every man who looked at water river mountain returns largest value (maybe) well-known file
@@ -88,6 +95,7 @@ EXPORTED = {
     "regression": "regression",
     "masked_lm": "pretrainer",
     "embedding": "sentence_encoder",
+    "question_answering": "span_labeler_v2",
     "encoder": "pretrainer",
     "preprocessor": "pretrainer",
 }
@@ -102,11 +110,19 @@ def keras_models(config):
         "regression": AlbertClassifier(config, 1),
         "pretrainer": AlbertPretrainer(config),
         "sentence_encoder": AlbertSentenceEncoder(config),
+        "span_labeler": AlbertSpanLabeler(config),
+        "span_labeler_v2": AlbertSpanLabelerV2(config),
     }
 
 
 # What model.json holds beside the task and the length.
-METADATA = {"classifier": {"labels": LABELS}, "regression": {"labels": []}}
+_WINDOWS = {"doc_stride": 8, "max_query_length": 12}
+METADATA = {
+    "classifier": {"labels": LABELS},
+    "regression": {"labels": []},
+    "span_labeler": _WINDOWS,
+    "span_labeler_v2": {**_WINDOWS, "metrics": {"null_score_diff_threshold": THRESHOLD}},
+}
 
 
 @pytest.fixture(scope="session")

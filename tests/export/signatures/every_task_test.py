@@ -14,6 +14,7 @@ CONTRACT = {
     "classifier": ({"text"}, {"text_pair", "tokens", "classify"}, 2),
     "regression": ({"text"}, {"text_pair", "tokens", "regress"}, 2),
     "masked_lm": ({"text"}, {"tokens"}, 1),
+    "question_answering": ({"question", "context"}, {"tokens"}, 1),
     "embedding": ({"text"}, {"similarity", "tokens"}, 2),
     "encoder": (TOKENS, {"tokens"}, 0),
     "preprocessor": ({"text"}, set(), 1),
