@@ -11,7 +11,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf.finetuning.squad_candidates import AnswerSettings
-from data_pipeline.tokenizers.graph_offsets import AlignedBatch, Characters
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import AlignedBatch
 from export.windows_graph import GraphWindows
 
 # An odd number has an inverse modulo 2^64, which is how int64 wraps around.
@@ -122,7 +123,7 @@ def best_answers(
         return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
     places = [tf.gather(each, best) for each in (starts, ends)]
-    in_bytes = [_bytes_at(characters, rows, each) for each in places]
+    in_bytes = [characters.bytes_at(rows, each) for each in places]
     texts = tf.strings.substr(
         tf.gather(characters.text, rows), in_bytes[0], in_bytes[1] - in_bytes[0]
     )
@@ -204,29 +205,7 @@ def _trimmed(
     first = tf.gather(pieces.starts.flat_values, begins + found.starts)
     # The word mark that SentencePiece adds in front of a text ends at -1.
     last = tf.maximum(tf.gather(pieces.ends.flat_values, begins + found.ends), 0)
-    texts = tf.gather(characters.begins, found.rows)
-    inside = tf.gather(characters.lengths, found.rows) - 1
-    at_first, at_last = texts + tf.minimum(first, inside), texts + tf.minimum(last, inside)
-    first = tf.where(
-        tf.gather(characters.is_space, at_first),
-        tf.gather(characters.run_lasts, at_first) + 1,
-        first,
-    )
-    last = tf.where(
-        tf.gather(characters.is_space, at_last),
-        tf.gather(characters.run_firsts, at_last) - 1,
-        last,
-    )
-    return first, tf.maximum(last + 1, first)
-
-
-def _bytes_at(characters: Characters, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """The bytes before characters, int32 [C]; of the place after a text's last, all of them."""
-    at = tf.gather(characters.begins, rows) + places
-    starts = tf.concat([characters.byte_starts, [0]], axis=0)
-    found = tf.gather(starts, tf.minimum(at, tf.size(characters.byte_starts)))
-    all_bytes = tf.gather(tf.strings.length(characters.text), rows)
-    return tf.where(places >= tf.gather(characters.lengths, rows), all_bytes, found)
+    return characters.trimmed(found.rows, first, last)
 
 
 def null_scores(windows: GraphWindows, answer_logits: tf.Tensor) -> tf.Tensor:

@@ -23,9 +23,12 @@ from export.signatures import (
     embedding,
     encoder,
     masked_lm,
+    multiple_choice,
     preprocessor,
     question_answering,
     regression,
+    replaced_tokens,
+    tagging,
 )
 
 _ALL_KINDS = (*native.MODELS, REGRESSION)
@@ -49,7 +52,10 @@ TASKS = {
     "regression": ExportTask(regression.export, (REGRESSION,)),
     "masked_lm": ExportTask(masked_lm.export, ("pretraining",)),
     "question_answering": ExportTask(question_answering.export, ("span", "span_v2")),
+    "multiple_choice": ExportTask(multiple_choice.export, ("multiple_choice",)),
+    "tagging": ExportTask(tagging.export, ("token_classification",)),
     "embedding": ExportTask(embedding.export, _ALL_KINDS),
+    "replaced_tokens": ExportTask(replaced_tokens.export, ("replaced_token_detection",)),
     "encoder": ExportTask(encoder.export, _ALL_KINDS),
     "preprocessor": ExportTask(preprocessor.export, _ALL_KINDS),
 }

@@ -1,7 +1,7 @@
 """Pieces in a graph, each with the characters of the original text that it was made of.
 
 The twin of `data_pipeline.finetuning.alignment` in TensorFlow, equal to it. Texts of a batch lie
-one after the other in flat tensors; places are counted in each text from 0.
+one after the other in flat tensors, as those of graph_characters.py.
 Shapes: B batch, N characters of all texts, P pieces of all texts.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,8 @@ from data_pipeline.tokenizers.graph import (
     normalize_graph,
     split_words_graph,
 )
-from data_pipeline.tokenizers.normalization import ranges_where, whitespace_ranges
+from data_pipeline.tokenizers.graph_characters import Characters, first_of_run, is_in
+from data_pipeline.tokenizers.normalization import ranges_where
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 _FAR = np.int32(2**31 - 1)
@@ -48,87 +48,6 @@ class AlignedBatch(NamedTuple):
 def invisible_ranges() -> tuple[tuple[int, int], ...]:
     """Control and format characters."""
     return tuple(ranges_where(lambda each: unicodedata.category(each) in ("Cc", "Cf")))
-
-
-@functools.cache
-def plain_space_ranges() -> tuple[tuple[int, int], ...]:
-    """Characters that are a space after NFKD: the space itself, and those of other widths."""
-    return tuple(
-        ranges_where(lambda each: each.isspace() and unicodedata.normalize("NFKD", each) == " ")
-    )
-
-
-def is_in(codes: tf.Tensor, ranges: Sequence[tuple[int, int]]) -> tf.Tensor:
-    """Whether code points, int32 [N], are in inclusive ascending ranges: bool [N]."""
-    bounds = np.array([(first, last + 1) for first, last in ranges], np.int32).ravel()
-    return tf.searchsorted(tf.constant(bounds), codes, side="right") % 2 == 1
-
-
-class Characters:
-    """The characters of B texts, flat.
-
-    Args:
-      text: UTF-8 strings [B].
-
-    Attributes:
-      text: the same; bytes that are not UTF-8 are U+FFFD.
-      codes: int32 [N], code points.
-      rows: int64 [N], the text that each is of.
-      places: int32 [N], its place in that text.
-      byte_starts: int32 [N], the place of its first byte in that text.
-      lengths: int32 [B], characters of each text.
-      begins: int32 [B], where each text begins among all characters.
-      is_space: bool [N], white space to Python.
-      run_firsts, run_lasts: int32 [N], first and last place of the white space around each that is.
-    """
-
-    def __init__(self, text: tf.Tensor) -> None:
-        self.text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-        codes, byte_starts = tf.strings.unicode_decode_with_offsets(self.text, "UTF-8")
-        self.codes = codes.flat_values
-        self.byte_starts = tf.cast(byte_starts.flat_values, tf.int32)
-        self.rows = codes.value_rowids()
-        self.lengths = tf.cast(codes.row_lengths(), tf.int32)
-        self.begins = tf.cast(codes.row_starts(), tf.int32)
-        self.places = tf.range(tf.size(self.codes)) - tf.gather(self.begins, self.rows)
-        self.is_space = is_in(self.codes, whitespace_ranges())
-        firsts = _first_of_run(self.is_space, self._same_text_as_before())
-        self.run_starts = firsts
-        runs = tf.cumsum(tf.cast(firsts, tf.int32)) - 1
-        self._num_runs = tf.reduce_sum(tf.cast(firsts, tf.int32))
-        self._runs = tf.where(self.is_space, runs, self._num_runs)
-        self.run_firsts = self._of_run(tf.math.unsorted_segment_min, self.places)
-        self.run_lasts = self._of_run(tf.math.unsorted_segment_max, self.places)
-
-    def _same_text_as_before(self) -> tf.Tensor:
-        """bool [N], whether the character before each is of the same text."""
-        return self.places > 0
-
-    def _of_run(self, reduce, values: tf.Tensor) -> tf.Tensor:
-        """A reduction over the white space that each character is in, int32 [N]."""
-        return tf.gather(reduce(values, self._runs, self._num_runs + 1), self._runs)
-
-    def space_places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """First and last place of what the one space stands for, see `alignment`: int32 [N]."""
-        plain = is_in(self.codes, plain_space_ranges())
-        found = self._of_run(
-            tf.math.unsorted_segment_min, tf.where(plain, self.places, _FAR)
-        )  # Of the first plain space, if there is one.
-        return tuple(
-            tf.where(found < _FAR, found, other) for other in (self.run_firsts, self.run_lasts)
-        )
-
-    def sizes(self, size_of) -> tf.Tensor:
-        """`size_of` (strings [U] -> int32 [U]) of each character by itself, int32 [N]."""
-        unique, places = tf.unique(self.codes)
-        strings = tf.strings.unicode_encode(unique[:, None], "UTF-8")
-        return tf.gather(size_of(strings), places)
-
-
-def _first_of_run(flags: tf.Tensor, joined: tf.Tensor) -> tf.Tensor:
-    """Where a run of True begins; bool [N] each. `joined`: it may go on from the one before."""
-    before = tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
-    return flags & ~(before & joined)
 
 
 class _Traced(NamedTuple):
@@ -195,7 +114,7 @@ def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
     is_quote = (codes == _BACKTICK) | (codes == _APOSTROPHE)
     before = tf.concat([[-1], codes[:-1]], axis=0)[: tf.size(codes)]
     goes_on = (codes == before) & (characters.places > 0)
-    begins = _first_of_run(is_quote, goes_on)
+    begins = first_of_run(is_quote, goes_on)
     at = tf.boolean_mask(characters.places, begins)
     run = tf.cumsum(tf.cast(begins, tf.int32))  # From 1 on; 0 is before the first quote.
     index = characters.places - tf.gather(tf.concat([[0], at], axis=0), run)

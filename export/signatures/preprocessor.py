@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.model_folder import LoadedModel
@@ -29,8 +31,9 @@ class PreprocessorModule(tf.train.Checkpoint):
     """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, default_seq_length].
 
     Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
-    `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a] or [a, b], seq_length=...)` -> the
-    encoder's inputs.
+    `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
+    each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a] or [a, b],
+    seq_length=...)` -> the encoder's inputs.
 
     Args:
       text: tokenizer and packing; its `max_seq_length` is the default length.
@@ -55,6 +58,10 @@ class PreprocessorModule(tf.train.Checkpoint):
 
         self.__call__ = preprocess
         self.tokenize = _callable(graph_function(text.tokenize, input_signature=[named("text")]))
+        with_offsets = functools.partial(tokenize_with_offsets, text)
+        self.tokenize_with_offsets = _callable(
+            graph_function(with_offsets, input_signature=[named("text")])
+        )
         special = graph_function(
             functools.partial(_constants, dict(special_tokens)), input_signature=[]
         )
@@ -64,6 +71,22 @@ class PreprocessorModule(tf.train.Checkpoint):
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.__call__}
+
+
+def tokenize_with_offsets(
+    encoder: TextEncoder, text: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """string [B] -> tokens int32, starts and limits int64 [B, (tokens)], in bytes of the text."""
+    characters = Characters(text)
+    ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
+    rows = ids.value_rowids()
+    starts = firsts.flat_values
+    limits = tf.maximum(lasts.flat_values + 1, starts)
+    starts, limits = (
+        ids.with_values(tf.cast(characters.bytes_at(rows, each), tf.int64))
+        for each in (starts, limits)
+    )
+    return ids, starts, limits
 
 
 def _callable(function: tf.types.experimental.GenericFunction) -> tf.train.Checkpoint:

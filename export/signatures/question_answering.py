@@ -20,7 +20,8 @@ from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
 from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.graph_offsets import Characters, align_graph
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import answers_graph, windows_graph
 from export.encoding import trim

@@ -20,10 +20,13 @@ from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
 from albert_tf.models import (
     AlbertClassifier,
+    AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSentenceEncoder,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
 )
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -31,6 +34,7 @@ from export.tasks import TASKS, export_model
 
 ROOT = Path(__file__).parents[2]
 MAX_SEQ_LENGTH = 48
+TAGS = ("O", "B-LOC", "I-LOC")
 THRESHOLD = 0.01
 LABELS = ("red", "green", "blå")
 _TEXT = """the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly
@@ -94,7 +98,10 @@ EXPORTED = {
     "classifier": "classifier",
     "regression": "regression",
     "masked_lm": "pretrainer",
+    "multiple_choice": "multiple_choice",
+    "tagging": "tagger",
     "embedding": "sentence_encoder",
+    "replaced_tokens": "detector",
     "question_answering": "span_labeler_v2",
     "encoder": "pretrainer",
     "preprocessor": "pretrainer",
@@ -110,6 +117,9 @@ def keras_models(config):
         "regression": AlbertClassifier(config, 1),
         "pretrainer": AlbertPretrainer(config),
         "sentence_encoder": AlbertSentenceEncoder(config),
+        "multiple_choice": AlbertMultipleChoice(config),
+        "tagger": AlbertTokenClassifier(config, len(TAGS)),
+        "detector": AlbertReplacedTokenDetector(config),
         "span_labeler": AlbertSpanLabeler(config),
         "span_labeler_v2": AlbertSpanLabelerV2(config),
     }
@@ -120,6 +130,8 @@ _WINDOWS = {"doc_stride": 8, "max_query_length": 12}
 METADATA = {
     "classifier": {"labels": LABELS},
     "regression": {"labels": []},
+    "tagger": {"labels": TAGS},
+    "multiple_choice": {"labels": ["A", "B", "C", "D"], "max_qa_length": 20},
     "span_labeler": _WINDOWS,
     "span_labeler_v2": {**_WINDOWS, "metrics": {"null_score_diff_threshold": THRESHOLD}},
 }

@@ -7,6 +7,7 @@ import tensorflow_hub as hub
 import tensorflow_text  # noqa: F401  (the preprocessor's ops)
 
 from albert_tf.keras_compat import keras
+from data_pipeline.finetuning.alignment import align
 from export.encoding import encode_batch
 from export.signatures.encoder import encoder_probes
 from export.signatures.preprocessor import preprocessor_probes
@@ -114,6 +115,17 @@ def test_tokenize_and_pack_pairs(preprocessor, vocabulary, length):
     for name, value in expected.items():
         assert outputs[name].shape == (3, length)
         np.testing.assert_array_equal(outputs[name][:, : value.shape[1]], value)
+
+
+def test_tokens_know_their_bytes(preprocessor, vocabulary):
+    text = "Ça va à 10,000 Cafe\u0301s, ﬁn 中文"
+    tokens, starts, limits = (
+        part.numpy()[0].tolist() for part in preprocessor.tokenize_with_offsets(tf.constant([text]))
+    )
+    expected = align(vocabulary, text)
+    assert tokens == expected.ids.tolist()
+    found = [text.encode()[start:limit].decode() for start, limit in zip(starts, limits)]
+    assert found == [text[a : b + 1] for a, b in zip(expected.starts, expected.ends)]
 
 
 def test_special_tokens(preprocessor, vocabulary):

@@ -25,6 +25,7 @@ TEXT_OPS = {
     "NormalizeUTF8",
     "SentencepieceOp",
     "SentencepieceTokenizeOp",
+    "SentencepieceTokenizeWithOffsetsOp",
     "WordpieceTokenizeWithOffsets",
 }
 CORE_OPS = """

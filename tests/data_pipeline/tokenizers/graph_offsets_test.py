@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from data_pipeline.finetuning.alignment import align
 from data_pipeline.tokenizers.graph import graph_tokenizer
-from data_pipeline.tokenizers.graph_offsets import Characters, align_graph
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 TEXTS = (
@@ -73,11 +74,3 @@ def test_hard_characters(faces, texts):
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text(faces, text):
     check(faces, [text])
-
-
-def test_characters_know_their_bytes():
-    found = Characters(tf.constant(["a\u00e9 中", "", "\U0001f467b"]))
-    assert found.byte_starts.numpy().tolist() == [0, 1, 3, 4, 0, 4]
-    assert found.places.numpy().tolist() == [0, 1, 2, 3, 0, 1]
-    assert found.is_space.numpy().tolist() == [False, False, True, False, False, False]
-    assert found.lengths.numpy().tolist() == [4, 0, 2]

@@ -15,7 +15,10 @@ CONTRACT = {
     "regression": ({"text"}, {"text_pair", "tokens", "regress"}, 2),
     "masked_lm": ({"text"}, {"tokens"}, 1),
     "question_answering": ({"question", "context"}, {"tokens"}, 1),
+    "multiple_choice": ({"context", "question", "options"}, {"tokens"}, 1),
+    "tagging": ({"text"}, {"words", "tokens"}, 2),
     "embedding": ({"text"}, {"similarity", "tokens"}, 2),
+    "replaced_tokens": ({"text"}, {"tokens"}, 1),
     "encoder": (TOKENS, {"tokens"}, 0),
     "preprocessor": ({"text"}, set(), 1),
 }
