@@ -176,7 +176,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "format", "table", ["table", "json"], "How to print: for people, or one JSON object a row."
     )
-    flags.DEFINE_boolean("json", False, "Print one JSON object a row, as --format=json.")
+    flags.DEFINE_bool("json", False, "Print one JSON object a row, as --format=json.")
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from data_pipeline.tokenizers.graph import (
 from data_pipeline.tokenizers.graph_characters import Characters, first_of_run, is_in
 from data_pipeline.tokenizers.normalization import ranges_where
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
+from data_pipeline.tokenizers.text_graph import GraphTokenizer
 
 _FAR = np.int32(2**31 - 1)
 _SPACE, _BACKTICK, _APOSTROPHE = map(ord, " `'")
@@ -123,18 +124,21 @@ def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
     return first, second
 
 
-def align_graph(
-    tokenizer: GraphSentencePieceTokenizer | GraphWordPieceTokenizer, characters: Characters
-) -> AlignedBatch:
+def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBatch:
     """The pieces of texts, and where each is found in them; needs tensorflow_text.
 
     Args:
-      tokenizer: of the graph, which the module that is saved has to keep.
+      tokenizer: of `graph_tokenizer`; the module that is saved has to keep it.
       characters: of B texts.
     """
     if isinstance(tokenizer, GraphWordPieceTokenizer):
         return _align_wordpiece(tokenizer, characters)
-    return _align_sentencepiece(tokenizer, characters)
+    if isinstance(tokenizer, GraphSentencePieceTokenizer):
+        return _align_sentencepiece(tokenizer, characters)
+    raise TypeError(
+        "expected a GraphSentencePieceTokenizer or a GraphWordPieceTokenizer, received "
+        f"{type(tokenizer).__name__}"
+    )
 
 
 def _align_sentencepiece(

@@ -29,16 +29,18 @@ TEXT_OPS = {
     "WordpieceTokenizeWithOffsets",
 }
 CORE_OPS = """
-AddN AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2
-Const Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod
-GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd
-LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean
-MergeV2Checkpoints Minimum Mul Neg NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall
-Placeholder Pow Prod RaggedGather RaggedRange RaggedTensorToTensor RandomUniform Range
-ReadVariableOp RealDiv Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape
-ShardedFilename Sigmoid SigmoidGrad Size Softmax Split SplitV Square Squeeze StatefulPartitionedCall
-StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength StringLower
-StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+AddN AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastArgs BroadcastTo
+Cast ConcatV2 Const Cumprod Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal Exp ExpandDims
+Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less
+LessEqual LogSoftmax LogicalAnd LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2
+LowerBound MatMul Max Maximum Mean MergeV2Checkpoints Min Minimum Mul Neg NoOp NotEqual OneHot
+OnesLike Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather RaggedRange
+RaggedTensorToTensor RandomUniform Range ReadVariableOp RealDiv Reshape ResourceGather RestoreV2
+Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid SigmoidGrad Size Softmax Split
+SplitV Square Squeeze StatefulPartitionedCall StatelessIf StaticRegexFullMatch StaticRegexReplace
+StridedSlice StringJoin StringLength StringLower StringSplitV2 Sub Substr Sum Tanh Tile TopKV2
+Transpose UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode Unique Unpack
+UnsortedSegmentJoin UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp
 VarIsInitializedOp Where ZerosLike
 """
 

@@ -6,6 +6,8 @@ import os
 import pytest
 
 from export import saved_model
+from export.client import predict_rows
+from export.predict import format_row
 from export.tasks import TASKS
 
 TOKENS = {"input_word_ids", "input_mask", "input_type_ids"}
@@ -61,3 +63,24 @@ def test_self_check_warm_up_and_provenance(exports, task):
     assert manifest["task"] == task
     assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
     assert {"model_sha256", "config", "versions", "signatures"} <= set(manifest)
+
+
+# Task -> a row of inputs for serving_default, and what people see of the answer.
+ROWS = {
+    "masked_lm": ({"text": "the [MASK]"}, "mask 1"),
+    "question_answering": ({"question": "who", "context": "the cat runs in paris"}, "who | the"),
+    "multiple_choice": (
+        {"context": "the cat", "question": "who", "options": ["cat", "dog"]},
+        "the cat | who",
+    ),
+    "tagging": ({"text": "the cat"}, "  cat"),
+    "encoder": ({name: [1, 1] for name in TOKENS}, "sequence_output"),
+}
+
+
+@every_task
+def test_the_client_asks_and_prints(exports, task):
+    asked, seen = ROWS.get(task, ({"text": "the cat"}, "the cat"))
+    [row] = predict_rows(exports.base(task), [asked])
+    assert seen in format_row(asked, row)
+    assert json.loads(json.dumps(row)) == row
