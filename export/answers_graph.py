@@ -104,6 +104,9 @@ def best_answers(
       spans: that the model proposes in them.
       characters, pieces: of the contexts.
       settings: which spans are answers, and how many.
+
+    Returns:
+      Up to n_best_size different texts for each question; none for one without a candidate.
     """
     found = _sorted(_allowed(windows, spans, settings.max_answer_length))
     starts, ends = _trimmed(found, characters, pieces)

@@ -143,7 +143,17 @@ def rows_of_flags() -> list[Row]:
 def answers(
     model: str, rows: Sequence[Row], signature: str, batch_size: int
 ) -> Iterator[tuple[Row, Row]]:
-    """Each row with its answer; `batch_size` of them are asked at once, progress goes to stderr."""
+    """Each row with its answer; progress goes to stderr.
+
+    Args:
+      model: see `predict_texts`.
+      rows: the inputs of each row by name.
+      signature: name of the signature.
+      batch_size: rows that are asked at once.
+
+    Returns:
+      Pairs of a row and its answer, in order.
+    """
     for first in range(0, len(rows), batch_size):
         batch = rows[first : first + batch_size]
         yield from zip(batch, predict_rows(model, batch, signature))

@@ -58,6 +58,7 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
         )
         lines.append(f"  signature {name}: {inputs} -> {outputs}")
     lines.append(f"  largest difference from the Keras model: {exported.max_difference:.1e}")
+    lines.append(f"  graph {exported.graph_sha256[:16]}, weights {exported.weights_sha256[:16]}")
     lines.append(f"next: {next_command(task, output_dir, exported.path)}")
     return "\n".join(lines)
 

@@ -82,6 +82,9 @@ def make_windows(
       vocabulary: knows the ids of special pieces.
       settings: sizes of windows.
       shortest: S is at least this; the beams of version 2.0 need as many positions.
+
+    Returns:
+      The windows of all questions, padded to the longest.
     """
     question_lengths = tf.minimum(
         tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length

@@ -89,14 +89,24 @@ def _lasting_processor(model: bytes, fingerprint: str):
     """
     from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
 
+    def make() -> tf.Tensor:
+        return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=model, shared_name=f"sentencepiece_{fingerprint}"
+        )
+
+    # One traced function, which whoever makes the resource calls: its node holds the whole model,
+    # and a SavedModel would have one more for each that makes it.
+    with tf.init_scope():
+        create = tf.function(make, autograph=False).get_concrete_function()
+
     class SharedModel(tf.saved_model.experimental.TrackableResource):
         def _create_resource(self):
-            return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
-                model=model, shared_name=f"sentencepiece_{fingerprint}"
-            )
+            return create()
 
     processor = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
     processor._model_resource = SharedModel()
+    with tf.init_scope():  # Not in the function that happens to use it first.
+        _ = processor._model_resource.resource_handle
     return processor
 
 

@@ -68,6 +68,7 @@ class Characters:
       lengths: int32 [B], characters of each text.
       begins: int32 [B], where each text begins among all characters.
       is_space: bool [N], white space to Python.
+      run_starts: bool [N], the first of each run of white space.
       run_firsts, run_lasts: int32 [N], first and last place of the white space around each that is.
     """
 
@@ -81,17 +82,13 @@ class Characters:
         self.begins = tf.cast(codes.row_starts(), tf.int32)
         self.places = tf.range(tf.size(self.codes)) - tf.gather(self.begins, self.rows)
         self.is_space = is_in(self.codes, whitespace_ranges())
-        firsts = first_of_run(self.is_space, self._same_text_as_before())
-        self.run_starts = firsts
-        runs = tf.cumsum(tf.cast(firsts, tf.int32)) - 1
-        self._num_runs = tf.reduce_sum(tf.cast(firsts, tf.int32))
+        self.run_starts = first_of_run(self.is_space, self.places > 0)
+        starts = tf.cast(self.run_starts, tf.int32)
+        runs = tf.cumsum(starts) - 1
+        self._num_runs = tf.reduce_sum(starts)
         self._runs = tf.where(self.is_space, runs, self._num_runs)
         self.run_firsts = self._of_run(tf.math.unsorted_segment_min, self.places)
         self.run_lasts = self._of_run(tf.math.unsorted_segment_max, self.places)
-
-    def _same_text_as_before(self) -> tf.Tensor:
-        """bool [N], whether the character before each is of the same text."""
-        return self.places > 0
 
     def _of_run(self, reduce: Callable[..., tf.Tensor], values: tf.Tensor) -> tf.Tensor:
         """A reduction over the white space that each character is in, int32 [N]."""

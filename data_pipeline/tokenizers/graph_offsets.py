@@ -202,7 +202,7 @@ class _Normalized:
         pieces = places.value_rowids()
         at = tf.gather(tf.gather(self._begins, rows), pieces) + places.flat_values
         codes = tf.gather(self._codes, at)
-        (doubtful,) = tf.unstack(tf.where(is_in(codes, invisible_ranges())), axis=1)[:1]
+        doubtful = tf.where(is_in(codes, invisible_ranges()))[:, 0]
         inside = tf.strings.unicode_decode(
             tf.gather(strings, tf.gather(pieces, doubtful)), "UTF-8"
         )  # [doubtful, (characters of their pieces)]
