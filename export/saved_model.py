@@ -25,7 +25,7 @@ from export.probes import Probe, largest_difference
 from export.warmup import check_warmup, write_warmup
 
 TOLERANCE = 1e-5
-_NUMBER = re.compile(r"_\d+")
+_NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 
@@ -156,7 +156,7 @@ def graph_sha256(directory: str) -> str:
     """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers.
 
     TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
-    `serve_text` here.
+    `serve_text` here, and a captured tensor of the name "6260" has none.
     """
     model = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
