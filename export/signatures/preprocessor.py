@@ -1,79 +1,39 @@
-"""TF-Hub reusable SavedModels: an encoder to train further, and the preprocessor that feeds it.
+"""The preprocessor as a TF-Hub SavedModel: texts -> the inputs of an encoder.
 
-Both follow TF-Hub's common API for text ("Transformer encoders", "text preprocessors"). They are
-tf.train.Checkpoint objects because that API wants attributes named `variables` and
-`trainable_variables`, which tf.Module owns. The encoder uses core ops only, so that loading it
-needs no tensorflow_text; the preprocessor needs it.
+It follows TF-Hub's common API for text ("text preprocessors"); see encoder.py.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.signatures import DEFAULT_SIGNATURE, TOKENS, graph_function, named, track_files
-
-if TYPE_CHECKING:
-    from albert_tf.encoder import AlbertEncoder
-
-
-class EncoderModule(tf.train.Checkpoint):
-    """`encoder(inputs, training)`: dict of three int32 [B, S] -> dict of float32 tensors.
-
-    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (that is
-    pooled_output once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python
-    bool; dropout acts only with True.
-
-    Args:
-      encoder: AlbertEncoder.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(self, encoder: AlbertEncoder, files: Sequence[str]) -> None:
-        super().__init__()
-        self.variables = list(encoder.variables)
-        self.trainable_variables = list(encoder.trainable_variables)
-        self.regularization_losses: list[tf.Tensor] = []
-        track_files(self, files)
-
-        # A closure, because an attribute would make Keras save its own traces of the encoder too.
-        @graph_function
-        def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-            outputs = encoder(inputs, training=training)
-            return {**outputs, "default": outputs["pooled_output"]}
-
-        @graph_function(input_signature=TOKENS)
-        def serve_tokens(input_word_ids, input_mask, input_type_ids):
-            outputs = call(
-                {
-                    "input_word_ids": input_word_ids,
-                    "input_mask": input_mask,
-                    "input_type_ids": input_type_ids,
-                },
-                training=False,
-            )
-            return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
-
-        for training in (False, True):
-            call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
-        self.__call__ = call
-        self.serve_tokens = serve_tokens
-
-    def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
-        """The functions to save, by the names of their signatures."""
-        return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
+from export.encoding import encode_batch
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    Signatures,
+    graph_function,
+    named,
+    track_files,
+)
 
 
 class PreprocessorModule(tf.train.Checkpoint):
     """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, default_seq_length].
 
     Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
-    `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a] or [a, b], seq_length=...)` -> the
-    encoder's inputs.
+    `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
+    each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a] or [a, b],
+    seq_length=...)` -> the encoder's inputs.
 
     Args:
       text: tokenizer and packing; its `max_seq_length` is the default length.
@@ -98,15 +58,35 @@ class PreprocessorModule(tf.train.Checkpoint):
 
         self.__call__ = preprocess
         self.tokenize = _callable(graph_function(text.tokenize, input_signature=[named("text")]))
+        with_offsets = functools.partial(tokenize_with_offsets, text)
+        self.tokenize_with_offsets = _callable(
+            graph_function(with_offsets, input_signature=[named("text")])
+        )
         special = graph_function(
             functools.partial(_constants, dict(special_tokens)), input_signature=[]
         )
         self.tokenize.get_special_tokens_dict = _callable(special)
         self.bert_pack_inputs = _callable(_pack_function(text))
 
-    def signatures(self) -> dict[str, tf.types.experimental.GenericFunction]:
+    def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.__call__}
+
+
+def tokenize_with_offsets(
+    encoder: TextEncoder, text: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """string [B] -> tokens int32, starts and limits int64 [B, (tokens)], in bytes of the text."""
+    characters = Characters(text)
+    ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
+    rows = ids.value_rowids()
+    starts = firsts.flat_values
+    limits = tf.maximum(lasts.flat_values + 1, starts)
+    starts, limits = (
+        ids.with_values(tf.cast(characters.bytes_at(rows, each), tf.int64))
+        for each in (starts, limits)
+    )
+    return ids, starts, limits
 
 
 def _callable(function: tf.types.experimental.GenericFunction) -> tf.train.Checkpoint:
@@ -148,3 +128,29 @@ def pad_to_length(
         wide = tf.pad(value, [[0, 0], [0, missing]], constant_values=filler)
         padded[name] = tf.ensure_shape(wide, [None, length if isinstance(length, int) else None])
     return padded
+
+
+def preprocessor_probes(vocabulary: Tokenizer, max_seq_length: int) -> list[Probe]:
+    """Probes of PreprocessorModule's signature: the Python tokenizer's ids, fully padded."""
+    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
+    missing = max_seq_length - inputs["input_mask"].shape[1]
+    fillers = {"input_word_ids": vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
+    expected = {
+        name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
+        for name, filler in fillers.items()
+    }
+    return [Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected)]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a preprocessor, and its probes."""
+    vocabulary = loaded.vocabulary
+    special = {
+        "vocab_size": vocabulary.vocab_size,
+        "start_of_sequence_id": vocabulary.cls_id,
+        "end_of_segment_id": vocabulary.sep_id,
+        "padding_id": vocabulary.pad_id,
+        "mask_id": vocabulary.mask_id,
+    }
+    module = PreprocessorModule(loaded.text_encoder(), special, loaded.files())
+    return module, preprocessor_probes(vocabulary, loaded.max_seq_length)

@@ -1,12 +1,13 @@
-"""What each signature answers: labels, pairs, tf.Examples, masks."""
+"""A classifier's signatures: labels, pairs, tf.Examples."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.encoding import encode_batch, encode_masked_batch
+from export.encoding import encode_batch
 from export.probes import example_of
 from export.saved_model import describe_signature
+from export.signatures.classifier import classifier_probes
 
 
 @pytest.fixture(scope="module")
@@ -14,12 +15,7 @@ def classifier(exports):
     return tf.saved_model.load(exports.paths["classifier"]).signatures
 
 
-@pytest.fixture(scope="module")
-def masked_lm(exports):
-    return tf.saved_model.load(exports.paths["masked_lm"]).signatures
-
-
-def test_names_and_types_of_the_contract(classifier, masked_lm):
+def test_names_and_types_of_the_contract(classifier):
     answer = {
         "label": "string[?]",
         "label_id": "int32[?]",
@@ -35,11 +31,6 @@ def test_names_and_types_of_the_contract(classifier, masked_lm):
             "inputs": {"inputs": "string[?]"},
             "outputs": {"classes": "string[?, 3]", "scores": "float32[?, 3]"},
         },
-    }
-    assert set(masked_lm) == {"serving_default", "tokens"}
-    assert set(describe_signature(masked_lm["tokens"])["inputs"]) == {
-        *tokens,
-        "masked_lm_positions",
     }
 
 
@@ -77,38 +68,25 @@ def test_an_answer_does_not_depend_on_its_neighbors_in_the_batch(classifier):
     np.testing.assert_allclose(alone[0], together[0], atol=1e-5)
 
 
-def test_masks_are_filled_as_keras_fills_them(exports, masked_lm):
-    texts = ["the [MASK] of [MASK].", "no mask", "[MASK] cat"]
-    answer = {
-        name: value.numpy()
-        for name, value in masked_lm["serving_default"](text=tf.constant(texts)).items()
-    }
-    inputs = encode_masked_batch(exports.vocabulary, texts, 48)
-    assert answer["num_masks"].tolist() == [2, 0, 1]
-    assert all(len(value) == 3 for value in answer.values())
-    for row in range(3):
-        at = np.flatnonzero(inputs["input_word_ids"][row] == exports.vocabulary.mask_id)
-        positions = np.concatenate([at, np.full(2 - len(at), -1)])
-        np.testing.assert_array_equal(answer["positions"][row], positions)
-    inputs["masked_lm_positions"] = np.maximum(answer["positions"], 0)
-    probabilities = tf.nn.softmax(exports.models["pretrainer"](inputs)["masked_lm_logits"]).numpy()
-    for row, mask in ((0, 0), (0, 1), (2, 0)):
-        ids = answer["top_ids"][row, mask]
-        expected = probabilities[row, mask]
-        np.testing.assert_array_equal(ids[:1], [np.argmax(expected)])
-        np.testing.assert_allclose(answer["top_probabilities"][row, mask], expected[ids], atol=1e-5)
-        pieces = [piece.decode() for piece in answer["top_pieces"][row, mask]]
-        assert pieces == exports.vocabulary.ids_to_pieces(ids.tolist())
-    assert (answer["top_ids"][1] == -1).all() and (answer["top_pieces"][1] == b"").all()
-    assert (answer["top_probabilities"][1] == 0).all()
+def counting(inputs, training):
+    """A stand-in for a classifier: its logits are numbers of tokens and of second segments."""
+    assert training is False
+    columns = [tf.reduce_sum(inputs[name], axis=1) for name in ("input_mask", "input_type_ids")]
+    return tf.cast(tf.stack(columns, axis=1), tf.float32)
 
 
-def test_texts_without_any_mask(masked_lm):
-    answer = masked_lm["serving_default"](text=tf.constant(["a", "b"]))
-    assert answer["top_ids"].shape == (2, 0, 5)
-    assert answer["num_masks"].numpy().tolist() == [0, 0]
-
-
-def test_a_mask_beyond_the_longest_sequence_is_not_counted(masked_lm):
-    answer = masked_lm["serving_default"](text=tf.constant(["[MASK] " + "cat " * 80 + "[MASK]"]))
-    assert answer["num_masks"].numpy().tolist() == [1]
+def test_probes_of_a_classifier(vocabulary):
+    single, pair, tokens, classify = classifier_probes(counting, vocabulary, "ab", 48)
+    assert [probe.signature for probe in (single, pair, tokens, classify)] == [
+        "serving_default", "text_pair", "tokens", "classify",
+    ]  # fmt: skip
+    lengths = single.expected["logits"][:, 0]
+    assert lengths[2] == 2 and lengths[5] == 48 and not single.expected["logits"][:, 1].any()
+    np.testing.assert_allclose(single.expected["probabilities"].sum(axis=1), 1, rtol=1e-5)
+    assert tokens.inputs["input_word_ids"].shape == (6, 48)
+    assert tokens.expected is single.expected
+    assert pair.expected["logits"][1].tolist() == [lengths[1], 0], "an empty second text"
+    assert pair.expected["logits"][0, 1] > 0 and len(pair.inputs["text_b"]) == 6
+    assert classify.expected["classes"].tolist() == [[b"a", b"b"]] * 6
+    assert classify.expected["scores"] is single.expected["probabilities"]
+    assert len(classify.inputs["inputs"]) == 6
