@@ -7,13 +7,15 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.weights_parts.tasks import WeightsTask
 from data_pipeline.finetuning.examples import Split
 
 # Strengths of the penalty among which five-fold cross-validation on the training set chooses.
 _CLASS_GRID = {"C": [0.01, 0.1, 1.0, 10.0]}
+# Files are sorted by their source, as CoLA's are: folds of neighbors would be of other sources.
+_FOLDS = KFold(5, shuffle=True, random_state=0)
 _NUMBER_GRID = {"alpha": [1.0, 10.0, 100.0, 1000.0]}
 
 
@@ -36,7 +38,7 @@ def bag_of_words(task: WeightsTask, train: Split, dev: Split) -> np.ndarray:
         model, grid = Ridge(solver="lsqr"), _NUMBER_GRID
     else:
         model, grid = LogisticRegression(solver="liblinear"), _CLASS_GRID
-    search = GridSearchCV(model, grid, scoring=make_scorer(task.score), cv=5)
+    search = GridSearchCV(model, grid, scoring=make_scorer(task.score), cv=_FOLDS)
     search.fit(_features(vectorizer, train), labels)
     return search.predict(_features(vectorizer, dev))
 
