@@ -15,7 +15,7 @@ import tensorflow as tf
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 
-SERVING_IMAGE = "tensorflow/serving:2.19.0"
+SERVING_IMAGE = "tensorflow/serving:2.20.0"
 
 FLAGS = flags.FLAGS
 

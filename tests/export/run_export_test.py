@@ -54,7 +54,7 @@ def test_the_report_lists_signatures_and_difference():
     assert lines[5].startswith(
         "  or: docker run --rm -p 8500:8500 -p 8501:8501 -v /out/topics:/mod"
     )
-    assert lines[5].endswith("-e MODEL_NAME=topics tensorflow/serving:2.19.0")
+    assert lines[5].endswith("-e MODEL_NAME=topics tensorflow/serving:2.20.0")
     assert lines[6].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
     assert '{"instances": ["some text"]}' in lines[6] and len(lines) == 7
 
