@@ -10,6 +10,8 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 LINT ?=
 MUTATE_ARGS ?=
+TRAIN_TEXT ?=
+HELDOUT_TEXT ?=
 TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_CPP_MIN_LOG_LEVEL
 
@@ -21,7 +23,7 @@ VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-long mutate compatibility lint install clean interpreter
+.PHONY: help demo test test-long mutate compatibility lint install clean interpreter weights
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +32,7 @@ help:
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
 	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
+	@echo "make weights  the weights of this package again, from text, in hours (TRAIN_TEXT=, HELDOUT_TEXT=, globs)"
 	@echo "make lint    style, spelling, types, and the oldest Python that is supported"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"
@@ -60,6 +63,9 @@ test: $(if $(filter no,$(LINT)),install,lint)
 
 test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
+
+weights: install
+	@scripts/ship_weights.sh $(BIN)/python "$(TRAIN_TEXT)" "$(HELDOUT_TEXT)"
 
 # Not part of `make test`: it takes about ten minutes.
 mutate: install

@@ -30,6 +30,7 @@ _MODULES = {
     "albert_tf.preprocessor": ["AlbertPreprocessor"],
     "albert_tf.presets": ["PRESETS", "get_preset"],
     "albert_tf.pretrained": ["from_preset", "preset_vocabulary"],
+    "albert_tf.text_models": ["MaskFiller", "SentenceEmbedder"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

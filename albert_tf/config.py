@@ -91,7 +91,6 @@ class AlbertConfig:
                 f"num_hidden_groups {self.num_hidden_groups} is more than num_hidden_layers "
                 f"{self.num_hidden_layers}. Use at most one group per layer."
             )
-
         if self.parameter_sharing != "all" and self.num_hidden_groups != 1:
             raise UserError(
                 f"num_hidden_groups {self.num_hidden_groups} goes only with "
@@ -135,22 +134,19 @@ class AlbertConfig:
 
     def describe_stack(self) -> str:
         """How the layers share their weights, in a sentence."""
-        layers = f"{self.num_hidden_layers} layers"
-        if self.inner_group_num > 1:
-            layers += f" of {self.inner_group_num} inner ones"
+        inner = self.inner_group_num
+        layers = f"{self.num_hidden_layers} layers" + (f" of {inner} inner ones" * (inner > 1))
+        numbers = {"attention": self.num_attention_groups, "feed-forward": self.num_ffn_groups}
         blocks = [
-            f"{number * self.inner_group_num} {kind} block{'s' if number > 1 else ''}"
-            for number, kind in (
-                (self.num_attention_groups, "attention"),
-                (self.num_ffn_groups, "feed-forward"),
-            )
+            f"{number * inner} {kind} block{'s' * (number * inner > 1)}"
+            for kind, number in numbers.items()
         ]
         return f"The transformer's {layers} use {' and '.join(blocks)}."
 
     @classmethod
-    def field_names(cls) -> frozenset[str]:
+    def field_names(cls) -> list[str]:
         """Names of all fields."""
-        return frozenset(field.name for field in dataclasses.fields(cls))
+        return [field.name for field in dataclasses.fields(cls)]
 
     def replace(self, **changes: Any) -> AlbertConfig:
         """A copy with some fields changed."""
@@ -165,14 +161,12 @@ class AlbertConfig:
         """The configuration of an albert_config.json with these keys, which `source` names in
         errors. An unknown key is a UserError that suggests the nearest.
         """
-        names = [field.name for field in dataclasses.fields(cls)]
+        names = cls.field_names()
         for key in values:
             if key not in names and key not in _IGNORED_KEYS:
                 near = difflib.get_close_matches(key, names, n=1)
-                hint = (
-                    f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(names)}."
-                )
-                raise UserError(f"{source}: unknown key {key!r}.{hint}")
+                hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(names)}."
+                raise UserError(f"{source}: unknown key {key!r}. {hint}")
         if values.get("hidden_act", "") is None:  # The reference's way to say linear.
             values = {**values, "hidden_act": "linear"}
         if "vocab_size" not in values:
@@ -201,9 +195,7 @@ class AlbertConfig:
     def from_json_file(cls, path: str) -> AlbertConfig:
         """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
         if not tf.io.gfile.exists(path):
-            raise UserError(
-                f"config file {path} does not exist. Pass the path of an albert_config.json."
-            )
+            raise UserError(f"config file {path} does not exist. Pass that of albert_config.json.")
         if tf.io.gfile.isdir(path):
             raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
         with tf.io.gfile.GFile(path) as file:
@@ -228,24 +220,18 @@ class AlbertConfig:
             file.write(json.dumps(self.to_dict(), indent=2) + "\n")
 
 
-_MAY_BE_ZERO = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-
-
 def _check_field(name: str, kind: type, value: Any) -> None:
     """Raises UserError unless `value` has the kind of the field and lies in its range."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is bool:
         valid, expected = isinstance(value, bool), "true or false"
     elif kind is str:
         valid, expected = isinstance(value, str), "a string"
     elif kind is int:
         valid, expected = type(value) is int and value > 0, "a positive integer"
-    elif name in _MAY_BE_ZERO:
-        valid, expected = _is_number(value) and 0 <= value < 1, "a probability in [0, 1)"
+    elif name.endswith("_prob"):
+        valid, expected = is_number and 0 <= value < 1, "a probability in [0, 1)"
     else:
-        valid, expected = _is_number(value) and value > 0, "a positive number"
+        valid, expected = is_number and value > 0, "a positive number"
     if not valid:
         raise UserError(f"{name} must be {expected}, not {value!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -47,13 +47,8 @@ class AlbertEncoder(AlbertModel):
         name: str = "encoder",
         **kwargs: Any,
     ) -> None:
-        """Args:
-        config: the architecture, also as a dict; None: its fields are among `kwargs`.
-        packed: see AlbertModel.
-        name: see AlbertModel.
-        kwargs: `dtype` and `trainable` of AlbertModel.
-        """
-        fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() & kwargs.keys()}
+        """Without `config` its fields are among `kwargs`: AlbertEncoder(vocab_size=30000, ...)."""
+        fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() if key in kwargs}
         if (config is None) == (not fields):
             raise ValueError(
                 "Expected a configuration, or its fields by name, as in "
@@ -79,7 +74,7 @@ class AlbertEncoder(AlbertModel):
             for part in (self.embeddings, self.transformer):
                 with tf.name_scope(part.name):
                     part.build()
-            build_children((self.pooler, self.config.hidden_size))
+            build_children(self.config.hidden_size, self.pooler)
         self.built: bool = True
 
     def call(
@@ -89,23 +84,14 @@ class AlbertEncoder(AlbertModel):
         seed: Seed = None,
         output_attentions: bool = False,
     ) -> dict[str, Any]:
-        """The outputs of all layers.
-
-        Args:
-          inputs: see the class.
-          training: whether dropout is on.
-          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
-          output_attentions: give `attention_probs`, too, from before dropout. The layers then
-            compute with TensorFlow's own operations, without recomputation.
-
-        Returns:
-          See the class.
+        """The outputs, see the class; with `output_attentions` also `attention_probs`, from before
+        dropout. The layers then compute with TensorFlow's own operations, without recomputation.
         """
         observed = ObservedOperations() if output_attentions else None
         outputs = self._layers(inputs, None, training, seed, observed)
         result = {
             "sequence_output": outputs[-1],
-            "pooled_output": self.pool(outputs[-1][:, 0]),
+            "pooled_output": self.pooler(outputs[-1][:, 0]),
             "encoder_outputs": outputs,
         }
         if observed:
@@ -119,21 +105,11 @@ class AlbertEncoder(AlbertModel):
         training: bool = False,
         seed: Seed = None,
     ) -> tf.Tensor:
-        """The sequence output at some positions, and nothing of the last layer elsewhere.
-
-        Args:
-          inputs, training, seed: as for `call`.
-          positions: int32 [B, P].
-
-        Returns:
-          float [B, P, H].
+        """The sequence output at positions, float [B, P, H]; elsewhere the last layer is not
+        computed.
         """
         (hidden,) = self._layers(inputs, positions, training, seed)
         return hidden
-
-    def pool(self, first: tf.Tensor) -> tf.Tensor:
-        """The pooled output, float [B, H], from the sequence output at position 0 [B, H]."""
-        return self.pooler(first)
 
     @tf.autograph.experimental.do_not_convert  # Nothing to convert, and tracing is twice as fast.
     def _layers(
@@ -147,13 +123,7 @@ class AlbertEncoder(AlbertModel):
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
         operations = operations or operations_for(training, self.config.recompute)
 
-        def run(
-            word_ids: tf.Tensor,
-            type_ids: tf.Tensor,
-            mask: tf.Tensor,
-            positions: tf.Tensor | None,
-            seed: Seed,
-        ) -> list[tf.Tensor]:
+        def run(word_ids, type_ids, mask, positions, seed) -> list[tf.Tensor]:
             layout = make_layout(mask, operations, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)
             x = self.embeddings(word_ids, type_ids, layout, training, fold_in(seed, 0))
@@ -164,5 +134,5 @@ class AlbertEncoder(AlbertModel):
             return [tf.reshape(outputs[-1], [shape[0], shape[1], self.config.hidden_size])]
 
         inputs = complete_inputs(inputs)
-        keys = ("input_word_ids", "input_type_ids", "input_mask")
-        return operations.in_parts(run, [*(inputs[key] for key in keys), positions], seed)
+        ids, types = inputs["input_word_ids"], inputs["input_type_ids"]
+        return operations.in_parts(run, [ids, types, inputs["input_mask"], positions], seed)

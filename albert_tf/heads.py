@@ -1,7 +1,6 @@
 """The heads on an encoder: the masked language model, and dropout with a dense layer for the rest.
 
-Shapes: B batch, S sequence, P predictions, H hidden, E embedding, V vocabulary, C classes. Logits
-are float32 whatever the precision of the computation.
+Logits are float32 whatever the precision of the computation.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
-from albert_tf.layers.operations import ACTIVATIONS
+from albert_tf.layers.operations import ACTIVATIONS, Seed
 
 
 class MaskedLMHead(SizedLayer):
@@ -25,25 +24,17 @@ class MaskedLMHead(SizedLayer):
         self.layer_norm = LayerNorm(config, name="layer_norm")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        config = self._config
-        build_children(
-            (self.transform, config.hidden_size), (self.layer_norm, config.embedding_size)
-        )
+        build_children(self._config.hidden_size, self.transform)
+        build_children(self._config.embedding_size, self.layer_norm)
         # Added to float32 logits, so never cast to the compute precision.
         self.output_bias = self.add_weight(
-            "output_bias", [config.vocab_size], initializer="zeros", experimental_autocast=False
+            "output_bias", [self._width], initializer="zeros", experimental_autocast=False
         )
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
-        """Logits at the masked positions.
-
-        Args:
-          hidden: float [B, P, H], the sequence output there.
-          word_embeddings: float [V, E].
-
-        Returns:
-          float32 [B, P, V].
+        """Sequence output at masked positions, float [B, P, H], and the table float [V, E] ->
+        float32 [B, P, V].
         """
         shape = tf.shape(hidden)
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
@@ -63,8 +54,7 @@ class DetectionHead(SizedLayer):
         self.logits = dense(1, config, name="logits")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        hidden = self._config.hidden_size
-        build_children((self.transform, hidden), (self.logits, hidden))
+        build_children(self._config.hidden_size, self.transform, self.logits)
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor) -> tf.Tensor:
@@ -74,29 +64,21 @@ class DetectionHead(SizedLayer):
 
 
 class OutputHead(SizedLayer):
-    """Dropout and a dense layer to `units` logits: the head of most tasks."""
+    """Dropout and a dense layer to `units` logits, C or 2 for start and end: of most tasks."""
 
     def __init__(
         self, config: AlbertConfig, units: int, dropout_rate: float = 0.0, **kwargs
     ) -> None:
-        """Args:
-        config: of the encoder.
-        units: C, or 2 for start and end.
-        dropout_rate: in training.
-        kwargs: of Keras's Layer.
-        """
         super().__init__(config, units, **kwargs)
         self.dropout = SeededDropout(dropout_rate, name="dropout")
         self.logits = dense(units, config, name="logits")
 
     def build(self, input_shape: Sequence[int | None]) -> None:
         self._leading_axes = tuple(input_shape[:-1])
-        build_children((self.logits, self._config.hidden_size))
+        build_children(self._config.hidden_size, self.logits)
         super().build(input_shape)
 
-    def call(
-        self, hidden: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, hidden: tf.Tensor, training: bool = False, seed: Seed = None) -> tf.Tensor:
         """float [..., H] -> float32 [..., units]."""
         dropped = self.dropout(hidden, training=training, seed=seed)
         return tf.cast(self.logits(dropped), tf.float32)

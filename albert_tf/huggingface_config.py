@@ -16,8 +16,8 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# Hugging Face's own default, where it differs from ours or where a field of ours has none.
-_DEFAULTS = {"vocab_size": 30000, "num_hidden_groups": 1, "inner_group_num": 1}
+# Hugging Face's own default, where a field of ours has none.
+_DEFAULTS = {"vocab_size": 30000}
 
 
 def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertConfig:

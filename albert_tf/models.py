@@ -24,27 +24,27 @@ Tensors = dict[str, tf.Tensor]
 
 
 class TaskModel(AlbertModel):
-    """An encoder with heads."""
+    """An encoder with heads.
 
-    def __init__(self, config: AlbertConfig, name: str, **kwargs: Any) -> None:
-        """Args: see AlbertModel, also for `packed`, `dtype` and `trainable`."""
-        super().__init__(config, name=name, **kwargs)
+    Attributes:
+      default_name: of the Keras model.
+      settings: arguments of the constructor, and attributes, that `get_config` has beside those
+        of every model.
+    """
+
+    default_name: str
+    settings: tuple[str, ...] = ()
+
+    def __init__(self, config: AlbertConfig, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(config, name=name or self.default_name, **kwargs)
         self.encoder = AlbertEncoder(self.config, self.packed, dtype=self.dtype_policy)
         self.built = True
 
     def new_head(
         self, head_class: type, *arguments: Any, name: str, per_token: bool = False
     ) -> keras.layers.Layer:
-        """A head of the model's configuration and precision, its variables named after it.
-
-        Args:
-          head_class: class of the head.
-          arguments: of its constructor, after the configuration.
-          name: of the head.
-          per_token: it takes float [B, S, H]; otherwise [B, H].
-
-        Returns:
-          The head, with its variables.
+        """A head of the model's configuration and precision, with its variables; for hidden states
+        float [B, H], or for those of each token, float [B, S, H].
         """
         with policy_scope(self.dtype_policy):
             head = head_class(self.config, *arguments, name=name)
@@ -56,10 +56,14 @@ class TaskModel(AlbertModel):
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
+
     def pooled_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
         """float [B, H]; nothing else is computed of the last layer."""
+        inputs = complete_inputs(inputs)
         first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]
-        return self.encoder.pool(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])
+        return self.encoder.pooler(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])
 
     def sequence_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
         """float [B, S, H]."""
@@ -76,8 +80,10 @@ class AlbertPretrainer(TaskModel):
     float [B, H].
     """
 
-    def __init__(self, config: AlbertConfig, *, name: str = "pretrainer", **kwargs: Any) -> None:
-        super().__init__(config, name, **kwargs)
+    default_name = "pretrainer"
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.masked_lm = self.new_head(MaskedLMHead, name="masked_lm", per_token=True)
         self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
 
@@ -86,7 +92,7 @@ class AlbertPretrainer(TaskModel):
         positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
         read = tf.pad(positions, [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
-        pooled = self.encoder.pool(hidden[:, 0])
+        pooled = self.encoder.pooler(hidden[:, 0])
         words = self.encoder.embeddings.word_embeddings
         return {
             "masked_lm_logits": self.masked_lm(hidden[:, 1:], words),
@@ -104,15 +110,15 @@ class AlbertReplacedTokenDetector(TaskModel):
     `pooled_output` float [B, H].
     """
 
-    def __init__(
-        self, config: AlbertConfig, *, name: str = "replaced_token_detector", **kwargs: Any
-    ) -> None:
-        super().__init__(config, name, **kwargs)
+    default_name = "replaced_token_detector"
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.replaced = self.new_head(DetectionHead, name="replaced", per_token=True)
         self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        outputs = self.encoder(complete_inputs(inputs), training=training, seed=seed)
+        outputs = self.encoder(inputs, training=training, seed=seed)
         return {
             "replaced_logits": self.replaced(outputs["sequence_output"]),
             "sentence_order_logits": self.sentence_order(outputs["pooled_output"]),
@@ -121,41 +127,24 @@ class AlbertReplacedTokenDetector(TaskModel):
 
 
 class _ClassesModel(TaskModel):
-    """A model whose one head is a dense layer to `num_classes` logits after dropout.
+    """A model whose one head is a dense layer to `num_classes` logits, C, after dropout."""
 
-    Attributes:
-      default_name: of the Keras model.
-      per_token: the head is for each token, not for the pooled output.
-    """
-
-    default_name: str
+    settings = ("num_classes", "dropout_rate")
     per_token = False
 
     def __init__(
-        self,
-        config: AlbertConfig,
-        num_classes: int,
-        dropout_rate: float = 0.1,
-        *,
-        name: str | None = None,
-        **kwargs: Any,
+        self, config: AlbertConfig, num_classes: int, dropout_rate: float = 0.1, **kwargs: Any
     ) -> None:
-        """Args:
-        config: the architecture, also as a dict.
-        num_classes: C.
-        dropout_rate: before the output layer, in training; the reference's is 0.1.
-        name: of the Keras model; None: `default_name`.
-        kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
-        """
-        super().__init__(config, name=name or self.default_name, **kwargs)
+        super().__init__(config, **kwargs)
         self.num_classes, self.dropout_rate = num_classes, dropout_rate
         self.classification = self.new_head(
             OutputHead, num_classes, dropout_rate, name="classification", per_token=self.per_token
         )
 
-    def get_config(self) -> dict[str, Any]:
-        head = {"num_classes": self.num_classes, "dropout_rate": self.dropout_rate}
-        return {**super().get_config(), **head}
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
+        read = self.sequence_output if self.per_token else self.pooled_output
+        hidden = read(inputs, training, fold_in(seed, 0))
+        return self.classification(hidden, training=training, seed=fold_in(seed, 1))
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -167,11 +156,6 @@ class AlbertClassifier(_ClassesModel):
 
     default_name = "classifier"
 
-    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
-        inputs = complete_inputs(inputs)
-        pooled = self.pooled_output(inputs, training, fold_in(seed, 0))
-        return self.classification(pooled, training=training, seed=fold_in(seed, 1))
-
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertTokenClassifier(_ClassesModel):
@@ -179,32 +163,15 @@ class AlbertTokenClassifier(_ClassesModel):
 
     default_name, per_token = "token_classifier", True
 
-    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> tf.Tensor:
-        inputs = complete_inputs(inputs)
-        hidden = self.sequence_output(inputs, training, fold_in(seed, 0))
-        return self.classification(hidden, training=training, seed=fold_in(seed, 1))
-
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertMultipleChoice(TaskModel):
-    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C].
+    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
 
-    Args:
-      config: the architecture, also as a dict.
-      dropout_rate: before the output layer, in training; the reference's is 0.1.
-      name: of the Keras model.
-      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
-    """
+    default_name, settings = "multiple_choice", ("dropout_rate",)
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        dropout_rate: float = 0.1,
-        *,
-        name: str = "multiple_choice",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, name, **kwargs)
+    def __init__(self, config: AlbertConfig, dropout_rate: float = 0.1, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.dropout_rate = dropout_rate
         self.classification = self.new_head(OutputHead, 1, dropout_rate, name="classification")
 
@@ -212,15 +179,10 @@ class AlbertMultipleChoice(TaskModel):
         inputs = complete_inputs(inputs, rank=3)
         shape = tf.shape(inputs["input_mask"])
         names = ("input_word_ids", "input_mask", "input_type_ids")
-        flat = {
-            name: tf.reshape(inputs[name], [shape[0] * shape[1], shape[2]]) for name in names
-        }  # [B * C, S]
+        flat = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}  # [B * C, S]
         pooled = self.pooled_output(flat, training, fold_in(seed, 0))
         logits = self.classification(pooled, training=training, seed=fold_in(seed, 1))
         return tf.reshape(logits, shape[:2])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout_rate": self.dropout_rate}
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -231,8 +193,10 @@ class AlbertSpanLabeler(TaskModel):
     reference lets compete with real tokens.
     """
 
-    def __init__(self, config: AlbertConfig, *, name: str = "span_labeler", **kwargs: Any) -> None:
-        super().__init__(config, name, **kwargs)
+    default_name = "span_labeler"
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.span = self.new_head(OutputHead, 2, name="span", per_token=True)
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
@@ -247,14 +211,12 @@ class AlbertSpanLabelerV2(TaskModel):
     """Start, end given the start, and whether there is an answer (SQuAD 2.0).
 
     Further inputs: `impossible_positions` int32 [B, S], 1 where no answer may start or end (the
-    reference's p_mask); in training `start_positions` int32 [B]. Outputs: see SpanHead.
-
-    Args:
-      config: the architecture, also as a dict.
-      start_n_top, end_n_top, dropout_rate: see SpanHead.
-      name: of the Keras model.
-      kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
+    reference's p_mask); in training `start_positions` int32 [B]. Outputs and settings: see
+    SpanHead.
     """
+
+    default_name = "span_labeler_v2"
+    settings = ("start_n_top", "end_n_top", "dropout_rate")
 
     def __init__(
         self,
@@ -262,18 +224,14 @@ class AlbertSpanLabelerV2(TaskModel):
         start_n_top: int = 5,
         end_n_top: int = 5,
         dropout_rate: float = 0.1,
-        *,
-        name: str = "span_labeler_v2",
         **kwargs: Any,
     ) -> None:
-        super().__init__(config, name, **kwargs)
-        self.dropout_rate = dropout_rate
-        self.span = self.new_head(
-            SpanHead, start_n_top, end_n_top, dropout_rate, name="span", per_token=True
-        )
+        super().__init__(config, **kwargs)
+        self.start_n_top, self.end_n_top, self.dropout_rate = start_n_top, end_n_top, dropout_rate
+        beam = (start_n_top, end_n_top)
+        self.span = self.new_head(SpanHead, *beam, dropout_rate, name="span", per_token=True)
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        inputs = complete_inputs(inputs)
         return self.span(
             self.sequence_output(inputs, training, fold_in(seed, 0)),
             inputs["impossible_positions"],
@@ -282,10 +240,6 @@ class AlbertSpanLabelerV2(TaskModel):
             seed=fold_in(seed, 1),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        beam = {"start_n_top": self.span.start_n_top, "end_n_top": self.span.end_n_top}
-        return {**super().get_config(), **beam, "dropout_rate": self.dropout_rate}
-
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertSentenceEncoder(TaskModel):
@@ -293,10 +247,7 @@ class AlbertSentenceEncoder(TaskModel):
     tokens, and `pooled_output`.
     """
 
-    def __init__(
-        self, config: AlbertConfig, *, name: str = "sentence_encoder", **kwargs: Any
-    ) -> None:
-        super().__init__(config, name, **kwargs)
+    default_name = "sentence_encoder"
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)

@@ -1,4 +1,4 @@
-"""Models from published weights, by name, or from one's own, by path."""
+"""Models from published weights or the package's own, by name, or from one's own, by path."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
 from albert_tf.presets import PRESETS
 from albert_tf.published import PUBLISHED, download
+from albert_tf.shipped import shipped_folder, shipped_names
+
+# Of an AlbertPretrainer, what weights may lack, and what they may have beside its variables.
+_HEADS = ["^masked_lm/", "^sentence_order/"]
+_OTHER_HEADS = ["^(?!encoder/|bert/|albert\\.)"]
 
 
 def locate(name_or_path: str) -> formats.Source:
     """The folder or checkpoint of a preset, downloaded if need be, or of a path (gs:// too).
 
     Args:
-      name_or_path: name of a preset with published weights, or see `formats.recognize`.
+      name_or_path: name of a preset with weights, in this package or published, or see
+        `formats.recognize`.
 
     Raises:
       UserError: no such preset, nothing at the path, or not to be had (offline and not cached).
@@ -28,6 +35,8 @@ def locate(name_or_path: str) -> formats.Source:
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
         return formats.recognize(name_or_path)
+    if folder := shipped_folder(name_or_path):
+        return formats.recognize(folder)
     if name_or_path in PUBLISHED:
         return formats.recognize(download(PUBLISHED[name_or_path]))
     _check_name(name_or_path)
@@ -42,15 +51,16 @@ def _check_name(name: str) -> None:
         return
     preset = near[0]
     beginning = "" if preset == name else f"{name!r} does not exist. Did you mean {preset!r}? "
-    if preset not in PUBLISHED:
+    if preset not in (*PUBLISHED, *shipped_names()):
         beginning += f"The preset {preset!r} is an architecture without weights to download. "
         if preset.endswith("-zh"):
             beginning += (
                 "google-research/albert publishes its weights as an archive: unpack that, and pass "
                 "the prefix of its checkpoint. "
             )
+    own = f"; those of {', '.join(shipped_names())} are in this package" if shipped_names() else ""
     raise UserError(
-        f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}; or pass the path of a "
+        f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}{own}; or pass the path of a "
         "model folder or of a checkpoint."
     )
 
@@ -62,9 +72,10 @@ def from_preset(
     config: AlbertConfig | None = None,
     **arguments: Any,
 ) -> keras.Model:
-    """A model whose encoder has published or one's own weights; its heads are new.
+    """A model whose encoder has published or one's own weights; its heads are new, but for those of
+    an AlbertPretrainer, which come from the weights if they are there.
 
-        classifier = from_preset("albert-base-v2", AlbertClassifier, num_classes=3)
+        classifier = from_preset("albert-small-en", AlbertClassifier, num_classes=3)
 
     Args:
       name_or_path: see `locate`.
@@ -80,7 +91,10 @@ def from_preset(
     """
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
-    formats.load_encoder(model, source.path)
+    if isinstance(model, AlbertPretrainer):
+        formats.load_weights(model, source.path, _HEADS, _OTHER_HEADS)
+    else:
+        formats.load_encoder(model, source.path)
     return model
 
 

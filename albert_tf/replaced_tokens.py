@@ -101,15 +101,13 @@ class ReplacedTokenPretrainer(AlbertModel):
         **kwargs: Any,
     ) -> None:
         """Args:
-        config: the architecture of the detector, also as a dict.
         generator_size: see `generator_config`.
         sampling_temperature: see `draw`.
         detection_weight: of the detector's loss beside the generator's.
         detector_order: whether the detector learns the order of sentences, too.
-        name: of the Keras model.
-        kwargs: `packed`, `dtype` and `trainable` of AlbertModel.
         """
         super().__init__(config, name=name, **kwargs)
+        self._autocast = False  # To bfloat16 Keras would round the noise, and draw few words.
         self.generator_size, self.sampling_temperature = generator_size, sampling_temperature
         self.detection_weight, self.detector_order = detection_weight, detector_order
         with policy_scope(self.dtype_policy):

@@ -35,6 +35,13 @@ def define_flags() -> None:
     flags.group("Length of training")
     flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
     flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.")
+    flags.DEFINE_float(
+        "max_minutes",
+        0.0,
+        "Minutes of training over all starts; with --schedule=wsd the decay begins in time to be "
+        "over with them, if --num_train_steps would take longer. 0: no limit.",
+        upper_bound=1e6,
+    )
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,
@@ -75,7 +82,7 @@ def train(devices: Devices) -> None:
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     recipe = shared_flags.pretraining_recipe()
     optimizer = shared_flags.optimizer_settings(recipe)
-    loop = shared_flags.loop_settings(recipe)
+    loop = shared_flags.loop_settings(recipe, FLAGS.max_minutes)
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():

@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.operations import Seed
 
 # The logit of positions that no answer may start or end at: exp of it is 0 in float32.
 _IMPOSSIBLE = -10000.0
@@ -33,11 +34,9 @@ class SpanHead(keras.layers.Layer):
         **kwargs,
     ) -> None:
         """Args:
-        config: of the encoder.
         start_n_top, end_n_top: K and J, sizes of the beam: starts, and ends for each of them.
         dropout_rate: before the logit of "no answer", in training; the reference's is 0.1, whatever
           the configuration says.
-        kwargs: of Keras's Layer.
         """
         super().__init__(**kwargs)
         hidden = config.hidden_size
@@ -52,14 +51,11 @@ class SpanHead(keras.layers.Layer):
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden = self._hidden
-        build_children(
-            (self.start_logits, hidden),
-            (self.end_transform, 2 * hidden),
-            (self.end_layer_norm, hidden),
-            (self.end_logits, hidden),
-            (self.answer_transform, 2 * hidden),
-            (self.answer_logits, hidden),
-        )
+        build_children(hidden, self.start_logits)
+        build_children(2 * hidden, self.end_transform)
+        build_children(hidden, self.end_layer_norm, self.end_logits)
+        build_children(2 * hidden, self.answer_transform)
+        build_children(hidden, self.answer_logits)
         super().build(input_shape)
 
     def call(
@@ -68,7 +64,7 @@ class SpanHead(keras.layers.Layer):
         impossible: tf.Tensor,
         start_positions: tf.Tensor | None = None,
         training: bool = False,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
     ) -> dict[str, tf.Tensor]:
         """Log-probabilities of starts and ends, and the logit of "no answer".
 
@@ -76,8 +72,6 @@ class SpanHead(keras.layers.Layer):
           hidden: float [B, S, H], the sequence output.
           impossible: int32 [B, S], 1 where no answer may start or end.
           start_positions: int32 [B], gold starts, in training.
-          training: whether dropout is on.
-          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
 
         Returns:
           With start_positions: `start_log_probs`, `end_log_probs` float32 [B, S]. Without, for the
@@ -119,7 +113,7 @@ class SpanHead(keras.layers.Layer):
         return tf.nn.log_softmax(logits + mask[:, None])
 
     def _answer(
-        self, hidden: tf.Tensor, start_logits: tf.Tensor, training: bool, seed: tf.Tensor | None
+        self, hidden: tf.Tensor, start_logits: tf.Tensor, training: bool, seed: Seed
     ) -> tf.Tensor:
         """The logit of "no answer", float32 [B], from the likely starts and from position 0."""
         probs = tf.cast(tf.nn.softmax(start_logits), hidden.dtype)  # [B, S]

@@ -8,6 +8,7 @@ is left out. For each case every library starts a process, and then they take tu
 load on the machine falls on all of them alike; medians are compared. Two processes of one program
 can differ by several percent: --starts=5 begins a case five times. Weights are random. All
 libraries are in memory at once: where that is too much for the machine, choose some by --libraries.
+--before=FOLDER measures another version of this project beside this one, a row "before: ..." each.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import dataclasses
 import functools
 import itertools
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +97,16 @@ CASES = (
 )
 
 
+def with_versions(libraries: Iterable[Worker], before: str) -> list[Worker]:
+    """Libraries, and those of them that are of this project once more, as a folder has them."""
+    found = list(libraries)
+    if before:
+        folder = Path(before).resolve()
+        ours = [worker for worker in found if worker.kind == "ours"]
+        found += [replace(worker, name=f"before: {worker.name}", folder=folder) for worker in ours]
+    return found
+
+
 def rows_of(
     case: Case, which: str, precision: str, measured: dict[str, Measurement]
 ) -> list[dict[str, object]]:
@@ -127,6 +140,7 @@ def define_flags() -> None:
     flags.group("Benchmark")
     flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
+    flags.DEFINE_string("before", "", "Folder of another version of this project.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("passes", ["forward", "training"], "Passes to measure.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
@@ -142,7 +156,7 @@ def main() -> None:
     libraries = chosen(
         "libraries", FLAGS.libraries, {library.name: library for library in LIBRARIES}
     ).values()
-    wanted = [*libraries, LIMIT]
+    wanted = [*with_versions(libraries, FLAGS.before), LIMIT]
     workers = [worker for worker in wanted if worker.python(FLAGS.peers).exists()]
     missing = [worker.name for worker in wanted if worker not in workers]
     if missing:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the virtual environments of the libraries that benchmarks/encoder.py compares with: these
-# cannot be installed together, nor beside this project.
+# Makes the virtual environments of the libraries that benchmarks/encoder.py and
+# benchmarks/finetuning.py compare with: these cannot be installed together, nor beside this project.
 #
 #   benchmarks/make_peer_environments.sh [FOLDER]      (default: benchmarks/.peers)
 #
@@ -23,12 +23,13 @@ make_environment tf 3.11
 "$peers/tf/bin/pip" install --quiet tensorflow==2.15.1 "transformers==4.44.2"
 "$peers/tf/bin/pip" install --quiet --no-deps tf-models-official==2.15.0
 "$peers/tf/bin/pip" install --quiet tf-slim gin-config pyyaml pandas scipy sacrebleu seqeval \
-  immutabledict psutil "sentencepiece<0.2.2" tensorflow-datasets tensorflow-model-optimization tf-keras==2.15.1
+  immutabledict psutil "sentencepiece<0.2.2" tensorflow-datasets tensorflow-model-optimization tf-keras==2.15.1 \
+  "datasets<4" "pyarrow<21"
 "$peers/tf/bin/pip" install --quiet tensorflow==2.15.1 keras==2.15.0 "numpy<2"
 
 make_environment torch 3.11
 "$peers/torch/bin/pip" install --quiet torch "transformers>=4.57,<5" onnx onnxruntime onnxscript \
-  numpy psutil
+  numpy psutil accelerate datasets sentencepiece protobuf
 
 make_environment keras 3.12
 "$peers/keras/bin/pip" install --quiet tensorflow==2.20.0 tensorflow-text==2.20.1 \

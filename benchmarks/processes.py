@@ -27,12 +27,14 @@ class Worker:
     Attributes:
       environment: a folder of `peers`; "" is the environment that the benchmark runs in.
       kind: "ours", "tensorflow", "other" or "limit".
+      folder: the version of this project whose script and modules run.
     """
 
     name: str
     command: tuple[str, ...]
     environment: str
     kind: str
+    folder: Path = ROOT
 
     def python(self, peers: str) -> Path:
         """The interpreter of the environment."""
@@ -41,11 +43,11 @@ class Worker:
         return Path(peers) / self.environment / "bin" / "python"
 
 
-def environment_variables() -> dict[str, str]:
+def environment_variables(folder: Path = ROOT) -> dict[str, str]:
     """Environment variables in which a worker, a script that is run by its path, finds albert_tf
-    and data_pipeline.
+    and data_pipeline of a folder.
     """
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
@@ -58,14 +60,15 @@ class Process:
 
     def __init__(self, worker: Worker, peers: str, log: Path):
         self.worker = worker
+        script = worker.folder / WORKERS.relative_to(ROOT) / worker.command[0]
         with open(log, "a") as messages:
             self._process = subprocess.Popen(
-                [worker.python(peers), WORKERS / worker.command[0], *worker.command[1:]],
+                [worker.python(peers), script, *worker.command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+                env={**environment_variables(worker.folder), "TF_CPP_MIN_LOG_LEVEL": "3"},
             )
 
     def send(self, **request: Any) -> None:

@@ -5,6 +5,7 @@ HTTP is plain; gRPC uses the stock client classes of tensorflow-serving-api.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import urllib.error
@@ -36,23 +37,38 @@ def predict_saved_model(
       Arrays by output name.
 
     Raises:
-      UserError: there is no SavedModel, or it has no such signature.
+      UserError: there is no SavedModel, or it has no such signature, or that has other inputs.
     """
-    import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
-
     versions = existing_versions(path)
     folder = os.path.join(path, str(versions[-1])) if versions else path
     if not tf.io.gfile.exists(os.path.join(folder, "saved_model.pb")):
         raise UserError(
             f"{folder} is no SavedModel: it holds no saved_model.pb. Pass what run_export printed."
         )
-    signatures = tf.saved_model.load(folder).signatures
+    signatures = _load(folder)
     if signature not in signatures:
         raise UserError(
             f"{folder} has no signature {signature!r}. It has: {', '.join(sorted(signatures))}."
         )
-    answer = signatures[signature](**{name: tf.constant(value) for name, value in inputs.items()})
+    specs = signatures[signature].structured_input_signature[1]
+    if set(specs) != set(inputs):
+        raise UserError(
+            f"Signature {signature!r} of {folder} takes {', '.join(sorted(specs))}; received "
+            f"{', '.join(sorted(inputs)) or 'nothing'}. Give these, for instance as objects in "
+            "--input_file."
+        )
+    answer = signatures[signature](
+        **{name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
+    )
     return {name: value.numpy() for name, value in answer.items()}
+
+
+@functools.lru_cache(maxsize=1)  # Of a file many batches are asked, one after the other.
+def _load(folder: str) -> Mapping[str, Any]:
+    """The signatures of a SavedModel; a version's folder never changes."""
+    import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
+
+    return tf.saved_model.load(folder).signatures
 
 
 def predict_rest(
@@ -156,20 +172,68 @@ def predict_texts(
         raise UserError(
             f"{len(pairs)} --text_pair for {len(texts)} --text: give one for each, or none."
         )
-    inputs = {"text_a": list(texts), "text_b": list(pairs)} if pairs else {"text": list(texts)}
-    signature = "text_pair" if pairs else DEFAULT_SIGNATURE
+    if pairs:
+        named = [{"text_a": text, "text_b": pair} for text, pair in zip(texts, pairs)]
+        return predict_rows(model, named, "text_pair")
+    return predict_rows(model, [{"text": text} for text in texts])
+
+
+def predict_rows(
+    model: str, rows: Sequence[Mapping[str, Any]], signature: str = DEFAULT_SIGNATURE
+) -> list[dict[str, Any]]:
+    """Asks one signature of a model, wherever it is.
+
+    Args:
+      model: see `predict_texts`.
+      rows: the inputs of each row by name; a string, or a list such as options.
+      signature: name of the signature.
+
+    Returns:
+      A dict of plain Python values for each row.
+
+    Raises:
+      UserError: a malformed address, no answer, or rows of other inputs than the signature's.
+    """
+    inputs = _columns(rows)
     if model.startswith(("http://", "https://")):
         url, found, name = model.rstrip("/").partition("/v1/models/")
         if not found or not name:
             raise UserError(f"--model={model} should look like http://HOST:PORT/v1/models/NAME.")
-        rows = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
-        return predict_rest(url, name, rows, signature)
+        instances = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
+        found_rows = predict_rest(url, name, instances, signature)
+        # The name of a single output is not in the answer over HTTP.
+        return [row if isinstance(row, dict) else {"value": row} for row in found_rows]
     if model.startswith("grpc://"):
         address, slash, name = model[len("grpc://") :].partition("/")
         if not slash or not name:
             raise UserError(f"--model={model} should look like grpc://HOST:PORT/NAME.")
         return _rows(predict_grpc(address, name, inputs, signature))
     return _rows(predict_saved_model(model, inputs, signature))
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows by name as columns; lists of one column are filled up to one length.
+
+    [{"x": ["a"]}, {"x": ["b", "c"]}] -> {"x": [["a", ""], ["b", "c"]]}.
+    """
+    names = list(rows[0])
+    for number, row in enumerate(rows, 1):
+        if set(row) != set(names):
+            raise UserError(
+                f"Row {number} has {', '.join(row)}; the first has {', '.join(names)}. Give all "
+                "rows the same inputs."
+            )
+    columns = {name: [row[name] for row in rows] for name in names}
+    for name, values in columns.items():
+        if all(isinstance(value, list) for value in values):
+            longest = max(map(len, values))
+            fillers = {str: "", int: 0, float: 0.0}
+            kinds = {type(each) for value in values for each in value}
+            if len(kinds) == 1 and (kind := kinds.pop()) in fillers:
+                columns[name] = [
+                    [*value, *[fillers[kind]] * (longest - len(value))] for value in values
+                ]
+    return columns
 
 
 def _rows(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""Asks an exported model about texts: in this process, over HTTP, or over gRPC.
+"""Asks an exported model: in this process, over HTTP, or over gRPC.
 
 python -m export.predict --model=/exports/topics --text="Reads a file."
 python -m export.predict --model=http://127.0.0.1:8501/v1/models/topics --text="Reads a file."
-python -m export.predict --model=grpc://127.0.0.1:8500/topics --text="Reads a file."
+python -m export.predict --model=grpc://127.0.0.1:8500/squad --question="Who?" --context="Ann did."
+python -m export.predict --model=/exports/topics --input_file=texts.txt --output_file=answers.jsonl
 """
 
 from __future__ import annotations
@@ -10,28 +11,154 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from data_pipeline.errors import UserError
-from export.client import predict_texts
+from data_pipeline.files import atomic_files, storage
+from export.client import predict_rows
+from export.signatures import DEFAULT_SIGNATURE
 
 FLAGS = flags.FLAGS
 
+Row = dict[str, Any]
+_SHOWN = 4  # Numbers of a long vector that people see.
 
-def format_row(text: str, row: Mapping[str, Any]) -> str:
-    """The answer to one text, for people: the label, the pieces for each mask, or raw values."""
+
+def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
+    """The answer to one row, for people: what was found out, then what was asked."""
+    text = asked if isinstance(asked, str) else _asked_text(asked)
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
+    if "option" in row:
+        return f"{row['probabilities'][row['choice']]:7.4f}  {row['option']:<20}  {text}"
+    for name in ("value", "similarity"):
+        if name in row:
+            return f"{row[name]:10.4f}  {text}"
+    if "answers" in row:
+        return _format_answer(text, row)
     if "top_pieces" in row:
-        lines = [text]
-        for mask in range(row["num_masks"]):
-            best = zip(row["top_pieces"][mask], row["top_probabilities"][mask])
-            lines.append(
-                f"  mask {mask + 1}: " + "  ".join(f"{piece} {share:.3f}" for piece, share in best)
+        return _format_masks(text, row)
+    if "words" in row:
+        return _format_spans(text, row, "words", "num_words")
+    if "pieces" in row:
+        return _format_spans(text, row, "pieces", "num_pieces")
+    return f"{text}\n  {json.dumps({name: _short(value) for name, value in row.items()})}"
+
+
+def _asked_text(asked: Mapping[str, Any]) -> str:
+    values = [value for value in asked.values() if isinstance(value, str)]
+    return " | ".join(values) or json.dumps({name: _short(each) for name, each in asked.items()})
+
+
+def _short(value: Any) -> Any:
+    """A value without most of its numbers: [1, 2, 3, 4, 5, 6] -> [1, 2, 3, 4, "... 6"]."""
+    if not isinstance(value, list):
+        return value
+    shown = [_short(each) for each in value[:_SHOWN]]
+    return shown if len(value) <= _SHOWN else [*shown, f"... {len(value)}"]
+
+
+def _format_answer(text: str, row: Mapping[str, Any]) -> str:
+    answer = row["answer"] or "(no answer)"
+    lines = [f"{row['score']:7.4f}  {answer}  [{row['start']}, {row['end']})  {text}"]
+    for number in range(1, row["num_answers"]):
+        lines.append(f"{row['probabilities'][number]:9.4f}  {row['answers'][number]}")
+    return "\n".join(lines)
+
+
+def _format_masks(text: str, row: Mapping[str, Any]) -> str:
+    lines = [text]
+    for mask in range(row["num_masks"]):
+        best = zip(row["top_pieces"][mask], row["top_probabilities"][mask])
+        lines.append(
+            f"  mask {mask + 1}: " + "  ".join(f"{piece} {share:.3f}" for piece, share in best)
+        )
+    return "\n".join(lines)
+
+
+def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> str:
+    """A line for each word or piece: its probability, its label if it has one, and itself."""
+    lines = [text]
+    for number in range(row[count]):
+        label = f"{row['labels'][number]:<10}  " if "labels" in row else ""
+        lines.append(f"  {row['probabilities'][number]:.4f}  {label}{row[name][number]}")
+    return "\n".join(lines)
+
+
+def read_rows(path: str) -> list[Row]:
+    """The rows of a file: one JSON object of inputs a line (.jsonl), or one text a line.
+
+    Raises:
+      UserError: the file cannot be read, holds nothing, or a line is no JSON object.
+    """
+    if not storage.exists(path):
+        raise UserError(f"The file {path} of --input_file does not exist.")
+    try:
+        lines = storage.read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8; convert the file.") from None
+    if not path.endswith(".jsonl"):
+        rows: list[Row] = [{"text": line} for line in lines]
+    else:
+        rows = [_object(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not rows:
+        raise UserError(f"{path} holds no line. Give one text, or one JSON object, a line.")
+    return rows
+
+
+def _object(path: str, number: int, line: str) -> Row:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{number}: expected a JSON object; {error.msg}.") from None
+    if not isinstance(row, dict) or not row:
+        raise UserError(f'{path}:{number}: expected a JSON object as {{"text": "..."}}.')
+    return row
+
+
+def rows_of_flags() -> list[Row]:
+    """The rows that the flags describe."""
+    if FLAGS.input_file:
+        return read_rows(FLAGS.input_file)
+    texts, pairs = FLAGS.text, FLAGS.text_pair
+    if FLAGS.question or FLAGS.context:
+        if len(FLAGS.question) != len(FLAGS.context):
+            raise UserError(
+                f"{len(FLAGS.question)} --question and {len(FLAGS.context)} --context: give one "
+                "context for each question."
             )
-        return "\n".join(lines)
-    return f"{text}\n  {json.dumps(row)}"
+        rows = [{"question": q, "context": c} for q, c in zip(FLAGS.question, FLAGS.context)]
+        return [{**row, "options": FLAGS.option} for row in rows] if FLAGS.option else rows
+    if pairs and len(pairs) != len(texts):
+        raise UserError(
+            f"{len(pairs)} --text_pair for {len(texts)} --text: give one for each, or none."
+        )
+    if pairs:
+        return [{"text_a": text, "text_b": pair} for text, pair in zip(texts, pairs)]
+    return [{"text": text} for text in texts]
+
+
+def answers(
+    model: str, rows: Sequence[Row], signature: str, batch_size: int
+) -> Iterator[tuple[Row, Row]]:
+    """Each row with its answer; progress goes to stderr.
+
+    Args:
+      model: see `predict_texts`.
+      rows: the inputs of each row by name.
+      signature: name of the signature.
+      batch_size: rows that are asked at once.
+
+    Returns:
+      Pairs of a row and its answer, in order.
+    """
+    for first in range(0, len(rows), batch_size):
+        batch = rows[first : first + batch_size]
+        yield from zip(batch, predict_rows(model, batch, signature))
+        if len(rows) > batch_size:
+            print(f"{first + len(batch)} of {len(rows)} answered", file=sys.stderr)
 
 
 def define_flags() -> None:
@@ -47,21 +174,40 @@ def define_flags() -> None:
     flags.DEFINE_multi_string(
         "text_pair", [], "The second text for each --text; needs a signature text_pair."
     )
+    flags.DEFINE_multi_string("question", [], "A question; may be repeated.")
+    flags.DEFINE_multi_string("context", [], "The context of each --question.")
+    flags.DEFINE_multi_string("option", [], "An option of every --question; may be repeated.")
+    flags.DEFINE_string(
+        "input_file", None, "Rows to ask: a text a line, or (.jsonl) an object of inputs a line."
+    )
+    flags.DEFINE_string("output_file", None, "Write a JSON object a row there, not to the screen.")
+    flags.DEFINE_string("signature", None, "Signature to ask; by default as the inputs need it.")
+    flags.DEFINE_integer("batch_size", 32, "Rows that are asked at once.", lower_bound=1)
     flags.DEFINE_enum(
         "format", "table", ["table", "json"], "How to print: for people, or one JSON object a row."
     )
+    flags.DEFINE_bool("json", False, "Print one JSON object a row, as --format=json.")
 
 
 def main() -> None:
-    """Prints the answer to each text."""
-    if not FLAGS.model or not FLAGS.text:
-        raise UserError("Pass --model and at least one --text.")
-    rows = predict_texts(FLAGS.model, FLAGS.text, FLAGS.text_pair)
-    for text, row in zip(FLAGS.text, rows):
-        if FLAGS.format == "json":
-            print(json.dumps({"text": text, **row}, ensure_ascii=False))
+    """Prints the answer to each row, or writes them to a file."""
+    rows = rows_of_flags()
+    if not FLAGS.model or not rows:
+        raise UserError(
+            "Pass --model and at least one --text, --question with --context, or --input_file."
+        )
+    default = "text_pair" if "text_b" in rows[0] else DEFAULT_SIGNATURE
+    found = answers(FLAGS.model, rows, FLAGS.signature or default, FLAGS.batch_size)
+    if FLAGS.output_file:
+        lines = [json.dumps({**asked, **row}, ensure_ascii=False) for asked, row in found]
+        atomic_files.write_bytes(FLAGS.output_file, ("\n".join(lines) + "\n").encode("utf-8"))
+        print(f"{len(lines)} answers: {FLAGS.output_file}")
+        return
+    for asked, row in found:
+        if FLAGS.json or FLAGS.format == "json":
+            print(json.dumps({**asked, **row}, ensure_ascii=False))
         else:
-            print(format_row(text, row))
+            print(format_row(asked, row))
 
 
 if __name__ == "__main__":

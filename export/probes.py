@@ -8,18 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-from data_pipeline.tokenizers.base import Tokenizer
-from export.encoding import encode_batch, encode_masked_batch
-from export.signatures import DEFAULT_SIGNATURE, mask_positions
-
-if TYPE_CHECKING:
-    from albert_tf.encoder import AlbertEncoder
-    from albert_tf.models import AlbertClassifier, AlbertPretrainer
 
 # Ordinary, accented, empty, digit before comma, capitals and quotes, and one longer than any
 # model's limit.
@@ -32,12 +24,6 @@ TEXTS = (
     "one sentence of many words " * 120,
 )
 PAIRS = ("Give the maximum.", "", "only the second", "1,", "word " * 400, "short")
-MASKED_TEXTS = (
-    "A function that [MASK] the largest of two [MASK].",
-    "no mask at all",
-    "[MASK]",
-    "[MASK][MASK] returns a " + "very long list " * 150 + "[MASK]",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,45 +42,13 @@ class Probe:
     expected: Mapping[str, np.ndarray]
 
 
+# The module to save, and the probes that it must answer.
+Export = tuple[Any, Sequence[Probe]]
+
+
 def text_array(texts: Sequence[str]) -> np.ndarray:
     """Texts as an array of UTF-8 bytes, as signatures take them."""
     return np.array([text.encode("utf-8") for text in texts], dtype=object)
-
-
-def classifier_probes(
-    model: AlbertClassifier, vocabulary: Tokenizer, labels: Sequence[str], max_seq_length: int
-) -> list[Probe]:
-    """Probes of ClassifierModule's four signatures.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      labels: C names, by class id.
-      max_seq_length: longest sequence that a text becomes.
-
-    Returns:
-      One probe for each signature.
-    """
-    single = encode_batch(vocabulary, TEXTS, max_seq_length)
-    expected = _classify(model, single)
-    pair = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    classes = np.tile(np.array([label.encode() for label in labels], dtype=object), [len(TEXTS), 1])
-    as_classes = {"classes": classes, "scores": expected["probabilities"]}
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected),
-        Probe(
-            "text_pair",
-            {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)},
-            _classify(model, pair),
-        ),
-        Probe("tokens", single, expected),
-        Probe("classify", {"inputs": serialized_examples(TEXTS)}, as_classes),
-    ]
-
-
-def _classify(model: AlbertClassifier, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    logits = model(_tensors(inputs), training=False)
-    return {"logits": logits.numpy(), "probabilities": tf.nn.softmax(logits).numpy()}
 
 
 def serialized_examples(texts: Sequence[str]) -> np.ndarray:
@@ -109,67 +63,6 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
     for name, value in features.items():
         example.features.feature[name].bytes_list.value.append(value.encode("utf-8"))
     return example
-
-
-def masked_lm_probes(
-    model: AlbertPretrainer, vocabulary: Tokenizer, max_seq_length: int, top_k: int
-) -> list[Probe]:
-    """Probes of MaskedLMModule's two signatures.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      max_seq_length: longest sequence that a text becomes.
-      top_k: K, number of pieces for each mask.
-
-    Returns:
-      One probe for each signature.
-    """
-    inputs = encode_masked_batch(vocabulary, MASKED_TEXTS, max_seq_length)
-    positions = mask_positions(tf.constant(inputs["input_word_ids"]), vocabulary.mask_id).numpy()
-    inputs["masked_lm_positions"] = np.maximum(positions, 0)
-    outputs = model(_tensors(inputs), training=False)
-    logits = outputs["masked_lm_logits"].numpy()
-    best = np.sort(tf.nn.softmax(logits).numpy(), axis=-1)[..., ::-1][..., :top_k]  # [B, M, K]
-    text_answer = {
-        "top_probabilities": np.where(positions[..., None] >= 0, best, 0.0),
-        "positions": positions,
-        "num_masks": (positions >= 0).sum(axis=1),
-    }
-    tokens_answer = {
-        "masked_lm_logits": logits,
-        "sentence_order_logits": outputs["sentence_order_logits"].numpy(),
-    }
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(MASKED_TEXTS)}, text_answer),
-        Probe("tokens", inputs, tokens_answer),
-    ]
-
-
-def encoder_probes(
-    encoder: AlbertEncoder, vocabulary: Tokenizer, max_seq_length: int
-) -> list[Probe]:
-    """Probes of EncoderModule's signatures."""
-    inputs = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    outputs = encoder(_tensors(inputs), training=False)
-    expected = {name: outputs[name].numpy() for name in ("sequence_output", "pooled_output")}
-    return [Probe(name, inputs, expected) for name in (DEFAULT_SIGNATURE, "tokens")]
-
-
-def preprocessor_probes(vocabulary: Tokenizer, max_seq_length: int) -> list[Probe]:
-    """Probes of PreprocessorModule's signature: the Python tokenizer's ids, fully padded."""
-    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
-    missing = max_seq_length - inputs["input_mask"].shape[1]
-    fillers = {"input_word_ids": vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
-    expected = {
-        name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
-        for name, filler in fillers.items()
-    }
-    return [Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected)]
-
-
-def _tensors(inputs: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
-    return {name: tf.constant(value) for name, value in inputs.items()}
 
 
 def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance: float) -> float:

@@ -15,9 +15,17 @@ import tensorflow as tf
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 
-SERVING_IMAGE = "tensorflow/serving:2.19.0"
+SERVING_IMAGE = "tensorflow/serving:2.20.0"
 
 FLAGS = flags.FLAGS
+
+# What is asked of a task that takes other inputs than one text.
+_TEXT = '"some text"'
+INSTANCES = {
+    "masked_lm": '"some [MASK] text"',
+    "question_answering": '{"question": "Who?", "context": "Ann did."}',
+    "multiple_choice": '{"context": "Ann ran.", "question": "Who?", "options": ["Ann", "Bob"]}',
+}
 
 
 def next_command(task: str, output_dir: str, path: str) -> str:
@@ -31,12 +39,11 @@ def next_command(task: str, output_dir: str, path: str) -> str:
         )
     folder = os.path.abspath(output_dir)
     name = os.path.basename(folder)
-    text = "some [MASK] text" if task == "masked_lm" else "some text"
     return (
         f"python -m export.server --model={name}={folder}\n"
         f"  or: docker run --rm -p 8500:8500 -p 8501:8501 -v {folder}:/models/{name} "
         f"-e MODEL_NAME={name} {SERVING_IMAGE}\n"
-        f'  then: curl -d \'{{"instances": ["{text}"]}}\' '
+        f"  then: curl -d '{{\"instances\": [{INSTANCES.get(task, _TEXT)}]}}' "
         f"http://127.0.0.1:8501/v1/models/{name}:predict"
     )
 
@@ -51,6 +58,7 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
         )
         lines.append(f"  signature {name}: {inputs} -> {outputs}")
     lines.append(f"  largest difference from the Keras model: {exported.max_difference:.1e}")
+    lines.append(f"  graph {exported.graph_sha256[:16]}, weights {exported.weights_sha256[:16]}")
     lines.append(f"next: {next_command(task, output_dir, exported.path)}")
     return "\n".join(lines)
 

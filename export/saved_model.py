@@ -7,13 +7,17 @@ name on the same file system, loaded again, compared with the Keras model, and r
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.protobuf import saved_model_pb2
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
@@ -21,6 +25,7 @@ from export.probes import Probe, largest_difference
 from export.warmup import check_warmup, write_warmup
 
 TOLERANCE = 1e-5
+_NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 
@@ -33,12 +38,15 @@ class Exported:
       signatures: for each signature its inputs and outputs as "dtype[shape]" by name.
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
+      graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`.
     """
 
     path: str
     signatures: dict[str, dict[str, dict[str, str]]]
     max_difference: float
     warmup_requests: int
+    graph_sha256: str
+    weights_sha256: str
 
 
 def write_version(
@@ -134,7 +142,40 @@ def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
             "tensorflow-text."
         ) from error
     described = {name: describe_signature(function) for name, function in signatures.items()}
-    return Exported(target, described, max(differences, default=0.0), warmup_requests)
+    return Exported(
+        target,
+        described,
+        max(differences, default=0.0),
+        warmup_requests,
+        graph_sha256(directory),
+        weights_sha256(directory),
+    )
+
+
+def graph_sha256(directory: str) -> str:
+    """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers.
+
+    TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
+    `serve_text` here, and a captured tensor of the name "6260" has none.
+    """
+    model = saved_model_pb2.SavedModel()
+    with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
+        model.ParseFromString(file.read())
+    graph = model.meta_graphs[0].graph_def
+    parts = sorted(
+        _NUMBER.sub("", text_format.MessageToString(part))
+        for part in (*graph.node, *graph.library.function)
+    )
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def weights_sha256(directory: str) -> str:
+    """Hexadecimal SHA-256 over the variables of a SavedModel."""
+    prefix = os.path.join(directory, "variables", "variables")
+    digest = hashlib.sha256()
+    for path in sorted(tf.io.gfile.glob(f"{prefix}.data-*")):
+        digest.update(atomic_files.sha256(path).encode())
+    return digest.hexdigest()
 
 
 def ask(signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]], probe: Probe) -> float:

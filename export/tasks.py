@@ -7,8 +7,7 @@ import hashlib
 import importlib.metadata
 import os
 import tempfile
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -16,88 +15,23 @@ from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
-from data_pipeline.tokenizers.graph import graph_tokenizer
-from data_pipeline.tokenizers.loading import load_tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
-from export import probes
-from export.hub import EncoderModule, PreprocessorModule
+from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
+from export.probes import Export
 from export.saved_model import Exported, version_path, write_version
-from export.signatures import ClassifierModule, MaskedLMModule
+from export.signatures import (
+    classifier,
+    embedding,
+    encoder,
+    masked_lm,
+    multiple_choice,
+    preprocessor,
+    question_answering,
+    regression,
+    replaced_tokens,
+    tagging,
+)
 
-LABELS_FILE = "labels.txt"
-TOP_K = 5
-_MIN_SEQ_LENGTH = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedModel:
-    """The content of a model folder, ready for export.
-
-    Attributes:
-      model: AlbertClassifier or AlbertPretrainer.
-      vocabulary: the Python tokenizer.
-      labels: C names by class id; empty for a pre-trained model and for a regression.
-      max_seq_length: longest sequence that a text becomes.
-      folder: a local copy of the files that go along as assets.
-    """
-
-    model: Any
-    vocabulary: Tokenizer
-    labels: tuple[str, ...]
-    max_seq_length: int
-    folder: str
-
-    def files(self) -> list[str]:
-        """Paths of the files that go along as assets."""
-        return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
-
-    def text_encoder(self, read_masks: bool = False) -> TextEncoder:
-        """The graph from texts to inputs of the model; see `TextEncoder`."""
-        graph = graph_tokenizer(self.vocabulary)
-        return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
-
-
-# The module to save, and the probes that it must answer.
-Export = tuple[Any, Sequence[probes.Probe]]
-
-
-def _classifier(loaded: LoadedModel) -> Export:
-    module = ClassifierModule(loaded.model, loaded.text_encoder(), loaded.labels, loaded.files())
-    asked = probes.classifier_probes(
-        loaded.model, loaded.vocabulary, loaded.labels, loaded.max_seq_length
-    )
-    return module, asked
-
-
-def _masked_lm(loaded: LoadedModel) -> Export:
-    text = loaded.text_encoder(read_masks=True)
-    # A model may have more rows than there are pieces, to make its vocabulary divisible.
-    unnamed = loaded.model.config.vocab_size - loaded.vocabulary.vocab_size
-    pieces = loaded.vocabulary.pieces + [""] * unnamed
-    module = MaskedLMModule(loaded.model, text, pieces, loaded.files(), TOP_K)
-    asked = probes.masked_lm_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length, TOP_K)
-    return module, asked
-
-
-def _encoder(loaded: LoadedModel) -> Export:
-    module = EncoderModule(loaded.model.encoder, loaded.files())
-    return module, probes.encoder_probes(
-        loaded.model.encoder, loaded.vocabulary, loaded.max_seq_length
-    )
-
-
-def _preprocessor(loaded: LoadedModel) -> Export:
-    vocabulary = loaded.vocabulary
-    special = {
-        "vocab_size": vocabulary.vocab_size,
-        "start_of_sequence_id": vocabulary.cls_id,
-        "end_of_segment_id": vocabulary.sep_id,
-        "padding_id": vocabulary.pad_id,
-        "mask_id": vocabulary.mask_id,
-    }
-    module = PreprocessorModule(loaded.text_encoder(), special, loaded.files())
-    return module, probes.preprocessor_probes(vocabulary, loaded.max_seq_length)
+_ALL_KINDS = (*native.MODELS, REGRESSION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,18 +40,24 @@ class ExportTask:
 
     Attributes:
       build: model -> the module to save, and probes with the expected answers.
-      model_tasks: tasks of training, as in model.json, whose models can be exported so.
+      kinds: of models that can be exported so, see `model_kind`.
     """
 
     build: Callable[[LoadedModel], Export]
-    model_tasks: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
 TASKS = {
-    "classifier": ExportTask(_classifier, ("classification",)),
-    "masked_lm": ExportTask(_masked_lm, ("pretraining",)),
-    "encoder": ExportTask(_encoder, ("classification", "pretraining")),
-    "preprocessor": ExportTask(_preprocessor, ("classification", "pretraining")),
+    "classifier": ExportTask(classifier.export, ("classification",)),
+    "regression": ExportTask(regression.export, (REGRESSION,)),
+    "masked_lm": ExportTask(masked_lm.export, ("pretraining",)),
+    "question_answering": ExportTask(question_answering.export, ("span", "span_v2")),
+    "multiple_choice": ExportTask(multiple_choice.export, ("multiple_choice",)),
+    "tagging": ExportTask(tagging.export, ("token_classification",)),
+    "embedding": ExportTask(embedding.export, _ALL_KINDS),
+    "replaced_tokens": ExportTask(replaced_tokens.export, ("replaced_token_detection",)),
+    "encoder": ExportTask(encoder.export, _ALL_KINDS),
+    "preprocessor": ExportTask(preprocessor.export, _ALL_KINDS),
 }
 
 
@@ -146,8 +86,7 @@ def export_model(
     """
     model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
-    check_task(task, metadata["task"], model_dir)
-    _check_classes(task, metadata, model_dir)
+    check_task(task, model_kind(metadata), model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
@@ -165,92 +104,16 @@ def export_model(
         return write_version(module, output_dir, version, asked, provenance)
 
 
-def check_task(task: str, model_task: str, model_dir: str) -> None:
-    """Raises UserError unless a model trained for `model_task` can be exported as `task`."""
+def check_task(task: str, kind: str, model_dir: str) -> None:
+    """Raises UserError unless a model of a kind can be exported as `task`."""
     if task not in TASKS:
         raise UserError(f"--task={task} is not one of {', '.join(TASKS)}.")
-    if model_task not in TASKS[task].model_tasks:
-        fitting = [name for name, other in TASKS.items() if model_task in other.model_tasks]
+    if kind not in TASKS[task].kinds:
+        fitting = [name for name, other in TASKS.items() if kind in other.kinds]
         raise UserError(
-            f"--task={task} needs a model for {' or '.join(TASKS[task].model_tasks)}, and "
-            f"{model_dir} holds one for {model_task}. Use --task={'|'.join(fitting)}, or another "
-            "--model_dir."
+            f"--task={task} needs a model for {' or '.join(TASKS[task].kinds)}, and {model_dir} "
+            f"holds one for {kind}. Use --task={'|'.join(fitting)}, or another --model_dir."
         )
-
-
-def _check_classes(task: str, metadata: dict[str, Any], model_dir: str) -> None:
-    """Raises UserError for a regression that is to be exported as a classifier."""
-    if task == "classifier" and metadata.get("labels") == []:
-        raise UserError(
-            f"--task=classifier needs a model with classes, and {model_dir} holds one that answers "
-            "with numbers, a regression. Predict with it by albert_tf.run_finetuning "
-            "--mode=predict, or export its encoder: --task=encoder."
-        )
-
-
-def open_model(
-    model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
-) -> LoadedModel:
-    """Loads a model folder, and copies the files that go along with the export.
-
-    Args:
-      model_dir: the model folder.
-      metadata: content of its model.json.
-      max_seq_length: longest sequence that a text becomes; None: that of training.
-      folder: an empty local folder for the files.
-
-    Returns:
-      The model with its tokenizer.
-
-    Raises:
-      UserError: a file is missing, or vocabulary, labels or length do not fit the model.
-    """
-    vocab_name = os.path.basename(native.vocabulary_file(model_dir))
-    for name in (vocab_name, SETTINGS_FILE, native.CONFIG_FILE):
-        path = os.path.join(model_dir, name)
-        if not tf.io.gfile.exists(path):
-            raise UserError(
-                f"{model_dir} lacks {name}, which an export takes along. Copy it there."
-            )
-        tf.io.gfile.copy(path, os.path.join(folder, name))
-    vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
-    # An export is the same wherever it is made, also on a GPU, where models pad by default.
-    model = native.load_model(model_dir, packed=True)
-    if vocabulary.vocab_size > model.config.vocab_size:
-        raise UserError(
-            f"{vocab_name} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
-            f"model's vocab_size {model.config.vocab_size}. Use the vocabulary that the model was "
-            "trained with."
-        )
-    labels = _labels(metadata, model_dir)
-    if labels:
-        with open(os.path.join(folder, LABELS_FILE), "w", encoding="utf-8") as file:
-            file.write("".join(f"{label}\n" for label in labels))
-    length = _length(max_seq_length, metadata, model.config.max_position_embeddings)
-    return LoadedModel(model, vocabulary, labels, length, folder)
-
-
-def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
-    if metadata["task"] != "classification" or metadata.get("labels") == []:
-        return ()  # Pre-trained, or a regression.
-    classes = metadata["num_classes"]
-    labels = tuple(metadata.get("labels") or map(str, range(classes)))
-    if len(labels) != classes:
-        raise UserError(
-            f"model.json of {model_dir} names {len(labels)} labels for {classes} classes. Name "
-            "each class once."
-        )
-    return labels
-
-
-def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int:
-    length = metadata.get("max_seq_length", positions) if wanted is None else wanted
-    if not _MIN_SEQ_LENGTH <= length <= positions:
-        raise UserError(
-            f"--max_seq_length={length} should lie between {_MIN_SEQ_LENGTH} and the model's "
-            f"{positions} positions."
-        )
-    return length
 
 
 def folder_sha256(directory: str) -> str:

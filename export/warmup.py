@@ -42,7 +42,8 @@ def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> in
 
 
 def _is_text(probe: Probe) -> bool:
-    return probe.signature != "classify" and all(
+    """Whether the inputs are texts; those called `inputs` are tf.Examples."""
+    return "inputs" not in probe.inputs and all(
         value.dtype == object for value in probe.inputs.values()
     )
 

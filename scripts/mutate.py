@@ -4,9 +4,10 @@
     python scripts/mutate.py --seed=3 --count=10 --under=albert_tf/layers
 
 A mutation flips a comparison, swaps + and -, or `and` and `or`, removes a `not`, adds one to a
-number, or returns None. It is made in a copy of the working tree, and judged by the test files of
-the module's name: tests/<path>/<module>_test.py and tests/<path>/<module>/*_test.py. Survivors are
-listed; the exit code is 1 when fewer than nine in ten are caught.
+number, or returns None, or True instead of False. It is made in a copy of the working tree, and
+judged by the test files of the module's name: tests/<path>/<module>_test.py and
+tests/<path>/<module>/*_test.py. Survivors are listed; the exit code is 1 when fewer than nine in
+ten are caught.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[], None]]]:
         yield node, lambda: setattr(node, "operand", ast.UnaryOp(ast.Not(), node.operand))
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
         yield node, lambda: setattr(node, "value", node.value + 1)
+    elif isinstance(node, ast.Return) and ast.unparse(node).endswith((" True", " False")):
+        # None would be as good as False.
+        yield node, lambda: setattr(node, "value", ast.UnaryOp(ast.Not(), node.value))
     elif isinstance(node, ast.Return) and ast.unparse(node.value or ast.Constant(None)) != "None":
         yield node, lambda: setattr(node, "value", ast.Constant(None))
     annotations = getattr(node, "annotation", None), getattr(node, "returns", None)

@@ -45,7 +45,12 @@ FLOORS = (
     },
     {"albert_tf.training.report"},
     {"albert_tf.training"},
-    {"albert_tf.pretraining", "albert_tf.finetuning", "albert_tf.preprocessor"},
+    {
+        "albert_tf.pretraining",
+        "albert_tf.finetuning",
+        "albert_tf.preprocessor",
+        "albert_tf.text_models",
+    },
     {"albert_tf.starting_weights"},
     {"albert_tf.flags"},
     {"albert_tf.finetuning_flags"},
@@ -55,6 +60,7 @@ KNOW_TEXT = {
     "albert_tf.pretraining",
     "albert_tf.finetuning",
     "albert_tf.preprocessor",
+    "albert_tf.text_models",
     "albert_tf.flags",
     "albert_tf.finetuning_flags",
 }

@@ -174,7 +174,9 @@ EXPORT = Program(
 DESCRIBE = Program("albert_tf.describe", {})
 CONVERT = Program("albert_tf.convert", {"input": "{good}/pretrained", "format": "google"})
 PREDICT = Program("export.predict", {"model": "{bad}/nowhere", "text": "A text."})
-SERVER = Program("export.server", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"})
+SERVER = Program(
+    "export.server.__main__", {"model": "m={bad}/nowhere", "rest_port": "0", "grpc_port": "0"}
+)
 
 # Program, arguments that differ, what the message says.
 CASES = [
@@ -345,7 +347,7 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
         run_program(program.module, *argv)
     shown = capfd.readouterr().err
     assert exit_info.value.code == 2, shown
-    progress, _, error = shown.partition(".py: error: ")
+    progress, _, error = shown.partition(": error: ")
     assert error and "Traceback" not in shown
     # In this process native code writes past the filter that the programs have.
     lines = progress.encode("utf-8").split(b"\n")[:-1]

@@ -165,7 +165,7 @@ def result_of(run_program, capsys):
 
 # What the project itself writes to stderr: errors, warnings, progress.
 OWN_LINES = re.compile(
-    r"|\w+\.py: error: .*|warning: .*|training died .*|interrupted"
+    r"|\w+(\.py)?: error: .*|warning: .*|training died .*|interrupted"
     r"|corpus: .*| *\d+%\|.*"
 )
 

@@ -96,6 +96,8 @@ def test_commands_are_of_programs_with_these_flags(path):
         if module.split(".")[0] not in PACKAGES:
             continue
         program = ROOT / f"{module.replace('.', '/')}.py"
+        if not program.exists():
+            program = program.with_suffix("") / "__main__.py"
         assert program.exists(), module
         used = set(re.findall(r"(?:^|[\s\"])--(\w+)", arguments))
         assert used <= flags_in(program) | {"print_flags", "flagfile", "help"}, module

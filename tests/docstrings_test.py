@@ -1,8 +1,14 @@
-"""Docstrings: those of functions with many arguments name each of them, their result and errors."""
+"""Docstrings: those of functions with many arguments name each of them, their result and errors.
+
+Two exceptions keep layers and models readable. Arguments that mean the same in all of them are
+described once, under "Notation" in CONTRIBUTING.md, and do not count there. A docstring that begins
+with the name of another function, such as "`operations.attend`, but faster", refers to that one's.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +17,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
 MANY_ARGUMENTS = 4
+_MODEL = ("layers/*.py", "encoder.py", "heads.py", "span_head.py", "*models.py", "*_model.py")
+MODEL_FILES = {path for pattern in _MODEL for path in (ROOT / "albert_tf").glob(pattern)}
+MODEL_FILES.add(ROOT / "albert_tf" / "replaced_tokens.py")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -42,12 +51,37 @@ def raises_user_error(function: Function) -> bool:
     return any(isinstance(e, ast.Call) and ast.unparse(e.func) == "UserError" for e in raised)
 
 
-def lacking(function: Function, owner: ast.ClassDef | None) -> list[str]:
-    """Sections and arguments that the docstring lacks; that of a class counts for its __init__."""
-    names = argument_names(function, owner is not None)
-    if len(names) < MANY_ARGUMENTS:
-        return []
+def modules(package: str) -> Iterator[tuple[Path, list[ast.stmt]]]:
+    for path in sorted((ROOT / package).rglob("*.py")):
+        yield path, ast.parse(path.read_text("utf-8")).body
+
+
+def shared_arguments() -> set[str]:
+    """The arguments of layers and models that CONTRIBUTING.md describes for all of them."""
+    notation = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Notation")[2]
+    return set(re.findall(r"^- `(\w+)`:", notation.partition("\n## ")[0], re.M))
+
+
+def referred_to(docstring: str) -> str:
+    """The function or class whose name a docstring begins with: "`a.f`, twice." -> "f"."""
+    found = re.match(r"`(?:\w+\.)*(\w+)`", docstring)
+    return found[1] if found else ""
+
+
+def lacking(
+    function: Function, owner: ast.ClassDef | None, known: set[str] = frozenset()
+) -> list[str]:
+    """Sections and arguments that the docstring lacks; that of a class counts for its __init__.
+
+    Args:
+      function: what is documented.
+      owner: the class that it is a method of, or None.
+      known: arguments that need no description.
+    """
+    names = [name for name in argument_names(function, owner is not None) if name not in known]
     docstring = ast.get_docstring(function) or ""
+    if len(names) < MANY_ARGUMENTS or referred_to(docstring):
+        return []
     if owner is not None and function.name == "__init__":
         docstring += "\n" + (ast.get_docstring(owner) or "")
     _, section, arguments = docstring.partition("Args:\n")
@@ -71,9 +105,32 @@ def lacking(function: Function, owner: ast.ClassDef | None) -> list[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_functions_of_many_arguments_say_what_they_take_give_and_raise(package):
     missing = {}
-    for path in sorted((ROOT / package).rglob("*.py")):
-        for function, owner in public_functions(ast.parse(path.read_text("utf-8")).body):
-            if wanted := lacking(function, owner):
+    for path, body in modules(package):
+        known = shared_arguments() if path in MODEL_FILES else set()
+        for function, owner in public_functions(body):
+            if wanted := lacking(function, owner, known):
                 name = f"{owner.name}.{function.name}" if owner else function.name
                 missing[f"{path.relative_to(ROOT)}: {name}"] = wanted
     assert not missing, "\n".join(f"{k}: {v}" for k, v in missing.items())
+
+
+def test_docstrings_refer_to_functions_that_describe_their_arguments():
+    functions = [each for _, body in modules("albert_tf") for each in public_functions(body)]
+    described = {
+        function.name
+        for function, owner in functions
+        if not lacking(function, owner) and not referred_to(ast.get_docstring(function) or "")
+    }
+    many = [f for f, owner in functions if len(argument_names(f, owner is not None)) >= 4]
+    referring = {referred_to(ast.get_docstring(function) or "") for function in many} - {""}
+    assert {"attend", "layer_norm"} <= referring <= described
+
+
+def test_shared_arguments_are_those_of_layers_and_models():
+    names = {
+        name
+        for path in MODEL_FILES
+        for function, owner in public_functions(ast.parse(path.read_text("utf-8")).body)
+        for name in argument_names(function, owner is not None)
+    }
+    assert {"config", "training", "seed", "positions"} <= shared_arguments() <= names

@@ -166,7 +166,7 @@ def test_help_shows_every_flag_and_examples_to_paste(program, run_program, capsy
     commands = documented_commands(shown)
     assert commands, "the docstring shows no command"
     for command in commands:
-        assert command[1:3] == ["-m", program]
+        assert command[1:3] == ["-m", program.removesuffix(".__main__")]
         for argument in command[3:]:
             name = argument.removeprefix("--").partition("=")[0]
             assert f"\n  --{name}  (" in shown, argument

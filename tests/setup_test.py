@@ -32,6 +32,7 @@ TENSORFLOW = {"3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
 DISTRIBUTIONS = {
     "absl": "absl-py",
     "apache_beam": "apache-beam",
+    "google": "tensorflow-serving-api",  # google.protobuf, which it needs.
     "google_crc32c": "google-crc32c",
     "grpc": "grpcio",
     "huggingface_hub": "huggingface-hub",
@@ -49,9 +50,13 @@ OF_EXTRAS = {
     "data_pipeline/corpus/parquet.py",
     "data_pipeline/pretraining/beam.py",
     "export/client.py",
-    "export/grpc_service.py",
-    "export/rest.py",
-    "export/server.py",
+    "export/server/grpc_service.py",
+    "export/server/listeners.py",
+    "export/server/bodies.py",
+    "export/server/models.py",
+    "export/server/playground/__init__.py",
+    "export/server/protos.py",
+    "export/server/rest.py",
     "export/warmup.py",
 }
 
@@ -291,8 +296,9 @@ def published(metadata) -> dict[str, list[Requirement]]:
 
 def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
     expected = {path.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
-    served = (ROOT / "export" / "serving").iterdir()
-    expected |= {path.relative_to(ROOT) for path in served if path.is_file()}
+    for folder in ("serving", "server/playground"):
+        served = (ROOT / "export" / folder).iterdir()
+        expected |= {path.relative_to(ROOT) for path in served if path.is_file()}
     assert {str(path) for path in expected} <= set(wheel)
     assert not [name for name in wheel if name.startswith(("configs", "demo", "tests"))]
     recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}

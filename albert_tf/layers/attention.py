@@ -5,21 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
 from albert_tf.layers.forward_pass import ForwardPass
-from albert_tf.layers.operations import DenseWeights, fold_in
-
-
-class AttentionWeights(NamedTuple):
-    """The weights of an AttentionBlock as tensors; queries come out scaled by 1 / sqrt(D)."""
-
-    query_key_value: DenseWeights
-    output: DenseWeights
+from albert_tf.layers.operations import BlockWeights, DenseWeights, Seed, fold_in
 
 
 class AttentionBlock(SizedLayer):
@@ -41,55 +33,44 @@ class AttentionBlock(SizedLayer):
         self.drops = bool(self.probs_dropout.rate or self.output_dropout.rate)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        hidden = self._config.hidden_size
-        build_children(
-            *((part, hidden) for part in (self.query, self.key, self.value, self.output_dense))
-        )
-        build_children((self.layer_norm, hidden))
+        dense_layers = (self.query, self.key, self.value, self.output_dense)
+        build_children(self._config.hidden_size, *dense_layers, self.layer_norm)
         super().build(input_shape)
 
-    def read_weights(self) -> AttentionWeights:
-        """The weights that `call` takes."""
-        query, scale = DenseWeights.of(self.query), 1.0 / math.sqrt(self._config.head_size)
-        query = DenseWeights(query.kernel * scale, query.bias * scale)
-        parts = (query, DenseWeights.of(self.key), DenseWeights.of(self.value))
-        kernel = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3H]
-        bias = tf.concat([part.bias for part in parts], axis=0)  # [3H]
-        return AttentionWeights(DenseWeights(kernel, bias), DenseWeights.of(self.output_dense))
+    def read_weights(self) -> BlockWeights:
+        """What `call` takes: weights of queries, which come out scaled by 1 / sqrt(D), keys and
+        values in one; and those of the output.
+        """
+        query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))
+        scale = 1.0 / math.sqrt(self._config.head_size)
+        kernel = tf.concat([query.kernel * scale, key.kernel, value.kernel], axis=1)  # [H, 3H]
+        bias = tf.concat([query.bias * scale, key.bias, value.bias], axis=0)  # [3H]
+        return DenseWeights(kernel, bias), DenseWeights.of(self.output_dense)
 
     def call(
         self,
         x: tf.Tensor,
-        weights: AttentionWeights,
+        weights: BlockWeights,
         forward: ForwardPass,
         positions: tf.Tensor | None = None,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
     ) -> tf.Tensor:
-        """The attention of tokens to the tokens of their sequence.
+        """The attention of tokens, or of those at positions, to the tokens of their sequence.
 
-        Args:
-          x: float [T, H].
-          weights: those of `read_weights`.
-          forward: layout, bias, operations, and whether dropout is on.
-          positions: int32 [B, P]: only these attend; None: all tokens.
-          seed: int32 [2], from which the dropout masks follow; None draws fresh ones.
-
-        Returns:
-          float [T, H], or [B * P, H] for positions.
+        float [T, H] -> [T, H], or [B * P, H].
         """
-        query, key, value = self._query_key_value(x, weights.query_key_value, forward, positions)
+        for_query_key_value, for_output = weights
+        query, key, value = self._query_key_value(x, for_query_key_value, forward, positions)
         dropout = None
         if forward.training and self.probs_dropout.rate:
             drop: Callable[..., tf.Tensor] = self.probs_dropout
             dropout = functools.partial(drop, training=True, seed=fold_in(seed, 0))
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
-        context = tf.reshape(context, [*_shape(context)[:2], self._config.hidden_size])
         if positions is None:
-            rows = forward.layout.to_rows(context)  # [T, H]
-        else:
-            rows = tf.reshape(context, [-1, self._config.hidden_size])  # [B * P, H]
-        output = forward.operations.dense(rows, weights.output)
+            context = forward.layout.to_rows(context)  # [T, N, D]
+        rows = tf.reshape(context, [-1, self._config.hidden_size])  # [T or B * P, H]
+        output = forward.operations.dense(rows, for_output)
         return self.output_dropout(output, training=forward.training, seed=fold_in(seed, 1))
 
     def _query_key_value(

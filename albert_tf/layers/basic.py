@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.operations import layer_norm
+from albert_tf.layers.operations import Seed, layer_norm
 
 
 def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
@@ -15,25 +15,15 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
 
 
 def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
-    """A dense layer with the configuration's initializer.
-
-    Args:
-      units: width of its output.
-      config: of the model.
-      name: of the layer, after which its variables are named.
-      use_bias: whether it has a bias.
-
-    Returns:
-      The layer, not built.
-    """
+    """A dense layer with the configuration's initializer, not built."""
     return keras.layers.Dense(
         units, use_bias=use_bias, kernel_initializer=initializer(config), name=name
     )
 
 
-def build_children(*layers_and_widths: tuple[keras.layers.Layer, int]) -> None:
-    """Builds each layer for inputs of the given width, its variables named after the layer."""
-    for layer, width in layers_and_widths:
+def build_children(width: int, *layers: keras.layers.Layer) -> None:
+    """Builds layers for inputs [..., width], their variables named after them."""
+    for layer in layers:
         with tf.name_scope(layer.name):
             layer.build(tf.TensorShape([None, width]))
 
@@ -60,12 +50,8 @@ class SeededDropout(keras.layers.Layer):
         super().__init__(**kwargs)
         self.rate = rate
 
-    def call(
-        self, x: tf.Tensor, training: bool = False, seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
-        """x, in training with dropout of probability `rate`. Without a seed, int32 [2], the mask is
-        a random one.
-        """
+    def call(self, x: tf.Tensor, training: bool = False, seed: Seed = None) -> tf.Tensor:
+        """x, in training with dropout of probability `rate`."""
         if not training or self.rate == 0:
             return x
         if seed is None:

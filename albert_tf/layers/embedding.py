@@ -13,7 +13,8 @@ from albert_tf.layers.basic import (
     dense,
     initializer,
 )
-from albert_tf.layers.packing import PackedLayout, PaddedLayout
+from albert_tf.layers.operations import Seed
+from albert_tf.layers.packing import PaddedLayout
 
 
 class AlbertEmbedding(SizedLayer):
@@ -33,40 +34,28 @@ class AlbertEmbedding(SizedLayer):
             self.projection = dense(config.hidden_size, config, name="projection")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        config = self._config
+        config, width = self._config, self._config.embedding_size
 
         def table(name: str, rows: int) -> tf.Variable:
-            return self.add_weight(
-                name, [rows, config.embedding_size], initializer=initializer(config)
-            )
+            return self.add_weight(name, [rows, width], initializer=initializer(config))
 
         self.word_embeddings = table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
-        build_children((self.layer_norm, config.embedding_size))
+        build_children(width, self.layer_norm)
         if self.projection is not None:
-            build_children((self.projection, config.embedding_size))
+            build_children(width, self.projection)
         super().build(input_shape)
 
     def call(
         self,
         word_ids: tf.Tensor,
         type_ids: tf.Tensor,
-        layout: PaddedLayout | PackedLayout,
+        layout: PaddedLayout,
         training: bool = False,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
     ) -> tf.Tensor:
-        """The embedded tokens.
-
-        Args:
-          word_ids, type_ids: int32 [B, S].
-          layout: of the rows that come out.
-          training: whether dropout is on.
-          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
-
-        Returns:
-          float [T, H].
-        """
+        """Word and type ids int32 [B, S] -> float [T, H], rows of the layout."""
         self._check_length(word_ids.shape[1])
         rows = tf.gather(self.word_embeddings, layout.to_rows(word_ids))  # [T, E]
         # A product with one-hot rows: the gradient of so small a table is cheaper as a matmul than

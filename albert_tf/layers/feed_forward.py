@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
 from albert_tf.layers.forward_pass import ForwardPass
-from albert_tf.layers.operations import DenseWeights
-
-
-class FeedForwardWeights(NamedTuple):
-    """The weights of a FeedForwardBlock as tensors."""
-
-    intermediate: DenseWeights
-    output: DenseWeights
+from albert_tf.layers.operations import BlockWeights, DenseWeights, Seed
 
 
 class FeedForwardBlock(SizedLayer):
@@ -31,37 +22,20 @@ class FeedForwardBlock(SizedLayer):
         self.drops = bool(self.output_dropout.rate)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        hidden, inner = self._config.hidden_size, self._config.intermediate_size
-        build_children(
-            (self.intermediate, hidden), (self.output_dense, inner), (self.layer_norm, hidden)
-        )
+        build_children(self._config.hidden_size, self.intermediate, self.layer_norm)
+        build_children(self._config.intermediate_size, self.output_dense)
         super().build(input_shape)
 
-    def read_weights(self) -> FeedForwardWeights:
-        """The weights that `call` takes."""
-        return FeedForwardWeights(
-            DenseWeights.of(self.intermediate), DenseWeights.of(self.output_dense)
-        )
+    def read_weights(self) -> BlockWeights:
+        """What `call` takes: the weights of the intermediate layer and of the output."""
+        return DenseWeights.of(self.intermediate), DenseWeights.of(self.output_dense)
 
     def call(
-        self,
-        x: tf.Tensor,
-        weights: FeedForwardWeights,
-        forward: ForwardPass,
-        seed: tf.Tensor | None = None,
+        self, x: tf.Tensor, weights: BlockWeights, forward: ForwardPass, seed: Seed = None
     ) -> tf.Tensor:
-        """The network at each token.
-
-        Args:
-          x: float [T, H].
-          weights: those of `read_weights`.
-          forward: operations, and whether dropout is on.
-          seed: int32 [2], from which the dropout mask follows; None draws a fresh one.
-
-        Returns:
-          float [T, H].
-        """
+        """The network at each token, float [T, H] -> [T, H]."""
+        for_inner, for_output = weights
         activate = forward.operations.activation(self._config.hidden_act)
-        inner = activate(forward.operations.dense(x, weights.intermediate))  # [T, F]
-        output = forward.operations.dense(inner, weights.output)
+        inner = activate(forward.operations.dense(x, for_inner))  # [T, F]
+        output = forward.operations.dense(inner, for_output)
         return self.output_dropout(output, training=forward.training, seed=seed)

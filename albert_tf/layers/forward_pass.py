@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf.layers.operations import Operations
-from albert_tf.layers.packing import PackedLayout, PaddedLayout
+from albert_tf.layers.packing import PaddedLayout
 
 # Added to the logits of masked keys, as in the reference; small enough for float16.
 _MASKED = -10000.0
@@ -24,7 +24,7 @@ class ForwardPass(NamedTuple):
     """
 
     operations: Operations
-    layout: PaddedLayout | PackedLayout
+    layout: PaddedLayout
     bias: tf.Tensor
     training: bool = False
 

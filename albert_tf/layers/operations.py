@@ -44,27 +44,24 @@ class DenseWeights(NamedTuple):
         return DenseWeights(first_kernel, first_bias), DenseWeights(other_kernel, other_bias)
 
 
+# What a block of a layer reads for one use: weights of its first dense layer and of its last.
+BlockWeights: TypeAlias = tuple[DenseWeights, DenseWeights]
+
+
 def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """float [T, in], [in, out], [out] -> [T, out]."""
     return tf.nn.bias_add(tf.matmul(x, kernel), bias)
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the reference uses this form for every
-    version.
-    """
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the reference's form in every version."""
     return tf.nn.gelu(x, approximate=True)
-
-
-def gelu_erf(x: tf.Tensor) -> tf.Tensor:
-    """x times the normal distribution function at x: what Hugging Face calls "gelu"."""
-    return tf.nn.gelu(x, approximate=False)
 
 
 # By the names that `AlbertConfig.hidden_act` may have.
 ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu": gelu,
-    "gelu_erf": gelu_erf,
+    "gelu_erf": tf.nn.gelu,  # With the normal distribution function: Hugging Face's "gelu".
     "relu": tf.nn.relu,
     "tanh": tf.tanh,
     "linear": tf.identity,
@@ -90,10 +87,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 
 
 def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Softmax(query key^T + bias), float [B, N, Q, S], in float32 whatever the precision.
-
-    Arguments are those of `attend`.
-    """
+    """Softmax(query key^T + bias), float [B, N, Q, S], of the arguments of `attend`."""
     logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
     return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
 
@@ -138,20 +132,14 @@ def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
 
 
 class ReadyBlock(NamedTuple):
-    """A block whose weights have been read, for one of the layers that share it.
-
-    Attributes:
-      operations: what it computes with.
-      block: AttentionBlock or FeedForwardBlock.
-      weights: those of `block.read_weights`.
-    """
+    """An AttentionBlock or FeedForwardBlock with its weights, for one of the layers sharing it."""
 
     operations: Operations
     block: Any
-    weights: Any
+    weights: BlockWeights
 
     def __call__(self, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
-        """The block of x, float [T, H], and its further arguments."""
+        """block(x, weights, ...)."""
         return self.operations.apply(self.block, x, self.weights, *arguments)
 
     def norm(self, x: tf.Tensor) -> tf.Tensor:
@@ -172,17 +160,10 @@ class Operations:
     attend = staticmethod(attend)
 
     def in_parts(
-        self,
-        function: Callable[..., Any],
-        batch: Sequence[tf.Tensor | None],
-        seed: tf.Tensor | None,
+        self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: Seed
     ) -> Any:
-        """function(*batch, seed), or of parts of the batch with their results put together.
-
-        Args:
-          function: of tensors [B, ...] and a seed; returns tensors [B, ...].
-          batch: its tensors; None stays None.
-          seed: int32 [2], of which each part gets its own; None stays None.
+        """function(*batch, seed) of tensors [B, ...] or None, or the same of parts of the batch,
+        each with its own seed, and their results put together.
         """
         return function(*batch, fold_in(seed, 0))
 
@@ -191,16 +172,14 @@ class Operations:
         weights = self.weights_of_each(blocks)
         return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
 
-    def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
-        """`block.read_weights()` for each block.
-
-        Each use reads, and casts, for itself: so the gradients of a block that occurs several times
-        are added in the precision of its variables.
+    def weights_of_each(self, blocks: Sequence[Any]) -> list[BlockWeights]:
+        """`read_weights()` of each block. Each use reads, and casts, for itself: so the gradients
+        of a block that occurs several times are added in the precision of its variables.
         """
         return [block.read_weights() for block in blocks]
 
     def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
-        """block(x, ...)."""
+        """The output of a block: block(x, weights, ...)."""
         return block(x, *arguments)
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
@@ -227,14 +206,7 @@ class ObservedOperations(Operations):
         self.attention_probs: list[tf.Tensor] = []
 
     def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
-        """The attention, whose probabilities are kept.
-
-        Args:
-          query, key, value, bias, dropout: see `attend`.
-
-        Returns:
-          float [B, N, Q, D].
-        """
+        """`operations.attend`, of which the probabilities are kept."""
         probs = attention_probs(query, key, bias)
         self.attention_probs.append(probs)
         return tf.matmul(dropout(probs) if dropout else probs, value)

@@ -41,15 +41,15 @@ class PaddedLayout:
         return self.to_rows(self.to_padded(rows) + table[: self.sequence])
 
     def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width]; None: all rows."""
+        """Rows [T, ...] at some positions, int32 [B, P] -> [B * P, ...]; None: all rows."""
         if positions is None:
             return rows
         starts = tf.range(self.batch)[:, None] * self.sequence  # [B, 1]: 0, S, 2 S, ...
         return tf.gather(rows, tf.reshape(starts + positions, [-1]))
 
 
-class PackedLayout:
-    """A row for every real token, in the order of sequences and positions.
+class PackedLayout(PaddedLayout):
+    """A row for every real token: those that are taken of the padded rows.
 
     The first position of a sequence with real tokens counts as real, since heads read it. Where
     there is no row, values by position are zero, and have no gradient.
@@ -61,9 +61,8 @@ class PackedLayout:
         operations: moves the rows. Their number is a multiple of its `row_multiple`, or B * S: the
           first few paddings are rows, too.
         """
+        super().__init__(input_mask)
         self._operations = operations
-        shape = tf.shape(input_mask)
-        self.batch, self.sequence = shape[0], input_mask.shape[1] or shape[1]
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         is_row = tf.reshape(real | first, [-1])  # [B * S]
@@ -78,14 +77,12 @@ class PackedLayout:
 
     def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
         """[B, S, ...] -> [T, ...]."""
-        flat = tf.reshape(padded, tf.concat([[-1], tf.shape(padded)[2:]], axis=0))
-        return self._operations.take_rows(flat, self._places)
+        return self._operations.take_rows(super().to_rows(padded), self._places)
 
     def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
         """[T, width] -> [B, S, width], zero at padding."""
-        width = rows.shape[-1]
-        padded = self._operations.put_rows(rows, self._places, self.batch * self.sequence)
-        return tf.reshape(padded, [self.batch, self.sequence, width])
+        size = self.batch * self.sequence
+        return super().to_padded(self._operations.put_rows(rows, self._places, size))
 
     def add_positions(self, rows: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
         """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
@@ -93,20 +90,17 @@ class PackedLayout:
         return rows + tf.gather(table[: self.sequence], positions)
 
     def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
-        """Rows [T, width] at some positions, int32 [B, P] -> [B * P, width], zero at padding; None:
-        all rows.
-        """
+        """Rows [T, width] at some positions, [B * P, width], zero at padding."""
         if positions is None:
             return rows
-        places = tf.reshape(tf.range(self.batch)[:, None] * self.sequence + positions, [-1])
         with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
-        return tf.gather(with_zero, tf.gather(self._row_of, places))
+        return tf.gather(with_zero, super().rows_at(self._row_of, positions))
 
 
 def make_layout(
     input_mask: tf.Tensor, operations: Operations, packed: bool | None = None
-) -> PaddedLayout | PackedLayout:
-    """The layout for a batch; arguments: see PackedLayout; packed=None: see `packs_here`."""
+) -> PaddedLayout:
+    """The layout for a batch with the mask int32 [B, S]."""
     if packed or (packed is None and packs_here()):
         return PackedLayout(input_mask, operations)
     return PaddedLayout(input_mask)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -10,12 +12,14 @@ from albert_tf.layers.attention import AttentionBlock
 from albert_tf.layers.basic import SizedLayer
 from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.forward_pass import ForwardPass
-from albert_tf.layers.operations import fold_in
+from albert_tf.layers.operations import Seed, fold_in
 
 
 class SharedTransformer(SizedLayer):
     """L layers over G groups of weights (paper, section 3.1); each layer applies the
-    `inner_group_num` blocks of its group in turn.
+    `inner_group_num` blocks of its group in turn. Without dropout, a layer is
+
+        x = norm(x + attention(x)); x = norm(x + feed_forward(x))
 
     Attributes:
       attention_blocks: AttentionBlock at group * inner_group_num + inner group.
@@ -24,17 +28,13 @@ class SharedTransformer(SizedLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.hidden_size, **kwargs)
-        self.attention_blocks = self._make_blocks(
-            AttentionBlock, config.num_attention_groups, "attention"
-        )
-        self.ffn_blocks = self._make_blocks(FeedForwardBlock, config.num_ffn_groups, "ffn")
 
-    def _make_blocks(self, block: type, num_groups: int, kind: str) -> list[keras.layers.Layer]:
-        return [
-            block(self._config, name=f"group_{group}_inner_{inner}_{kind}")
-            for group in range(num_groups)
-            for inner in range(self._config.inner_group_num)
-        ]
+        def blocks(kind: type, num_groups: int, name: str) -> list[keras.layers.Layer]:
+            places = itertools.product(range(num_groups), range(config.inner_group_num))
+            return [kind(config, name=f"group_{g}_inner_{i}_{name}") for g, i in places]
+
+        self.attention_blocks = blocks(AttentionBlock, config.num_attention_groups, "attention")
+        self.ffn_blocks = blocks(FeedForwardBlock, config.num_ffn_groups, "ffn")
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
@@ -52,22 +52,13 @@ class SharedTransformer(SizedLayer):
         x: tf.Tensor,
         forward: ForwardPass,
         positions: tf.Tensor | None = None,
-        seed: tf.Tensor | None = None,
+        seed: Seed = None,
     ) -> list[tf.Tensor]:
-        """The output of every layer.
-
-        Args:
-          x: float [T, H], the embedded tokens.
-          forward: what all layers have in common.
-          positions: int32 [B, P]: the last layer is computed at these only; None: at all.
-          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
-
-        Returns:
-          L * inner_group_num tensors [T, H]; with positions the last is [B * P, H].
+        """The embedded tokens, float [T, H] -> the output of every layer, L * inner_group_num
+        tensors [T, H]; with positions the last is computed at these only, [B * P, H].
         """
-        attention_blocks, ffn_blocks = zip(*self._layers(), strict=True)
-        attentions = forward.operations.read(attention_blocks)
-        feed_forwards = forward.operations.read(ffn_blocks)
+        attentions = forward.operations.read(self._in_layers(self.attention_blocks))
+        feed_forwards = forward.operations.read(self._in_layers(self.ffn_blocks))
         outputs, last = [], len(attentions) - 1
         for number, (attention, feed_forward) in enumerate(zip(attentions, feed_forwards)):
             layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
@@ -78,21 +69,12 @@ class SharedTransformer(SizedLayer):
             outputs.append(x)
         return outputs
 
-    def _layers(self) -> list[tuple[AttentionBlock, FeedForwardBlock]]:
-        """The blocks of each layer in order; a shared one occurs again and again.
+    def _in_layers(self, blocks: list[keras.layers.Layer]) -> list[keras.layers.Layer]:
+        """The block of each layer; a shared one occurs again and again.
 
-        With 4 layers, 2 groups and one inner group: blocks 0, 0, 1, 1.
+        2 blocks in 4 layers -> blocks 0, 0, 1, 1; if both are of one inner group -> 0, 1, 0, 1, ...
         """
         config, size = self._config, self._config.inner_group_num
-
-        def first(layer: int, num_groups: int) -> int:
-            return config.group_of_layer(layer, num_groups) * size
-
-        return [
-            (
-                self.attention_blocks[first(layer, config.num_attention_groups) + inner],
-                self.ffn_blocks[first(layer, config.num_ffn_groups) + inner],
-            )
-            for layer in range(config.num_hidden_layers)
-            for inner in range(size)
-        ]
+        layers, num_groups = range(config.num_hidden_layers), len(blocks) // size
+        groups = [config.group_of_layer(layer, num_groups) for layer in layers]
+        return [blocks[group * size + inner] for group in groups for inner in range(size)]

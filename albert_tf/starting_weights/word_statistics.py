@@ -37,7 +37,7 @@ class WordStatistics:
         counts = self.frequencies + 1
         return np.log(counts / counts.sum()).astype(np.float32)
 
-    def vectors(self, size: int, seed: int = 0) -> np.ndarray:
+    def vectors(self, size: int, seed: int) -> np.ndarray:
         """Vectors of the words, near each other where words have the same neighbors.
 
         Args:

@@ -25,6 +25,7 @@ from albert_tf.tasks import Task
 from albert_tf.training import run_folder
 from albert_tf.training.best_model import BestModel
 from albert_tf.training.checkpoint_files import check_steps
+from albert_tf.training.deadline import Deadline, Ending
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.initial_model import check_data_fit
 from albert_tf.training.loop import Hooks, LoopSettings, train
@@ -60,6 +61,29 @@ class RunSettings:
     jit_compile: bool = False
     overwrite: bool = False
     flags: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.loop.max_minutes and self.optimizer.schedule != "wsd":
+            raise UserError(
+                f"--max_minutes={self.loop.max_minutes:g} with --schedule="
+                f"{self.optimizer.schedule}, whose rate depends on the number of updates from the "
+                "first one on. Use --schedule=wsd."
+            )
+
+    def deadline(self) -> Deadline | None:
+        """The one of `max_minutes`, with the record of the run in the folder; None: no limit."""
+        if not self.loop.max_minutes:
+            return None
+        return Deadline(self.output_dir, self.loop.max_minutes, self.optimizer.decay_share)
+
+    def ended_by(self, ending: Ending) -> RunSettings:
+        """These settings for a run whose end is chosen; the recorded flags stay."""
+        return dataclasses.replace(
+            self,
+            optimizer=dataclasses.replace(self.optimizer, decay_share=ending.decay_share),
+            loop=dataclasses.replace(self.loop, num_train_steps=ending.num_train_steps),
+            flags=self.as_flags(),
+        )
 
     def as_flags(self) -> dict[str, Any]:
         """The entries of flags.json: these settings, and the precision in use."""
@@ -186,14 +210,38 @@ def run(experiment: Experiment) -> dict[str, float]:
     """
     data, settings = experiment.data, experiment.settings
     check_data_fit(experiment.task.model.config, data.vocab_size, data.max_seq_length, data.name)
+    deadline = None if settings.overwrite else settings.deadline()
+    if deadline and deadline.ending:
+        experiment = _ended_by(experiment, deadline.ending)
     stepper = make_stepper(experiment)
     if not settings.overwrite:
-        check_steps(settings.output_dir, settings.loop.num_train_steps)
+        check_steps(settings.output_dir, experiment.settings.loop.num_train_steps)
     with _start(experiment):
-        metrics = _train(experiment, stepper)
+        experiment, metrics = _train_in_time(experiment, stepper)
         if is_chief(stepper.strategy):
             _finish(experiment, metrics)
     return metrics
+
+
+def _ended_by(experiment: Experiment, ending: Ending) -> Experiment:
+    """The experiment with an end that is chosen."""
+    return dataclasses.replace(experiment, settings=experiment.settings.ended_by(ending))
+
+
+def _train_in_time(experiment: Experiment, stepper: Stepper) -> tuple[Experiment, dict[str, float]]:
+    """The loop, up to the deadline if there is one, and from there to the end that it chose.
+
+    Returns:
+      The experiment as it ended, and the held-out figures at its end.
+    """
+    deadline = experiment.settings.deadline()
+    if not deadline or deadline.ending:
+        return experiment, _train(experiment, stepper)
+    metrics = _train(experiment, stepper, deadline)
+    if not deadline.ending:  # All updates fit into the minutes.
+        return experiment, metrics
+    experiment = _ended_by(experiment, deadline.ending)
+    return experiment, _train(experiment, make_stepper(experiment))
 
 
 def make_stepper(experiment: Experiment) -> Stepper:
@@ -205,6 +253,13 @@ def make_stepper(experiment: Experiment) -> Stepper:
     """
     model, data, settings = experiment.task.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    if settings.loop.max_minutes and isinstance(
+        strategy, tf.distribute.MultiWorkerMirroredStrategy
+    ):
+        raise UserError(
+            f"--max_minutes={settings.loop.max_minutes:g} goes by the clock of one machine, and "
+            "there are several workers. Give the number of updates, --num_train_steps."
+        )
     if settings.jit_compile and model.encoder.packed:
         raise UserError(
             "--packed=true does not go with --jit_compile, whose shapes are known beforehand. Make "
@@ -246,7 +301,9 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     return lock
 
 
-def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
+def _train(
+    experiment: Experiment, stepper: Stepper, deadline: Deadline | None = None
+) -> dict[str, float]:
     """The loop, with the best model kept; returns the held-out figures at the end."""
     data, settings, models = experiment.data, experiment.settings, experiment.models
     best = BestModel(
@@ -276,6 +333,7 @@ def _train(experiment: Experiment, stepper: Stepper) -> dict[str, float]:
             cost,
             hooks,
             settings.optimizer.decay_start(settings.loop.num_train_steps),
+            deadline,
         )
     except tf.errors.OpError as error:
         raise data.explain(error) from None

@@ -13,6 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
 from albert_tf.training import before_decay
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
+from albert_tf.training.deadline import FILE, Deadline
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.preemption import Preempted, TerminationNotice
 from albert_tf.training.report.curves import plot_curves
@@ -27,7 +28,8 @@ MAX_BAD_IN_A_ROW = 10  # Steps; see `LoopSettings.max_bad_steps`.
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
-    """The length of a run, and what is done when; all figures but `keep_checkpoints` are in steps.
+    """The length of a run, and what is done when; all figures are in steps, but for
+    `keep_checkpoints` and `max_minutes`.
 
     Attributes:
       num_train_steps: updates in all.
@@ -39,6 +41,8 @@ class LoopSettings:
         stops; 0 stops at the first. It stops after MAX_BAD_IN_A_ROW of them in a row, too: weights
         that are not updated do not heal.
       allow_changes: which of starts.CHANGES are accepted when a run is continued.
+      max_minutes: of training, over all starts, the decay included: where `num_train_steps` would
+        take longer, the decay begins earlier, see deadline.py; 0: no limit.
     """
 
     num_train_steps: int
@@ -48,12 +52,13 @@ class LoopSettings:
     keep_checkpoints: int = 3
     max_bad_steps: int = 0
     allow_changes: tuple[str, ...] = ()
+    max_minutes: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name}={getattr(self, name)} is not a positive number.")
-        for name in ("eval_steps", "max_bad_steps"):
+        for name in ("eval_steps", "max_bad_steps", "max_minutes"):
             if getattr(self, name) < 0:
                 raise UserError(f"--{name}={getattr(self, name)} is negative.")
 
@@ -100,6 +105,7 @@ def train(
     cost: StepCost,
     hooks: Hooks | None = None,
     decay_start: int | None = None,
+    deadline: Deadline | None = None,
 ) -> dict[str, float]:
     """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
     one.
@@ -115,9 +121,11 @@ def train(
       hooks: functions of the program, called between steps.
       decay_start: step from which the rate falls, whose checkpoint is kept: a run made longer
         later goes on from it. None: no checkpoint is kept.
+      deadline: when it is reached before `decay_start`, the loop saves, chooses the end and
+        returns; the decay is for another call, with the settings of that end.
 
     Returns:
-      The held-out figures at the end; empty without an evaluator.
+      The held-out figures at the end; empty without an evaluator, or when the deadline is reached.
 
     Raises:
       UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
@@ -125,7 +133,9 @@ def train(
       Preempted: SIGTERM came; everything is saved, unless the last step was left out.
     """
     with TerminationNotice() as notice:
-        loop = _Loop(stepper, evaluator, settings, run_dir, cost, hooks or Hooks(), decay_start)
+        loop = _Loop(
+            stepper, evaluator, settings, run_dir, cost, hooks or Hooks(), decay_start, deadline
+        )
         try:
             return loop.run(training_data, notice)
         finally:
@@ -149,10 +159,11 @@ class _Loop:
         cost: StepCost,
         hooks: Hooks,
         decay_start: int | None,
+        deadline: Deadline | None,
     ) -> None:
         self._stepper, self._evaluator = stepper, evaluator
         self._settings, self._run_dir, self._hooks = settings, run_dir, hooks
-        self._decay_start = decay_start
+        self._decay_start, self._deadline = decay_start, deadline
         self._num_bad = 0
         self._is_save_due = False
         self._evaluated: dict[str, float] = {}
@@ -226,6 +237,8 @@ class _Loop:
         step = self._state.step
         data = functools.partial(training_data, start_step=step)
         iterator = iter(self._stepper.distribute(data))
+        if self._deadline:
+            self._deadline.start()
         while step < self._settings.num_train_steps:
             if step == self._decay_start and step > 0:
                 self._keep_before_decay(step)
@@ -244,12 +257,16 @@ class _Loop:
             is_due = self._settings.is_due(step, self._settings.checkpoint_steps)
             is_due |= step == self._decay_start
             # After a step that was left out the save stays due, until the next sound stop.
-            self._is_save_due |= is_preempted or is_due
+            is_over = is_sound and not is_preempted and self._is_over(step)
+            self._is_save_due |= is_preempted or is_due or is_over
             if self._is_save_due and is_sound:
                 self._save(step)
             if is_preempted and step < self._settings.num_train_steps:
                 self._state.wait()
                 raise Preempted(step, self._last_saved)
+            if is_over:
+                self._choose_ending(step)
+                return {}
             self._reporter.restart_clock()
         self._state.wait()
         if self._is_chief:
@@ -264,8 +281,27 @@ class _Loop:
     def _save(self, step: int) -> None:
         """Begins to write a checkpoint; metrics.csv up to its step has to be safe before."""
         self._reporter.sync()
+        if self._deadline:
+            self._deadline.record()
         self._state.save()
         self._last_saved, self._is_save_due = step, False
+
+    def _is_over(self, step: int) -> bool:
+        """Whether the decay has to begin now for the run to end in time."""
+        if not self._deadline or step >= (self._decay_start or self._settings.num_train_steps):
+            return False
+        return self._deadline.is_reached(step)
+
+    def _choose_ending(self, step: int) -> None:
+        """Chooses the end of the run, once the checkpoint to which it goes back is safe."""
+        assert self._deadline
+        self._state.wait()
+        ending = self._deadline.choose_ending(step, self._settings.num_train_steps)
+        self._reporter.note(
+            f"--max_minutes: the rate falls from step {step} on, and the run ends with step "
+            f"{ending.num_train_steps} ({FILE}); with --num_train_steps={ending.num_train_steps} "
+            f"--decay_share={ending.decay_share} any machine repeats it"
+        )
 
     def _report(self, step: int, outcome: Outcome) -> None:
         """Shows and stores the figures of the steps since the last stop."""

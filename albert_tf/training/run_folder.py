@@ -4,6 +4,7 @@ flags.json  environment.json                        flags and software of the la
 starts/                                             those of each start, see starts.py
 albert_config.json  run.json                        settings that a continued run may not change
 run.lock                                            see lock.py
+minutes.json                                        see deadline.py
 checkpoints/                                        to resume from
 metrics.csv  tensorboard/  curves.png               its figures
 model/                                              the result, see checkpoints/native.py

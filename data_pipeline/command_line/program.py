@@ -54,7 +54,10 @@ def run_binary(main: Callable[[], None]) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    program = sys.argv[0].rpartition("/")[2] or "program"
+    folder, _, program = sys.argv[0].rpartition("/")
+    if program == "__main__.py":  # Of a package that is run by its name.
+        program = folder.rpartition("/")[2]
+    program = program or "program"
     print(f"{program}: error: {message}", file=sys.stderr, flush=True)
     sys.exit(EXIT_CODE)
 

@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 _MIN_LENGTH = 5  # Two pieces of text beside [CLS], [SEP] and [SEP].
 MAX_QA_LENGTH = 128
 # All of Unicode's characters that normalization writes as "_".
-_LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
+LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def fill_blank(question: str, option: str) -> str:
     As in the reference each "_" of several is replaced by the whole option. A question may have its
     blank as any of Unicode's low lines.
     """
-    question = question.translate(_LOW_LINES)
+    question = question.translate(LOW_LINES)
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 

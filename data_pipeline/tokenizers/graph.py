@@ -6,6 +6,7 @@ Each gives the same ids as its twin in Python, with ops that every stock TF Serv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -88,15 +89,46 @@ def _lasting_processor(model: bytes, fingerprint: str):
     """
     from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
 
+    def make() -> tf.Tensor:
+        return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=model, shared_name=f"sentencepiece_{fingerprint}"
+        )
+
+    # One traced function, which whoever makes the resource calls: its node holds the whole model,
+    # and a SavedModel would have one more for each that makes it.
+    with tf.init_scope():
+        create = tf.function(make, autograph=False).get_concrete_function()
+
     class SharedModel(tf.saved_model.experimental.TrackableResource):
         def _create_resource(self):
-            return tf_text.gen_sentencepiece_tokenizer.sentencepiece_op(
-                model=model, shared_name=f"sentencepiece_{fingerprint}"
-            )
+            return create()
 
     processor = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
     processor._model_resource = SharedModel()
+    with tf.init_scope():  # Not in the function that happens to use it first.
+        _ = processor._model_resource.resource_handle
     return processor
+
+
+class PieceParts(NamedTuple):
+    """Pieces after the digit-comma rule: of "▁2010," the parts "▁20", "10" and ",".
+
+    Attributes:
+      ids: int32 [Q], of the parts, or of the piece itself.
+      piece: int32 [Q], the piece that each is a part of.
+      ends: int32 [P], the number of parts up to the end of each piece.
+      offset: int32 [Q], characters of the piece before the part.
+      size: int32 [Q], its characters.
+      first_size, total: int32 [Q], characters of the first part of its piece, and of all of them.
+    """
+
+    ids: tf.Tensor
+    piece: tf.Tensor
+    ends: tf.Tensor
+    offset: tf.Tensor
+    size: tf.Tensor
+    first_size: tf.Tensor
+    total: tf.Tensor
 
 
 class GraphSentencePieceTokenizer(tf.Module):
@@ -109,34 +141,97 @@ class GraphSentencePieceTokenizer(tf.Module):
     def __init__(self, python_face: SentencePieceTokenizer) -> None:
         super().__init__(name="tokenizer")
         self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self._settings = python_face.settings
+        self.settings = python_face.settings
         self._processor = _lasting_processor(python_face.content(), python_face.fingerprint)
-        self._resplits = bool(python_face.resplit)
-        new_ids = [python_face.resplit.get(i, [i]) for i in range(python_face.vocab_size)]
-        self._new_ids = np.concatenate(new_ids).astype(np.int32)
-        self._new_id_splits = np.cumsum([0] + [len(ids) for ids in new_ids]).astype(np.int64)
+        self._split_ids = np.array(sorted(python_face.resplit), np.int32)
+        parts = [python_face.resplit[i] for i in self._split_ids]
+        self._part_ids = np.array([i for each in parts for i in each], np.int32)
+        self._part_counts = np.array([len(each) for each in parts], np.int32)
+        self._part_sizes = np.array([len(python_face.pieces[i]) for i in self._part_ids], np.int32)
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        settings = self._settings
+        settings = self.settings
         text = normalize_graph(text, settings.lower, settings.rules == "huggingface")
         return self._tokenize_normalized(text)
 
     def tokenize_mostly_ascii(self, text: tf.Tensor) -> tf.RaggedTensor:
         """`tokenize`, faster where most strings are ASCII, with ops that exports must not have."""
-        settings = self._settings
+        settings = self.settings
         text = normalize_mostly_ascii(text, settings.lower, settings.rules == "huggingface")
         return self._tokenize_normalized(text)
 
     def _tokenize_normalized(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of normalized strings [B]; the pieces of "2010," are looked up in a ragged table."""
+        """Ids of normalized strings [B], where pieces such as "2010," are split again."""
         ids = self._processor.tokenize(text)
-        if not self._resplits:
+        if not len(self._split_ids):
             return ids
-        table = tf.RaggedTensor.from_row_splits(self._new_ids, self._new_id_splits, validate=False)
-        new_ids = tf.gather(table, ids.values)  # [tokens of all rows, (new ids)]
-        row_splits = tf.gather(new_ids.row_splits, ids.row_splits)  # [B + 1]
-        return tf.RaggedTensor.from_row_splits(new_ids.values, row_splits, validate=False)
+        parts = self.split_again(ids.flat_values)
+        row_splits = tf.gather(tf.concat([[0], parts.ends], axis=0), ids.row_splits)
+        row_splits = tf.cast(row_splits, tf.int64)  # [B + 1]
+        return tf.RaggedTensor.from_row_splits(parts.ids, row_splits, validate=False)
+
+    def pieces_with_offsets(
+        self, text: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The pieces of normalized strings [B], not split again, with places in bytes.
+
+        Returns:
+          ids int32 [B, (pieces)]; the pieces as strings, an unknown one as it is written, and the
+          places of their first bytes and after their last, int32, of all B texts.
+        """
+        from tensorflow_text.python.ops import sentencepiece_tokenizer as tf_text
+
+        ids = self._processor.tokenize(text)
+        strings, _, starts, limits = (
+            tf_text.gen_sentencepiece_tokenizer.sentencepiece_tokenize_with_offsets_op(
+                self._processor._model_resource.resource_handle,
+                text,
+                nbest_size=0,
+                alpha=1.0,
+                add_bos=False,
+                add_eos=False,
+                reverse=False,
+                out_type=tf.string,
+                return_nbest=False,
+            )
+        )
+        return ids, strings, tf.cast(starts, tf.int32), tf.cast(limits, tf.int32)
+
+    def split_again(self, ids: tf.Tensor) -> PieceParts:
+        """The digit-comma rule on pieces, int32 [P]; most stay as they are."""
+        pieces = tf.range(tf.size(ids))
+        if not len(self._split_ids):
+            zeros, ones = tf.zeros_like(ids), tf.ones_like(ids)
+            return PieceParts(ids, pieces, pieces + 1, zeros, ones, ones, ones)
+        size = len(self._split_ids)
+        found = tf.minimum(tf.searchsorted(tf.constant(self._split_ids), ids), size - 1)
+        is_split = tf.gather(tf.constant(self._split_ids), found) == ids
+        counts = tf.where(is_split, tf.gather(tf.constant(self._part_counts), found), 1)
+        ends = tf.cumsum(counts)
+        piece = tf.repeat(pieces, counts)  # [parts]
+        index = tf.range(tf.size(piece)) - tf.gather(ends - counts, piece)
+        begins = np.cumsum(self._part_counts) - self._part_counts
+        before = np.cumsum(self._part_sizes) - self._part_sizes
+        totals = np.add.reduceat(self._part_sizes, begins)
+        entry, splits = tf.gather(found, piece), tf.gather(is_split, piece)
+        at = tf.gather(tf.constant(begins.astype(np.int32)), entry)
+        offsets = (before - np.repeat(before[begins], self._part_counts)).astype(np.int32)
+
+        def of_part(table: np.ndarray, places: tf.Tensor, other: tf.Tensor | int) -> tf.Tensor:
+            last = len(table) - 1
+            value = tf.gather(tf.constant(table.astype(np.int32)), tf.minimum(places, last))
+            return tf.where(splits, value, other)
+
+        return PieceParts(
+            of_part(self._part_ids, at + index, tf.gather(ids, piece)),
+            piece,
+            ends,
+            of_part(offsets, at + index, 0),
+            of_part(self._part_sizes, at + index, 1),
+            of_part(self._part_sizes, at, 1),
+            of_part(totals, entry, 1),
+        )
 
 
 def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
@@ -174,7 +269,12 @@ class GraphWordPieceTokenizer(tf.Module):
 
         super().__init__(name="tokenizer")
         self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self._lower = python_face.lower
+        self.lower = python_face.lower
+        self.unknown_id = python_face.unk_id
+        # A piece inside a word has a mark that stands for no character.
+        self.piece_sizes = np.array(
+            [len(piece.removeprefix(CONTINUATION)) for piece in python_face.pieces], np.int32
+        )
         self._unknown = python_face.pieces[python_face.unk_id]
         pieces, ids = list(python_face.ids), list(python_face.ids.values())
         initializer = tf.lookup.KeyValueTensorInitializer(
@@ -191,11 +291,18 @@ class GraphWordPieceTokenizer(tf.Module):
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        words = split_words_graph(text, self._lower)
+        words, ids = self.pieces_of_words(text)
+        return words.with_values(ids).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
+
+    def pieces_of_words(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Words of strings [B] as strings [B, (words)], and ids of their pieces, int32.
+
+        Ids are [W, (pieces)], of the W words of all texts.
+        """
+        words = split_words_graph(text, self.lower)
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARACTERS
-        words = words.with_values(tf.where(too_long, self._unknown, words.values))
-        ids = self._splitter.tokenize(words).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
-        return tf.cast(ids, tf.int32)
+        known = tf.where(too_long, self._unknown, words.values)
+        return words, tf.cast(self._splitter.tokenize(known), tf.int32)
 
 
 def graph_tokenizer(

@@ -107,7 +107,7 @@ def tokenize_with_masks(
     glued = is_later & ~tf.strings.regex_full_match(parts.flat_values, _STARTS_WITH_SPACE)
     first = tokens[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]
     dropped = tf.cast(glued & (first == space_id), tf.int64)  # Tokens to drop from each part.
-    tokens = _keep(tokens, dropped, tokens.row_lengths())
+    tokens = keep(tokens, dropped, tokens.row_lengths())
     masks = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.math.count_nonzero(is_later)], mask_id),
         tf.cast(is_later, tf.int64),
@@ -131,7 +131,7 @@ def pack_single(
       input_word_ids, input_mask, input_type_ids int32 [B, S].
     """
     room = tf.cast(max_seq_length, tf.int64) - 2
-    kept = _keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
+    kept = keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
     column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
     packed = tf.concat([cls_id * column, kept, sep_id * column], axis=1)
     return _pad(packed, packed.row_lengths(), pad_id)
@@ -162,8 +162,8 @@ def pack_pair(
     last_sep = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.reduce_sum(has_second)], sep_id), has_second, validate=False
     )
-    head = tf.concat([cls_id * column, _keep(first, 0, keep_first), sep_id * column], axis=1)
-    packed = tf.concat([head, _keep(second, 0, keep_second), last_sep], axis=1)
+    head = tf.concat([cls_id * column, keep(first, 0, keep_first), sep_id * column], axis=1)
+    packed = tf.concat([head, keep(second, 0, keep_second), last_sep], axis=1)
     return _pad(packed, head.row_lengths(), pad_id)
 
 
@@ -186,7 +186,7 @@ def longest_first(
     return tf.where(fits, first, room - cut_second), tf.where(fits, second, cut_second)
 
 
-def _keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.RaggedTensor:
+def keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.RaggedTensor:
     """Tokens start (included) to end (excluded) of each row; int64 [B] or one number for all."""
     rows = tokens.value_rowids()
     position = tf.range(tf.size(rows, out_type=tf.int64)) - tf.gather(tokens.row_starts(), rows)

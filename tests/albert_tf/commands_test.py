@@ -11,7 +11,7 @@ from albert_tf import __version__, commands
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
     for package in ("albert_tf", "data_pipeline", "export")
     for path in (ROOT / package).rglob("*.py")
     if re.search(r"^    run_binary\(", path.read_text(encoding="utf-8"), re.M)

@@ -17,7 +17,8 @@ def test_activations_keep_their_function_not_their_name(tiny_config, theirs, our
 
 def test_missing_keys_are_hugging_faces_defaults():
     config = from_huggingface({"model_type": "albert"})
-    assert (config.vocab_size, config.num_hidden_groups, config.hidden_act) == (30000, 1, "gelu")
+    assert (config.vocab_size, config.hidden_act) == (30000, "gelu")
+    assert (config.num_hidden_groups, config.inner_group_num) == (1, 1)
 
 
 def test_unshared_layers_are_groups():

@@ -59,6 +59,7 @@ def sizes(config) -> tuple[int, ...]:
         (["bert-base"], (768, 768, 12, 12, 3072)),
         (["bert-large"], (1024, 1024, 24, 16, 4096)),
         (["bert-xlarge"], (2048, 2048, 24, 32, 8192)),
+        (["albert-small-en"], (128, 512, 4, 8, 2048)),
         (["albert-small"], (128, 256, 4, 4, 1024)),
         (["albert-tiny"], (128, 128, 3, 4, 512)),
     ],
@@ -75,7 +76,8 @@ def test_vocabularies():
     chinese = {name for name, size in found.items() if size == 21128}
     assert chinese == {name for name in PRESETS if name.endswith("-zh")} and len(chinese) == 4
     assert {name for name, size in found.items() if size == 8000} == {"albert-small", "albert-tiny"}
-    assert set(found.values()) == {30000, 21128, 8000} and len(found) == 17
+    assert {name for name, size in found.items() if size == 12000} == {"albert-small-en"}
+    assert set(found.values()) == {30000, 21128, 12000, 8000} and len(found) == 18
 
 
 def test_both_dropouts_are_equal():

@@ -42,6 +42,17 @@ def test_words_are_drawn_from_the_distribution(temperature):
     assert scipy.stats.chisquare(found, expected).pvalue > 0.001
 
 
+def test_noise_stays_float32_in_mixed_precision(tiny_config):
+    """Keras would round it to bfloat16, in which numbers just below 1 are 1 and draw no word."""
+    model = ReplacedTokenPretrainer(tiny_config, dtype="mixed_bfloat16")
+    batch = make_batch()
+    noise = tf.fill(batch["sampling_noise"].shape, np.nextafter(np.float32(1), np.float32(0)))
+    found = model({**batch, "sampling_noise": noise}, training=True)
+    assert found["masked_lm_logits"].dtype == found["replaced_logits"].dtype == tf.float32
+    assert found["is_replaced"].dtype == tf.bool
+    assert model.detector.encoder.compute_dtype == "bfloat16"
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.5, np.nextafter(np.float32(1), np.float32(0))])
 def test_the_ends_of_the_noise_are_words(noise):
     logits = tf.random.stateless_normal([2, 3, 30_000], [1, 2])

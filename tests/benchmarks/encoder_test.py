@@ -80,6 +80,24 @@ def test_a_worker_that_lacks_a_case_or_dies_is_left_out(tmp_path, capfd):
     assert workers[0].python("").samefile(sys.executable)
 
 
+def test_another_version_runs_its_own_script_and_modules(tmp_path):
+    workers = tmp_path / "before" / "benchmarks" / "workers"
+    workers.mkdir(parents=True)
+    (tmp_path / "before" / "albert_tf.py").write_text("SECONDS = 7.0\n")
+    (workers / "ours.py").write_text(
+        "import json, sys, albert_tf\n"
+        "for line in sys.stdin:\n"
+        "    answer = {'ready': True, 'seconds': albert_tf.SECONDS, 'peak_bytes': 0}\n"
+        "    print(json.dumps(answer), flush=True)\n"
+    )
+    ours, peer = encoder.LIBRARIES[0], encoder.LIBRARIES[2]
+    assert encoder.with_versions([ours, peer], "") == [ours, peer]
+    *same, before = encoder.with_versions([ours, peer], f"{tmp_path}/before")
+    assert same == [ours, peer] and before.name == "before: ours, packed"
+    measured = take_turns([before], lambda worker: {}, peers="", log=tmp_path / "log")
+    assert measured[before.name].seconds == 7.0
+
+
 def test_every_start_counts(tmp_path):
     script, begun = tmp_path / "worker.py", tmp_path / "begun"
     script.write_text(

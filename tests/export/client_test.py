@@ -150,7 +150,11 @@ def doors(monkeypatch):
     """A list of the calls of the three ways to ask."""
     calls = []
     outputs = {"label": np.array([b"a", b"\xff"], object), "top": np.array([[[b"b"]], [[b"c"]]])}
-    answers = {"predict_rest": ["row"], "predict_grpc": outputs, "predict_saved_model": outputs}
+    answers = {
+        "predict_rest": [{"label": "a"}, 3.5],
+        "predict_grpc": outputs,
+        "predict_saved_model": outputs,
+    }
     for name, answer in answers.items():
 
         def ask(*arguments, name=name, answer=answer):
@@ -161,12 +165,14 @@ def doors(monkeypatch):
     return calls
 
 
+# The name of a single output is left out over HTTP, as in the second row.
+OVER_HTTP = [{"label": "a"}, {"value": 3.5}]
 ROWS = [{"label": "a", "top": [["b"]]}, {"label": "\ufffd", "top": [["c"]]}]
 
 
 def test_texts_by_each_door(doors):
-    assert client.predict_texts("http://h:1/v1/models/m", ["a", "b"]) == ["row"]
-    assert client.predict_texts("https://h/v1/models/m/", ["a"], ["c"]) == ["row"]
+    assert client.predict_texts("http://h:1/v1/models/m", ["a", "b"]) == OVER_HTTP
+    assert client.predict_texts("https://h/v1/models/m/", ["a"], ["c"]) == OVER_HTTP
     assert client.predict_texts("grpc://h:1/m", ["a", "b"]) == ROWS
     assert client.predict_texts("/exports/m", ["a", "b"], ["c", "d"]) == ROWS
     assert doors == [

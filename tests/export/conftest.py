@@ -18,13 +18,24 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertReplacedTokenDetector,
+    AlbertSentenceEncoder,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+    AlbertTokenClassifier,
+)
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model
 
 ROOT = Path(__file__).parents[2]
 MAX_SEQ_LENGTH = 48
+TAGS = ("O", "B-LOC", "I-LOC")
+THRESHOLD = 0.01
 LABELS = ("red", "green", "blå")
 _TEXT = """the a cat dog house paris france capital of is in 2010, 3.0, 1,000, runs fast slowly
 and then every man who looked at water river mountain returns largest value (maybe) well-known file
@@ -36,8 +47,8 @@ class Exports:
     """Exports of all tasks, with the Keras models they were made from; the model folders are
     gone."""
 
-    paths: dict
-    models: dict
+    paths: dict  # By task.
+    models: dict  # By name, as in EXPORTED.
     results: dict
     vocabulary: object
 
@@ -82,28 +93,59 @@ def config(vocabulary):
     )
 
 
+# Task of export -> the model of `keras_models` that is exported.
+EXPORTED = {
+    "classifier": "classifier",
+    "regression": "regression",
+    "masked_lm": "pretrainer",
+    "multiple_choice": "multiple_choice",
+    "tagging": "tagger",
+    "embedding": "sentence_encoder",
+    "replaced_tokens": "detector",
+    "question_answering": "span_labeler_v2",
+    "encoder": "pretrainer",
+    "preprocessor": "pretrainer",
+}
+
+
 @pytest.fixture(scope="session")
 def keras_models(config):
-    """A classifier and a pre-training model with random weights."""
+    """Models of every kind with random weights."""
     tf.random.set_seed(7)
     return {
         "classifier": AlbertClassifier(config, len(LABELS), name="of_any_name"),
+        "regression": AlbertClassifier(config, 1),
         "pretrainer": AlbertPretrainer(config),
+        "sentence_encoder": AlbertSentenceEncoder(config),
+        "multiple_choice": AlbertMultipleChoice(config),
+        "tagger": AlbertTokenClassifier(config, len(TAGS)),
+        "detector": AlbertReplacedTokenDetector(config),
+        "span_labeler": AlbertSpanLabeler(config),
+        "span_labeler_v2": AlbertSpanLabelerV2(config),
     }
+
+
+# What model.json holds beside the task and the length.
+_WINDOWS = {"doc_stride": 8, "max_query_length": 12}
+METADATA = {
+    "classifier": {"labels": LABELS},
+    "regression": {"labels": []},
+    "tagger": {"labels": TAGS},
+    "multiple_choice": {"labels": ["A", "B", "C", "D"], "max_qa_length": 20},
+    "span_labeler": _WINDOWS,
+    "span_labeler_v2": {**_WINDOWS, "metrics": {"null_score_diff_threshold": THRESHOLD}},
+}
 
 
 @pytest.fixture(scope="session")
 def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
-    """Native model folders of both models."""
+    """Native model folders of all of them."""
     root = tmp_path_factory.mktemp("models")
-    metadata = {"max_seq_length": MAX_SEQ_LENGTH, "labels": LABELS}
     vocabulary = str(vocabulary_dir / "spiece.model"), dataclasses.asdict(TokenizerSettings())
-    for model, name in (
-        (keras_models["classifier"], "classifier"),
-        (keras_models["pretrainer"], "pretrainer"),
-    ):
+    for name, model in keras_models.items():
+        metadata = {"max_seq_length": MAX_SEQ_LENGTH, **METADATA.get(name, {})}
         native.save(model, str(root / name), metadata, *vocabulary)
-    return {name: str(root / name) for name in ("classifier", "pretrainer")}
+    return {name: str(root / name) for name in keras_models}
 
 
 @pytest.fixture(scope="session")
@@ -114,12 +156,7 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
         name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()
     }
     results = {
-        task: export_model(
-            str(copies["classifier" if task == "classifier" else "pretrainer"]),
-            str(root / task),
-            task,
-        )
-        for task in TASKS
+        task: export_model(str(copies[EXPORTED[task]]), str(root / task), task) for task in TASKS
     }
     shutil.rmtree(root / "model")
     paths = {task: result.path for task, result in results.items()}
@@ -129,9 +166,11 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
 @pytest.fixture(scope="session")
 def store(exports):
     """The classifier and the masked LM, loaded as a server loads them."""
-    from export.model_store import ModelStore
+    from export.server.models import ModelConfig
+    from export.server.store import ModelStore
 
-    return ModelStore({"topics": exports.base("classifier"), "words": exports.base("masked_lm")})
+    models = {"topics": exports.base("classifier"), "words": exports.base("masked_lm")}
+    return ModelStore([ModelConfig(name, path) for name, path in models.items()])
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ def test_the_server(module):
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 2, process.stderr
-    assert re.search(f"^server.py: error: {sentence('The server', module)}\n$", process.stderr)
+    assert re.search(f"^server: error: {sentence('The server', module)}\n$", process.stderr)
 
 
 def test_the_client(missing):

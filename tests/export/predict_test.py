@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from export.client import predict_saved_model, predict_texts
+from export.client import predict_rows, predict_saved_model, predict_texts
 from export.encoding import encode_batch
-from export.predict import format_row
+from export.predict import answers, format_row, read_rows
 
 
 def test_binary_equals_keras_in_a_fresh_process_after_the_model_folder_is_gone(exports, run_module):
@@ -44,7 +44,85 @@ def test_rows_for_people():
     assert format_row("x [MASK]", masked) == "x [MASK]\n  mask 1: ▁a 0.500  b 0.250"
     row = {"label": "red", "label_id": 1, "probabilities": [0.25, 0.75]}
     assert format_row("x", row).split() == ["0.7500", "red", "x"]
+    assert format_row("x", {"value": 2.5}).split() == ["2.5000", "x"]
     assert format_row("x", {"input_mask": [1]}) == 'x\n  {"input_mask": [1]}'
+
+
+def test_rows_of_the_other_tasks_for_people():
+    row = {"value": 2.5}
+    assert format_row({"text_a": "x", "text_b": "y"}, row).split() == ["2.5000", "x", "|", "y"]
+    assert format_row("x", {"similarity": 0.5, "pooled_similarity": 1.0}).split()[0] == "0.5000"
+    chosen = {"choice": 1, "option": "Ann", "probabilities": [0.25, 0.75]}
+    assert format_row({"question": "who", "options": ["Bob", "Ann"]}, chosen).split() == [
+        "0.7500", "Ann", "who",
+    ]  # fmt: skip
+    answered = {
+        "answer": "Ann", "score": 0.9, "start": 0, "end": 3, "num_answers": 2,
+        "answers": ["Ann", "Ann did", ""], "probabilities": [0.9, 0.1, 0.0],
+    }  # fmt: skip
+    lines = format_row({"question": "Who?", "context": "Ann did."}, answered).splitlines()
+    assert lines == [" 0.9000  Ann  [0, 3)  Who? | Ann did.", "   0.1000  Ann did"]
+    assert "(no answer)" in format_row("x", {**answered, "answer": ""})
+    tagged = {"words": ["a", ""], "labels": ["O", ""], "probabilities": [0.5, 0.0], "num_words": 1}
+    assert format_row("a", tagged).splitlines() == ["a", "  0.5000  O           a"]
+    replaced = {"pieces": ["\u2581a"], "probabilities": [0.25], "num_pieces": 1}
+    assert format_row("a", replaced).splitlines() == ["a", "  0.2500  \u2581a"]
+    assert format_row("x", {"embedding": list(range(9))}).endswith('[0, 1, 2, 3, "... 9"]}')
+
+
+def test_rows_of_files(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n", encoding="utf-8")
+    assert read_rows(str(tmp_path / "a.txt")) == [{"text": "one"}, {"text": ""}, {"text": "two"}]
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"question": "q", "context": "c"}\n\n', encoding="utf-8")
+    assert read_rows(str(path)) == [{"question": "q", "context": "c"}]
+    for content, message in (
+        ("", "holds no line"),
+        ('{"a": "b"}\n{"a"\n', "a.jsonl:2: expected a JSON object"),
+        ('["a"]\n', "a.jsonl:1: expected a JSON object as"),
+        ("{}\n", "a.jsonl:1: expected a JSON object as"),
+    ):
+        path.write_text(content)
+        with pytest.raises(UserError, match=message):
+            read_rows(str(path))
+    path.write_bytes(b"\xff")
+    with pytest.raises(UserError, match="not UTF-8"):
+        read_rows(str(path))
+    with pytest.raises(UserError, match="nowhere of --input_file does not exist"):
+        read_rows("nowhere")
+
+
+def test_a_file_is_asked_in_batches_with_progress(exports, capsys):
+    rows = [{"text_a": f"the cat {number}", "text_b": "dog"} for number in range(5)]
+    found = list(answers(exports.base("embedding"), rows, "similarity", 2))
+    assert [asked for asked, _ in found] == rows
+    together = predict_rows(exports.base("embedding"), rows, "similarity")
+    for (_, alone), row in zip(found, together):
+        assert alone["similarity"] == pytest.approx(row["similarity"], abs=1e-5)
+    assert capsys.readouterr().err.splitlines() == [
+        "2 of 5 answered", "4 of 5 answered", "5 of 5 answered",
+    ]  # fmt: skip
+
+
+def test_an_encoder_says_what_it_takes_and_answers_ids(exports):
+    message = "takes input_mask, input_type_ids, input_word_ids; received text. Give these"
+    with pytest.raises(UserError, match=message):
+        predict_texts(exports.base("encoder"), ["the cat"])
+    row = {"input_word_ids": [2, 9, 3], "input_mask": [1, 1, 1], "input_type_ids": [0, 0, 0]}
+    short = {name: values[:2] for name, values in row.items()}
+    [first, _] = predict_rows(exports.base("encoder"), [row, short])
+    assert np.shape(first["sequence_output"]) == (3, 32)
+
+
+def test_options_are_filled_up_to_the_longest(exports):
+    rows = [
+        {"context": "the cat", "question": "who", "options": options}
+        for options in (["dog", "man", "river"], ["cat"])
+    ]
+    found = predict_rows(exports.base("multiple_choice"), rows)
+    assert found[1]["option"] == "cat" and found[1]["probabilities"] == [1.0, 0.0, 0.0]
+    with pytest.raises(UserError, match="Row 2 has text; the first has context, question, options"):
+        predict_rows(exports.base("multiple_choice"), [rows[0], {"text": "a"}])
 
 
 def test_errors(exports):

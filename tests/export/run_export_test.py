@@ -40,26 +40,31 @@ def test_the_report_lists_signatures_and_difference():
         "inputs": {"text": "string[?]"},
         "outputs": {"label": "string[?]", "logits": "float32[?, 3]"},
     }
-    exported = Exported("/out/topics/3", {"serving_default": signature}, 1.234e-6, 2)
+    exported = Exported(
+        "/out/topics/3", {"serving_default": signature}, 1.234e-6, 2, "a" * 64, "b" * 64
+    )
     lines = export_summary("classifier", "/out/topics", exported).splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "exported /out/topics/3",
         "  signature serving_default: text string[?] -> label string[?], logits float32[?, 3]",
         "  largest difference from the Keras model: 1.2e-06",
+        f"  graph {'a' * 16}, weights {'b' * 16}",
     ]
-    assert lines[3] == "next: python -m export.server --model=topics=/out/topics"
-    assert lines[4].startswith(
+    assert lines[4] == "next: python -m export.server --model=topics=/out/topics"
+    assert lines[5].startswith(
         "  or: docker run --rm -p 8500:8500 -p 8501:8501 -v /out/topics:/mod"
     )
-    assert lines[4].endswith("-e MODEL_NAME=topics tensorflow/serving:2.19.0")
-    assert lines[5].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
-    assert '{"instances": ["some text"]}' in lines[5] and len(lines) == 6
+    assert lines[5].endswith("-e MODEL_NAME=topics tensorflow/serving:2.20.0")
+    assert lines[6].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
+    assert '{"instances": ["some text"]}' in lines[6] and len(lines) == 7
 
 
 def test_each_task_has_its_next_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     masked = next_command("masked_lm", "out/words", "out/words/1")
     assert f"--model=words={tmp_path}/out/words\n" in masked and "some [MASK] text" in masked
+    asked = next_command("question_answering", "out/q", "out/q/1")
+    assert '{"instances": [{"question": "Who?", "context": "Ann did."}]}' in asked
     encoder = next_command("encoder", "out/e", "out/e/1")
     assert encoder == "python -c \"import tensorflow_hub as hub; print(hub.load('out/e/1'))\""
     preprocessor = next_command("preprocessor", "out/p", "out/p/1")

@@ -11,7 +11,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.checkpoints import native
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertTokenClassifier,
+)
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model
@@ -25,19 +30,22 @@ TEXT_OPS = {
     "NormalizeUTF8",
     "SentencepieceOp",
     "SentencepieceTokenizeOp",
+    "SentencepieceTokenizeWithOffsetsOp",
     "WordpieceTokenizeWithOffsets",
 }
 CORE_OPS = """
-AddN AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo Cast ConcatV2
-Const Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal ExpandDims Fill FloorDiv FloorMod
-GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual LogicalAnd
-LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2 MatMul Max Maximum Mean
-MergeV2Checkpoints Minimum Mul Neg NoOp NotEqual OneHot Pack Pad ParseExampleV2 PartitionedCall
-Placeholder Pow Prod RaggedGather RaggedRange RaggedTensorToTensor RandomUniform Range
-ReadVariableOp RealDiv Reshape ResourceGather RestoreV2 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape
-ShardedFilename Sigmoid SigmoidGrad Size Softmax Split SplitV Square Squeeze StatefulPartitionedCall
-StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringLength StringLower
-StringSplitV2 Sub Sum Tanh Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+AddN AddV2 All Any ArgMax Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastArgs BroadcastTo
+Cast ConcatV2 Const Cumprod Cumsum DenseBincount DisableCopyOnRead EnsureShape Equal Exp ExpandDims
+Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual HashTableV2 Identity IdentityN If Less
+LessEqual LogSoftmax LogicalAnd LogicalNot LogicalOr LookupTableFindV2 LookupTableImportV2
+LowerBound MatMul Max Maximum Mean MergeV2Checkpoints Min Minimum Mul Neg NoOp NotEqual OneHot
+OnesLike Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather RaggedRange
+RaggedTensorToTensor RandomUniform Range ReadVariableOp RealDiv Reshape ResourceGather RestoreV2
+Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid SigmoidGrad Size Softmax Split
+SplitV Square Squeeze StatefulPartitionedCall StatelessIf StaticRegexFullMatch StaticRegexReplace
+StridedSlice StringJoin StringLength StringLower StringSplitV2 Sub Substr Sum Tanh Tile TopKV2
+Transpose UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode Unique Unpack
+UnsortedSegmentJoin UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp
 VarIsInitializedOp Where ZerosLike
 """
 
@@ -63,15 +71,20 @@ def test_every_op_is_known_to_stock_servers(exports, task):
         assert not used & TEXT_OPS  # Loads without tensorflow_text.
 
 
-@pytest.mark.parametrize("task", ["classifier", "masked_lm"])
+@pytest.mark.parametrize("task", ["classifier", "masked_lm", "question_answering", "tagging"])
 def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
     """The exporter itself compares what the graph answers with Keras."""
     tokenizer = load_tokenizer(str(WORDPIECE))
     config = config.replace(vocab_size=tokenizer.vocab_size)
-    kind = {"classifier": AlbertClassifier, "masked_lm": AlbertPretrainer}[task]
-    model = kind(config, **({"num_classes": 2} if task == "classifier" else {}))
+    model = {
+        "classifier": lambda: AlbertClassifier(config, 2),
+        "masked_lm": lambda: AlbertPretrainer(config),
+        "question_answering": lambda: AlbertSpanLabeler(config),
+        "tagging": lambda: AlbertTokenClassifier(config, 2),
+    }[task]()
     settings = dataclasses.asdict(tokenizer.settings)
-    native.save(model, str(tmp_path / "model"), {}, str(WORDPIECE), settings)
+    metadata = {"max_query_length": 9, "doc_stride": 20}
+    native.save(model, str(tmp_path / "model"), metadata, str(WORDPIECE), settings)
     exported = export_model(str(tmp_path / "model"), str(tmp_path / task), task)
     assert (tmp_path / task / "1" / "assets" / "vocab.txt").read_bytes() == WORDPIECE.read_bytes()
     assert not sorted(ops_of(exported.path) - TEXT_OPS - set(CORE_OPS.split()))
@@ -98,6 +111,24 @@ def test_shared_weights_are_stored_once(exports, task, model):
     assert (
         weights <= stored <= weights * 1.05 + 20_000
     )  # The rest is the checkpoint's own object graph.
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "encoder"])
+def test_the_vocabulary_is_in_the_graph_once(exports, task):
+    graph = graph_of(exports.paths[task])
+    nodes = [*graph.node, *(n for function in graph.library.function for n in function.node_def)]
+    assert [node.op for node in nodes].count("SentencepieceOp") == 1
+
+
+def test_two_exports_of_one_folder_have_the_same_hashes(exports, model_dirs, tmp_path):
+    """The first was made in the middle of all others."""
+    first = exports.results["classifier"]
+    second = export_model(model_dirs["classifier"], str(tmp_path / "again"), "classifier")
+    assert second.graph_sha256 == first.graph_sha256
+    assert second.weights_sha256 == first.weights_sha256
+    others = {result.graph_sha256 for result in exports.results.values()}
+    assert len(others) == len(TASKS)
+    assert exports.results["regression"].weights_sha256 != first.weights_sha256
 
 
 def test_files_that_make_the_folder_self_contained(exports, vocabulary_dir):

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
-from google.protobuf import text_format
+import pytest
+import yaml
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 import export
+from export.server.models import read_config_file
 
 SERVING = Path(export.__file__).parent / "serving"
 
@@ -20,6 +23,53 @@ def test_models_config():
 
 def test_compose_mounts_the_files_it_names():
     compose = (SERVING / "docker-compose.yml").read_text()
-    for name in ("models.config", "batching.config"):
+    for name in ("models.config", "batching.config", "monitoring.config"):
         assert f"./{name}:/config/{name}:ro" in compose
         assert (SERVING / name).exists()
+
+
+def message(**fields):
+    """A new message of TF Serving's that its package for clients lacks; type by name of field."""
+    file = descriptor_pb2.FileDescriptorProto(name="test.proto", syntax="proto3")
+    types = descriptor_pb2.FieldDescriptorProto
+    for name, members in {"Value": {"value": types.TYPE_INT64}, **fields}.items():
+        made = file.message_type.add(name=name)
+        for number, (member, kind) in enumerate(members.items(), 1):
+            field = made.field.add(name=member, number=number, label=types.LABEL_OPTIONAL)
+            if isinstance(kind, str):
+                field.type, field.type_name = types.TYPE_MESSAGE, f".{kind}"
+            else:
+                field.type = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
+
+
+def test_batching_config():
+    names = ("max_batch_size", "batch_timeout_micros", "num_batch_threads", "max_enqueued_batches")
+    parameters = message(BatchingParameters=dict.fromkeys(names, "Value"))
+    text_format.Parse((SERVING / "batching.config").read_text(), parameters)
+    assert all(getattr(parameters, name).value > 0 for name in names)
+
+
+def test_monitoring_config():
+    types = descriptor_pb2.FieldDescriptorProto
+    members = {"enable": types.TYPE_BOOL, "path": types.TYPE_STRING}
+    config = message(Prometheus=members, Monitoring={"prometheus_config": "Prometheus"})
+    text_format.Parse((SERVING / "monitoring.config").read_text(), config)
+    assert config.prometheus_config.enable
+    assert config.prometheus_config.path == "/monitoring/prometheus/metrics"
+
+
+def test_the_canary_is_what_the_local_server_reads():
+    (model,) = read_config_file(str(SERVING / "canary.config"))
+    assert model.specific == (1, 2) and model.labels == {"stable": 1, "canary": 2}
+
+
+@pytest.mark.parametrize("file", ["docker-compose.yml", "kubernetes.yaml"])
+def test_yaml_names_one_image_and_files_that_exist(file):
+    text = (SERVING / file).read_text()
+    assert all(isinstance(part, dict) for part in yaml.safe_load_all(text))
+    assert "tensorflow/serving:2.20.0" in text
+    for name in ("models.config", "batching.config", "monitoring.config"):
+        assert f"=/config/{name}" in text and (SERVING / name).exists()

@@ -3,17 +3,19 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 
 import pytest
 
 import albert_tf.errors
 from albert_tf.checkpoints import native
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
 from export.client import predict_saved_model
-from export.tasks import LABELS_FILE, export_model
+from export.model_folder import LABELS_FILE, model_kind
+from export.tasks import export_model
 
 
 @pytest.fixture
@@ -39,7 +41,12 @@ def test_task_must_fit_the_model(model_dirs, tmp_path):
     refuse(
         model_dirs["classifier"], tmp_path, "masked_lm needs a model for pretraining", "masked_lm"
     )
-    refuse(model_dirs["classifier"], tmp_path, "is not one of classifier, masked_lm", "squad")
+    refuse(
+        model_dirs["classifier"],
+        tmp_path,
+        "is not one of classifier, regression, masked_lm",
+        "squad",
+    )
 
 
 def test_length_must_fit_the_model(model_dirs, tmp_path):
@@ -70,17 +77,26 @@ def test_wrong_number_of_labels(broken_dir, tmp_path):
     refuse(broken_dir, tmp_path, "names 2 labels for 3 classes")
 
 
-def test_a_regression_is_no_classifier(config, vocabulary_dir, tmp_path):
-    """Its encoder can be exported, without names of classes."""
-    settings = dataclasses.asdict(TokenizerSettings())
-    vocab_file, metadata = (
-        str(vocabulary_dir / "spiece.model"),
-        {"labels": [], "max_seq_length": 16},
-    )
-    native.save(AlbertClassifier(config, 1), str(tmp_path / "m"), metadata, vocab_file, settings)
-    refuse(tmp_path / "m", tmp_path, "needs a model with classes, and .*m holds one that answers")
-    path = export_model(str(tmp_path / "m"), str(tmp_path / "out"), "preprocessor").path
+def test_a_regression_is_no_classifier(model_dirs, tmp_path):
+    """The sentence names what can be made of it; none of that has names of classes."""
+    message = "holds one for regression. Use --task=regression|"
+    refuse(model_dirs["regression"], tmp_path, re.escape(message))
+    path = export_model(model_dirs["regression"], str(tmp_path / "out"), "preprocessor").path
     assert not os.path.exists(os.path.join(path, "assets", LABELS_FILE))
+
+
+@pytest.mark.parametrize(
+    "metadata, kind",
+    [
+        ({"task": "span"}, "span"),
+        ({"task": "classification", "num_classes": 2, "labels": ["a", "b"]}, "classification"),
+        ({"task": "classification", "num_classes": 2}, "classification"),
+        ({"task": "classification", "num_classes": 1, "labels": []}, "regression"),
+        ({"task": "classification", "num_classes": 1}, "regression"),
+    ],
+)
+def test_kinds_of_models(metadata, kind):
+    assert model_kind(metadata) == kind
 
 
 def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):

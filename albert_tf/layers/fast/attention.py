@@ -9,16 +9,7 @@ from albert_tf.layers.fast.reductions import folds, row_max, row_sum
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """`operations.attend` without dropout.
-
-    Args:
-      query: float [B, N, Q, D], scaled by 1 / sqrt(D).
-      key, value: float [B, N, S, D].
-      bias: float32 [B, 1, 1, S].
-
-    Returns:
-      float [B, N, Q, D], in the query's precision.
-    """
+    """`operations.attend` without dropout."""
 
     # At 512 tokens probabilities are the largest tensors of a layer. In half precision TensorFlow's
     # own gradient keeps them twice: as the softmax returns them, and as the product takes them.

@@ -9,16 +9,7 @@ from albert_tf.layers.fast.reductions import row_mean, sum_rows
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """`operations.layer_norm`.
-
-    Args:
-      x: float [..., width].
-      gamma, beta: float32 [width].
-      epsilon: added to the variance.
-
-    Returns:
-      float [..., width], in x's precision.
-    """
+    """`operations.layer_norm`, with a gradient of its own."""
 
     # The gradient keeps x and two numbers a row. That of the plain formula keeps several tensors of
     # x's size, in float32, and takes a pass over memory for each of its operations.

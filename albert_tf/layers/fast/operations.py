@@ -92,14 +92,7 @@ class TrainingOperations(InferenceOperations):
         bias: tf.Tensor,
         dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ) -> tf.Tensor:
-        """The plain attention, or `attention.attend` where nothing is dropped.
-
-        Args:
-          query, key, value, bias, dropout: see `operations.attend`.
-
-        Returns:
-          float [B, N, Q, D].
-        """
+        """`operations.attend`, or its fast form where nothing is dropped."""
         if dropout:  # Its gradient needs the probabilities before it and after it.
             return Operations.attend(query, key, value, bias, dropout)
         return attention.attend(query, key, value, bias)

@@ -33,8 +33,8 @@ def test_a_dense_layer(tiny_config):
 def test_children_are_built_under_their_names(tiny_config):
     layers = [dense(4, tiny_config, name="one"), dense(2, tiny_config, name="two")]
     with tf.name_scope("block"):
-        build_children((layers[0], 3), (layers[1], 7))
-    assert [layer.kernel.shape.as_list() for layer in layers] == [[3, 4], [7, 2]]
+        build_children(3, *layers)
+    assert [layer.kernel.shape.as_list() for layer in layers] == [[3, 4], [3, 2]]
     assert [layer.kernel.name for layer in layers] == ["block/one/kernel:0", "block/two/kernel:0"]
 
 

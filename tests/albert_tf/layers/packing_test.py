@@ -113,19 +113,19 @@ def test_the_layout_is_chosen_by_where_it_runs():
     tf.function(run, jit_compile=True)(mask)
     tf.function(lambda mask: tf.function(run)(mask), jit_compile=True)(mask)
     assert seen == [PackedLayout, PackedLayout, PaddedLayout, PaddedLayout]
-    assert isinstance(make_layout(mask, Operations(), packed=False), PaddedLayout)
+    assert type(make_layout(mask, Operations(), packed=False)) is PaddedLayout
 
 
 def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     mask = tf.ones([2, 3], tf.int32)
     with monkeypatch.context() as on_gpu:
         on_gpu.setattr(packing, "has_gpu", lambda: True)
-        assert isinstance(make_layout(mask, Operations()), PaddedLayout)
-        assert isinstance(make_layout(mask, Operations(), packed=True), PackedLayout)
+        assert type(make_layout(mask, Operations())) is PaddedLayout
+        assert type(make_layout(mask, Operations(), packed=True)) is PackedLayout
     for kind in (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy):
         strategy = kind.__new__(kind)  # Nothing here can make a whole one.
         monkeypatch.setattr(tf.distribute, "get_strategy", lambda found=strategy: found)
-        assert isinstance(make_layout(mask, Operations()), PaddedLayout)
+        assert type(make_layout(mask, Operations())) is PaddedLayout
 
 
 @pytest.mark.parametrize("packed", [False, True])

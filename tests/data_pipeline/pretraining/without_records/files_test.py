@@ -132,6 +132,17 @@ def test_what_is_wrong_with_the_text_is_said_once(tmp_path, documents_text, toke
     assert "U+FFFD" not in capfd.readouterr().err
 
 
+def test_examples_and_unknown_pieces_are_counted(text, monkeypatch):
+    shares = []
+    monkeypatch.setattr(files, "unknown_warning", shares.append)
+    groups = tf.range(len(text._groups), dtype=tf.int64)
+    ids = [columns["token_ids"].numpy() for columns in text._examples(groups)]
+    assert text.count(1 << 40) == sum(map(len, ids))
+    tokens = sum(map(np.count_nonzero, ids))
+    unknown = sum(np.count_nonzero(some == text._tokenizer.unk_id) for some in ids)
+    assert shares == [unknown / tokens]
+
+
 def test_text_that_gives_no_example_names_its_problems(tmp_path, tokenizer):
     (tmp_path / "a.jsonl").write_text('{"body": "One. Two."}\n')
     with pytest.raises(UserError, match="between documents: .*a.jsonl:1: no text in field 'text'"):

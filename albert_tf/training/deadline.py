@@ -1,0 +1,141 @@
+"""The end of a run that is given minutes: chosen once, from its speed, and recorded in its folder.
+
+Before the choice the rate is constant and the step alone decides every update; after it the run is
+one of so many steps, like any other. A clock decides nothing but where the decay begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from albert_tf import durable
+from albert_tf.errors import UserError
+from albert_tf.training import starts
+
+FILE = "minutes.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """The end of a run, in steps.
+
+    Attributes:
+      decay_start: the last step at the highest rate.
+      num_train_steps: updates in all.
+    """
+
+    decay_start: int
+    num_train_steps: int
+
+    @property
+    def decay_share(self) -> float:
+        """The share with which `optimization.decay_start` gives this one's."""
+        return (self.num_train_steps - self.decay_start) / self.num_train_steps
+
+
+class Deadline:
+    """The minutes that a run may train for, over all its starts, and what they decide.
+
+    minutes.json of a run that is allowed 90 minutes, of which a fifth is decay; it was interrupted
+    once, and made 10,000 updates in 72 minutes:
+
+        {"max_minutes": 90, "seconds": 2400.0, "decay_start": null, "num_train_steps": null}
+        {"max_minutes": 90, "seconds": 4320.0, "decay_start": 10000, "num_train_steps": 12500}
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        max_minutes: float,
+        decay_share: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Reads the record of earlier starts, if there is one.
+
+        Args:
+          run_dir: folder of the run.
+          max_minutes: of training in all, with evaluations and checkpoints.
+          decay_share: share of the minutes in which the rate falls.
+          clock: seconds since some moment.
+
+        Raises:
+          UserError: the record is damaged, or the run has an end for more minutes than these.
+        """
+        self._path = os.path.join(run_dir, FILE)
+        self._max_minutes, self._decay_share, self._clock = max_minutes, decay_share, clock
+        self._seconds_before = 0.0
+        self._began = clock()
+        self._first: tuple[int, float] | None = None  # Step and time of this start's first report.
+        self.ending: Ending | None = None
+        self._read()
+
+    def _read(self) -> None:
+        if not tf.io.gfile.exists(self._path):
+            return
+        remedy = "Delete it, and the minutes of earlier starts do not count"
+        record = starts.read_json(self._path, remedy)
+        self._seconds_before = record["seconds"]
+        if record["num_train_steps"] is None or record["max_minutes"] < self._max_minutes:
+            return
+        if record["max_minutes"] > self._max_minutes:
+            raise UserError(
+                f"--max_minutes={self._max_minutes:g}: this run was given "
+                f"{record['max_minutes']:g} minutes, and its end is fixed at step "
+                f"{record['num_train_steps']}. Give it as many or more, or pass --overwrite to "
+                "delete it."
+            )
+        self.ending = Ending(record["decay_start"], record["num_train_steps"])
+
+    def start(self) -> None:
+        """Begins to count: from here on the run trains."""
+        self._began, self._first = self._clock(), None
+
+    def is_reached(self, step: int) -> bool:
+        """Whether the decay has to begin at a step that was just reported.
+
+        Not before the second report of a start, which is the first to show a speed: the first
+        one's steps were compiled.
+        """
+        if self._first is None:
+            self._first = step, self._clock()
+            return False
+        return self._seconds() >= (1 - self._decay_share) * self._max_minutes * 60
+
+    def choose_ending(self, step: int, num_train_steps: int) -> Ending:
+        """The end for a decay that begins now; it is recorded, and holds from now on.
+
+        Args:
+          step: the last one at the highest rate.
+          num_train_steps: the largest number of updates.
+
+        Returns:
+          As many steps of decay as the minutes left allow, at the speed since the first report.
+        """
+        assert self._first is not None  # `is_reached` was true.
+        first_step, first_time = self._first
+        steps_per_second = (step - first_step) / max(self._clock() - first_time, 1e-9)
+        left = max(self._max_minutes * 60 - self._seconds(), 0.0)
+        length = max(round(left * steps_per_second), 1)
+        self.ending = Ending(step, min(step + length, num_train_steps))
+        self.record()
+        return self.ending
+
+    def record(self) -> None:
+        """Writes minutes.json: the seconds up to now, and the end if it is chosen."""
+        ending = self.ending
+        values = {
+            "max_minutes": self._max_minutes,
+            "seconds": round(self._seconds(), 1),
+            "decay_start": ending.decay_start if ending else None,
+            "num_train_steps": ending.num_train_steps if ending else None,
+        }
+        durable.write_json(self._path, values)
+
+    def _seconds(self) -> float:
+        """Seconds of training, of all starts."""
+        return self._seconds_before + self._clock() - self._began

@@ -1,0 +1,208 @@
+"""A tiny model learns 64 real examples of every task by heart; shuffled labels teach it nothing.
+
+    python -m benchmarks.overfit --data_dir=data --vocab_file=spiece.model --output=overfit
+
+Each task is trained from real files by its own command. A second command, a process of its own,
+predicts the same examples in another order, and scikit-learn, scipy and the workers' own F1 of
+SQuAD score the files that it writes; nothing of this project takes part. The same is done again
+with shuffled labels, and scored by the right ones. --data_dir has the folders glue, squad, race,
+superglue, sick and wnut17; a task whose files are not there is left out.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import collections
+import csv
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import pearsonr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+from albert_tf.config import AlbertConfig
+from benchmarks.choice import chosen
+from benchmarks.finetuning_files import Record
+from benchmarks.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of
+from benchmarks.processes import environment_variables
+from benchmarks.tables import print_rows, write_csv
+from benchmarks.workers.finetuning_data import text_f1
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+FLAGS = flags.FLAGS
+_BATCH = 16
+_OWN_FLAGS = {
+    "tsv": ["--pair_column=text2"],
+    "regression": ["--pair_column=text2", "--label_column=number"],
+}
+
+
+def run_program(command: list[str], log: Path) -> None:
+    """Runs a command of fine-tuning to its end.
+
+    Raises:
+      CalledProcessError: it failed; its messages are in the log.
+    """
+    program = [sys.executable, "-m", "albert_tf.run_finetuning", *command]
+    with open(log, "a", encoding="utf-8") as messages:
+        subprocess.run(
+            program,
+            stdout=messages,
+            stderr=messages,
+            env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            check=True,
+        )
+
+
+def write_splits(real: RealTask, folder: Path, splits: dict[str, list[Record]]) -> list[str]:
+    """Writes the files of a task; returns the flags that name them."""
+    named = []
+    for split, records in splits.items():
+        path = folder / (real.copy.format(split=split) or f"{split}.txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        real.layout.write(records, path)
+        if not real.copy:
+            named.append(f"--{split}_file={path}")
+    return named or [f"--data_dir={folder}"]
+
+
+def predicted(real: RealTask, run: Path) -> list[Any]:
+    """The predictions of a run's folder, in the order of their file."""
+    (path,) = [
+        path
+        for path in (run / "predictions").iterdir()
+        if path.suffix in (".tsv", ".conll") or path.name.endswith("_predictions.json")
+        if "nbest" not in path.name
+    ]
+    text = path.read_text(encoding="utf-8")
+    if real.score == "f1":
+        return list(json.loads(text).values())
+    if real.task == "tagging":
+        return [line.split("\t")[-2] for line in text.splitlines() if line]
+    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    return [row["prediction"] for row in rows]
+
+
+def score(real: RealTask, right: list[Any], answers: list[Any]) -> float:
+    """The score of answers, as a share of 1."""
+    if len(right) != len(answers):
+        raise ValueError(f"{real.task}: {len(answers)} answers to {len(right)} examples")
+    if real.score == "f1":
+        each = [max(text_f1(a, text) for text in texts or [""]) for texts, a in zip(right, answers)]
+        return sum(each) / len(each)
+    if real.score == "pearson":
+        return float(pearsonr([float(v) for v in right], [float(v) for v in answers])[0])
+    if real.score == "tags":
+        kinds = sorted(set(right) - {"O"})
+        return float(f1_score(right, answers, labels=kinds, average="micro"))
+    function = matthews_corrcoef if real.score == "matthews" else accuracy_score
+    return float(function(right, answers))
+
+
+def by_chance(real: RealTask, right: list[Any]) -> float | None:
+    """The score to be expected of the right labels in a random order; None: of spans and tags."""
+    if real.score in ("f1", "tags"):
+        return None
+    if real.score != "accuracy":
+        return 0.0
+    return sum((n / len(right)) ** 2 for n in collections.Counter(right).values())
+
+
+def learn(real: RealTask, shuffle: bool, config_file: Path, folder: Path) -> float:
+    """Trains, predicts in another process and another order, and scores."""
+    records = records_of(real, Path(FLAGS.data_dir), FLAGS.examples)
+    draw = random.Random(0)
+    learned = real.labels.shuffled(records, draw) if shuffle else records
+    turned = list(range(len(records)))
+    draw.shuffle(turned)
+    other = in_order(real, [records[place] for place in turned])
+    given = write_splits(
+        real, folder / "train", {"train": learned, **dict.fromkeys(real.dev_splits, learned)}
+    )
+    run, log = folder / "run", folder / "log"
+    common = [f"--task={real.task}", *_OWN_FLAGS.get(real.task, []), f"--output_dir={run}"]
+    common += [f"--max_seq_length={real.max_seq_length}"]
+    run_program(
+        [
+            *(*common, *given, f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
+            *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
+            *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
+            "--fast=off",  # Compiling takes longer than such a model trains.
+        ],
+        log,
+    )
+    for path in (run / "predictions").iterdir():
+        path.unlink()  # Those of the training's own evaluation.
+    split = real.dev_splits[0] if real.copy else "predict"
+    asked = write_splits(real, folder / "predict", {split: other})
+    splits = [f"--splits={split}"] if real.copy else []
+    run_program([*common, *asked, *splits, "--mode=predict"], log)
+    return score(real, real.labels.values(other), predicted(real, run))
+
+
+def new_row(real: RealTask) -> dict[str, object]:
+    """The row of a task before it has been learned."""
+    records = records_of(real, Path(FLAGS.data_dir), FLAGS.examples)
+    chance = by_chance(real, real.labels.values(records))
+    return {
+        "task": real.task,
+        "source": real.source,
+        "which": real.note,
+        "examples": sum(map(real.layout.size, records)),
+        "score": real.score,
+        "learned": "",
+        "labels shuffled": "",
+        "by chance": "" if chance is None else round(chance, 2),
+    }
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Overfitting")
+    flags.DEFINE_string("data_dir", None, "Folder of the data of all tasks.", required=True)
+    flags.DEFINE_string("vocab_file", None, "Vocabulary.", required=True)
+    flags.DEFINE_string("output", "benchmark_out", "Folder for overfit.csv and the runs.")
+    flags.DEFINE_string("tasks", "", "Run the tasks whose name matches this pattern.")
+    flags.DEFINE_integer("examples", 64, "Examples of each task.", lower_bound=2)
+    flags.DEFINE_integer("steps", 250, "Updates of each run.", lower_bound=1)
+    flags.DEFINE_float("learning_rate", 1e-3, "Highest rate.")
+
+
+def main() -> None:
+    output = Path(FLAGS.output)
+    output.mkdir(parents=True, exist_ok=True)
+    config = AlbertConfig(
+        vocab_size=load_tokenizer(FLAGS.vocab_file).vocab_size,
+        embedding_size=64,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=256,
+        initializer_range=0.1,  # Learns in fewer updates than 0.02 does.
+    )
+    config_file = output / "albert_config.json"
+    config.to_json_file(str(config_file))
+    rows: dict[str, dict[str, object]] = {}
+    for task, real in chosen("tasks", FLAGS.tasks, REAL_TASKS).items():
+        if (Path(FLAGS.data_dir) / real.source).exists():
+            rows[task] = new_row(real)
+        else:
+            print(f"{task} is left out: {FLAGS.data_dir} has no {real.source}.")
+    for column, shuffle in (("learned", False), ("labels shuffled", True)):
+        for task, row in rows.items():
+            real, folder = REAL_TASKS[task], output / f"{task}{'-shuffled' if shuffle else ''}"
+            row[column] = round(learn(real, shuffle, config_file, folder), 3)
+            print(f"{task}, {column}: {row[column]}", flush=True)
+            write_csv(output / "overfit.csv", list(rows.values()))  # A run may be ended early.
+    print_rows(list(rows.values()))
+    print(f"Wrote {output}/overfit.csv")
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

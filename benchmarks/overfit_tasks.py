@@ -1,0 +1,251 @@
+"""Where the real examples of each fine-tuning task are, and how labels stand in their files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.finetuning_files import Layout, Lines, Race, Record, Sentences, Squad
+
+
+class Labels:
+    """How the labels of examples stand in records."""
+
+    def values(self, records: Sequence[Record]) -> list[Any]:
+        """The labels of all examples, in order."""
+        raise NotImplementedError
+
+    def replace(self, records: Sequence[Record], values: Sequence[Any]) -> list[Record]:
+        """The records with other labels."""
+        raise NotImplementedError
+
+    def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
+        """The records with each other's labels."""
+        values = self.values(records)
+        draw.shuffle(values)
+        return self.replace(records, values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column(Labels):
+    """A column of TSV, counted from 0."""
+
+    number: int
+
+    def values(self, records: Sequence[str]) -> list[str]:
+        return [line.rstrip("\r").split("\t")[self.number] for line in records]
+
+    def replace(self, records: Sequence[str], values: Sequence[str]) -> list[str]:
+        rows = [line.rstrip("\r").split("\t") for line in records]
+        return [
+            "\t".join([*row[: self.number], value, *row[self.number :][1:]])
+            for row, value in zip(rows, values)
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Field(Labels):
+    """A field of JSON lines; `names` are those by which predictions call its values."""
+
+    name: str
+    names: tuple[str, ...] = ()
+
+    def values(self, records: Sequence[str]) -> list[str]:
+        found = [json.loads(line)[self.name] for line in records]
+        return [self.names[value] if self.names else value for value in found]
+
+    def replace(self, records: Sequence[str], values: Sequence[str]) -> list[str]:
+        raw = {
+            name: bool(place) if self.name == "answer" else place
+            for place, name in enumerate(self.names)
+        }
+        return [
+            json.dumps({**json.loads(line), self.name: raw.get(value, value)})
+            for line, value in zip(records, values)
+        ]
+
+
+class Tags(Labels):
+    """The last column of each word in CoNLL: a label is that of a word."""
+
+    def values(self, records: Sequence[list[str]]) -> list[str]:
+        return [line.split("\t")[-1] for words in records for line in words]
+
+    def replace(self, records: Sequence[list[str]], values: Sequence[str]) -> list[list[str]]:
+        tags = iter(values)
+        return [[f"{line.split(chr(9))[0]}\t{next(tags)}" for line in words] for words in records]
+
+
+class Letters(Labels):
+    """The answers of RACE's passages."""
+
+    def values(self, records: Sequence[dict]) -> list[str]:
+        return [letter for record in records for letter in record["answers"]]
+
+    def replace(self, records: Sequence[dict], values: Sequence[str]) -> list[dict]:
+        letters = iter(values)
+        return [
+            {**record, "answers": [next(letters) for _ in record["answers"]]} for record in records
+        ]
+
+
+class Spans(Labels):
+    """SQuAD: the texts of the answers to each question; none: it has none.
+
+    Answers of another context mean nothing, so shuffling takes any word of the right context.
+    """
+
+    def values(self, records: Sequence[dict]) -> list[list[str]]:
+        return [
+            [answer["text"] for answer in asked["answers"]]
+            for record in records
+            for asked in record["qas"]
+        ]
+
+    def shuffled(self, records: Sequence[dict], draw: random.Random) -> list[dict]:
+        asked = [question for record in records for question in record["qas"]]
+        impossible = [question.get("is_impossible", False) for question in asked]
+        draw.shuffle(impossible)
+        has_none = iter(impossible)
+        return [
+            {
+                **record,
+                "qas": [
+                    self._with_any_word(question, record["context"], next(has_none), draw)
+                    for question in record["qas"]
+                ],
+            }
+            for record in records
+        ]
+
+    def _with_any_word(
+        self, question: dict, context: str, is_impossible: bool, draw: random.Random
+    ) -> dict:
+        word = draw.choice(context.split())
+        answer = {"text": word, "answer_start": context.index(word)}
+        return {
+            **question,
+            "answers": [] if is_impossible else [answer],
+            "is_impossible": is_impossible,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class RealTask:
+    """A task with its real examples.
+
+    Attributes:
+      task: as --task has it.
+      layout: of its files.
+      labels: how labels stand in them.
+      source: file or folder, below --data_dir.
+      copy: the file that the task's program reads, with {split}; "": given by --train_file.
+      max_seq_length: S.
+      score: "accuracy", "matthews", "pearson", "f1": of SQuAD's answers,
+        "tags": F1 of the words' tags other than O.
+      note: what differs from the official training set.
+      read_with: layout of the source; None: that of the copy.
+      dev_splits: names of the files to evaluate.
+      choose: which records, and in which form; None: all as they are.
+    """
+
+    task: str
+    layout: Layout
+    labels: Labels
+    source: str
+    copy: str
+    max_seq_length: int = 128
+    score: str = "accuracy"
+    note: str = ""
+    read_with: Layout | None = None
+    dev_splits: tuple[str, ...] = ("dev",)
+    choose: Callable[[list[Record]], list[Record]] | None = None
+
+
+def _columns(*numbers: int) -> Callable[[list[str]], list[str]]:
+    """Some columns of TSV, without rows that lack one of them."""
+
+    def choose(lines: list[str]) -> list[str]:
+        rows = [line.rstrip("\r").split("\t") for line in lines]
+        return [
+            "\t".join(row[number] for number in numbers) for row in rows if len(row) > max(numbers)
+        ]
+
+    return choose
+
+
+def _impossible_first(paragraphs: list[dict]) -> list[dict]:
+    """Paragraphs with questions that have no answer come first: they are few in a beginning."""
+    return sorted(paragraphs, key=lambda p: not any(q["is_impossible"] for q in p["qas"]))
+
+
+def _high_last(passages: list[dict]) -> list[dict]:
+    """The order in which RACE is read and predicted."""
+    return sorted(passages, key=lambda passage: passage["level"] == "high")
+
+
+_SENTENCE = "sentence\tlabel"
+_PAIR = "index\tsentence1\tsentence2\tlabel"
+_STS = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"
+_MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+_SICK = "pair\ttext\ttext2\tnumber\tlabel"
+REAL_TASKS = {
+    real.task: real
+    for real in (
+        RealTask("cola", Lines(), Column(1), "glue/CoLA/train.tsv", "CoLA/{split}.tsv",
+                 score="matthews"),
+        RealTask("sst-2", Lines(_SENTENCE), Column(1), "glue/SST-2/train.tsv", "SST-2/{split}.tsv"),
+        RealTask("mrpc", Lines(_MRPC), Column(0), "glue/MRPC/train.tsv", "MRPC/{split}.tsv"),
+        RealTask("sts-b", Lines(_STS), Column(9), "glue/STS-B/train.tsv", "STS-B/{split}.tsv",
+                 score="pearson"),
+        RealTask("qqp", Lines("question1\tquestion2\tis_duplicate"), Column(2),
+                 "glue/QQP/dev_subset.tsv", "QQP/{split}.tsv", note="of the dev set",
+                 read_with=Lines(), choose=_columns(3, 4, 5)),
+        RealTask("mnli", Lines("sentence1\tsentence2\tgold_label"), Column(2),
+                 "glue/MNLI/matched_1000.tsv", "MNLI/{split}.tsv",
+                 note="of the matched dev set, in a made-up file", read_with=Lines(),
+                 dev_splits=("dev_matched", "dev_mismatched"), choose=_columns(1, 2, 0)),
+        RealTask("qnli", Lines("index\tquestion\tsentence\tlabel"), Column(3),
+                 "glue/QNLI/dev.tsv", "QNLI/{split}.tsv", note="of the dev set"),
+        RealTask("rte", Lines(_PAIR), Column(3), "glue/RTE/train.tsv", "RTE/{split}.tsv"),
+        RealTask("wnli", Lines(_PAIR), Column(3), "glue/WNLI/train.tsv", "WNLI/{split}.tsv"),
+        RealTask("squad1.1", Squad(), Spans(), "squad/train-v1.1.first_articles.json",
+                 "{split}-v1.1.json", 384, "f1", "the first articles"),
+        RealTask("squad2.0", Squad(), Spans(), "squad/train-v2.0.first10articles.json",
+                 "{split}-v2.0.json", 384, "f1", "the first articles", choose=_impossible_first),
+        RealTask("race", Race(), Letters(), "race/train", "{split}", 256),
+        RealTask("boolq", Lines(), Field("answer", ("false", "true")),
+                 "superglue/BoolQ/dev.jsonl", "BoolQ/{split}.jsonl", note="of the dev set"),
+        RealTask("cb", Lines(), Field("label"), "superglue/CB/train.jsonl", "CB/{split}.jsonl"),
+        RealTask("copa", Lines(), Field("label", ("choice1", "choice2")),
+                 "superglue/COPA/train.jsonl", "COPA/{split}.jsonl"),
+        RealTask("tsv", Lines(_SICK), Column(4), "sick/SICK_train.txt", "", note="SICK"),
+        RealTask("regression", Lines(_SICK), Column(3), "sick/SICK_train.txt", "",
+                 score="pearson", note="SICK"),
+        RealTask("tagging", Sentences(), Tags(), "wnut17/wnut17train.conll", "",
+                 score="tags", note="WNUT-17"),
+    )
+}  # fmt: skip
+
+
+def records_of(real: RealTask, data_dir: Path, count: int) -> list[Record]:
+    """The first `count` real examples of a task, as its program will read them.
+
+    Args:
+      real: the task.
+      data_dir: the folder of all data.
+      count: how many.
+    """
+    records = (real.read_with or real.layout).read(data_dir / real.source)
+    if real.choose:
+        records = real.choose(records)
+    return in_order(real, real.layout.first(records, count))
+
+
+def in_order(real: RealTask, records: list[Record]) -> list[Record]:
+    """The records in the order in which the task's program reads them."""
+    return _high_last(records) if isinstance(real.layout, Race) else records

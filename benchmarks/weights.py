@@ -1,0 +1,133 @@
+"""What the weights of this package are worth: GLUE's dev sets, beside scratch and plain baselines.
+
+    python -m benchmarks.weights --data_dir=glue --document=docs/weights.md
+
+Each start is fine-tuned with each rate and number of epochs of the search, the best of which on
+the dev set is repeated with other seeds; "scratch" is the same network with random weights and the
+same search. Started again, it goes on where it was: finished runs are read from --work_dir.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf.text_models import SentenceEmbedder
+from albert_tf.training import DeviceSettings
+from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
+from benchmarks.weights_parts import baselines
+from benchmarks.weights_parts.intervals import median_difference, paired_interval
+from benchmarks.weights_parts.runs import Plan, starts, train_all, vocabulary
+from benchmarks.weights_parts.tables import markdown_table, replace_table
+from benchmarks.weights_parts.tasks import WEIGHTS_TASKS, WeightsTask
+
+FLAGS = flags.FLAGS
+_PARTS = ("shipped", "scratch", "baselines", "embeddings")
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("What is measured")
+    flags.DEFINE_string("data_dir", None, "GLUE's root folder.", required=True)
+    flags.DEFINE_string("weights", "albert-small-en", "Preset, with its weights in the package.")
+    flags.DEFINE_list("tasks", list(WEIGHTS_TASKS), "Some of the tasks.")
+    flags.DEFINE_list("parts", list(_PARTS), f"Some of: {', '.join(_PARTS)}.")
+    flags.group("Fine-tuning")
+    flags.DEFINE_list("learning_rates", ["0.00005", "0.0001", "0.0002"], "Of the search.")
+    flags.DEFINE_list("epochs", ["3", "6"], "Of the search.")
+    flags.DEFINE_integer("seeds", 5, "Runs with what the search found.", 1, 100)
+    flags.DEFINE_integer(
+        "max_train_examples", 0, "Examples of a task to train on, drawn once; 0: all.", 0
+    )
+    flags.DEFINE_enum("precision", "float32", PRECISIONS, "Precision of the arithmetic.")
+    flags.group("Output")
+    flags.DEFINE_string("work_dir", "benchmark_out/weights", "Runs, and what they answered.")
+    flags.DEFINE_string("document", None, "Document whose tables are replaced, such as the docs'.")
+
+
+def main() -> None:
+    devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
+    tables = {"glue": markdown_table([glue_row(WEIGHTS_TASKS[n], devices) for n in FLAGS.tasks])}
+    if "embeddings" in FLAGS.parts:
+        tables["embeddings"] = markdown_table(embedding_rows())
+    for name, table in tables.items():
+        print(f"\n{name}\n\n{table}")
+        if FLAGS.document:
+            replace_table(Path(FLAGS.document), name, table)
+
+
+def glue_row(task: WeightsTask, devices: Devices) -> dict[str, str]:
+    """The row of a task: medians, and what the shipped weights are ahead of each of the others."""
+    splits = {
+        "train": task.read(FLAGS.data_dir, "train", FLAGS.max_train_examples),
+        "dev": task.read(FLAGS.data_dir, "dev"),
+    }
+    labels = task.numbers([example.label for example in splits["dev"].examples])
+    plan = Plan(
+        [float(rate) for rate in FLAGS.learning_rates],
+        [float(number) for number in FLAGS.epochs],
+        FLAGS.seeds,
+    )
+    answers, chosen = {}, {}
+    for name, start in starts(FLAGS.weights).items():
+        if name in FLAGS.parts:
+            folder = Path(FLAGS.work_dir) / task.name / name
+            vocab_file = vocabulary(FLAGS.weights)
+            found = train_all(task, start, vocab_file, splits, plan, folder, devices)
+            answers[name], chosen[name] = found.predictions, found.chosen
+    if "baselines" in FLAGS.parts:
+        answers["majority"] = baselines.majority(task, splits["train"], splits["dev"])[None]
+        answers["bag of words"] = baselines.bag_of_words(task, splits["train"], splits["dev"])[None]
+    row = {
+        "task, score": f"{task.name}, {task.score_name}",
+        "train, dev": f"{len(splits['train']):,}, {len(labels):,}",
+    }
+    for name in ("shipped", "scratch", "majority", "bag of words"):
+        row[name] = _median(task, labels, answers.get(name))
+    for name in ("scratch", "bag of words"):
+        row[f"ahead of {name}"] = _ahead(task, labels, answers.get("shipped"), answers.get(name))
+    row["BERT-Tiny (test)"] = "" if task.bert_tiny is None else f"{task.bert_tiny:.1f}"
+    print(", ".join(f"{name}: {value}" for name, value in {**row, **chosen}.items()), flush=True)
+    return row
+
+
+def _median(task: WeightsTask, labels: np.ndarray, runs: np.ndarray | None) -> str:
+    """[runs, N] answers -> "71.2"; empty for what was not measured."""
+    return "" if runs is None else f"{np.median([task.score(labels, run) for run in runs]):.1f}"
+
+
+def _ahead(
+    task: WeightsTask, labels: np.ndarray, left: np.ndarray | None, right: np.ndarray | None
+) -> str:
+    """ "+5.1 (2.0 to 8.3)", the difference of medians with its interval."""
+    if left is None or right is None:
+        return ""
+    difference = median_difference(task.score, labels, left, right)
+    low, high = paired_interval(task.score, labels, left, right)
+    return f"{difference:+.1f} ({low:.1f} to {high:.1f})"
+
+
+def embedding_rows() -> list[dict[str, str]]:
+    """Similarities of STS-B's dev pairs that nothing was fine-tuned for."""
+    task = WEIGHTS_TASKS["sts-b"]
+    dev = task.read(FLAGS.data_dir, "dev")
+    labels = task.numbers([example.label for example in dev.examples])
+    first, second = ([getattr(one, text) for one in dev.examples] for text in ("text_a", "text_b"))
+    found = {
+        f"{FLAGS.weights}, mean of the last layer": SentenceEmbedder(FLAGS.weights).similarity(
+            first, second
+        ),
+        "counts of words": baselines.word_overlap(dev),
+    }
+    return [
+        {"cosine of": name, "Spearman on STS-B dev": f"{task.score(labels, values):.1f}"}
+        for name, values in found.items()
+    ]
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

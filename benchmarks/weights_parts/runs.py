@@ -1,0 +1,167 @@
+"""Fine-tuning runs from weights or from scratch: a search on one seed, then the other seeds.
+
+work/rte/shipped/0.0001-3-seed-0.json       answers and score of a run that is finished
+work/rte/shipped/0.0001-3-seed-0            the folder of one that is not
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from albert_tf.finetuning.outcome import answers_path
+from albert_tf.finetuning.predictions import read_predictions
+from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.training import FineTuningSettings, finetune
+from albert_tf.optimization import Recipe
+from albert_tf.pretrained import preset_vocabulary
+from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
+from albert_tf.training.devices import Devices
+from benchmarks.weights_parts.tasks import WeightsTask
+from data_pipeline.files import atomic_files
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import LengthSettings
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is tried, the same from every start.
+
+    Attributes:
+      learning_rates, epochs: each combination is tried with seed 0.
+      num_seeds: runs with the best combination, that with seed 0 among them.
+      train_batch_size: B.
+      max_seq_length: S.
+    """
+
+    learning_rates: Sequence[float]
+    epochs: Sequence[float]
+    num_seeds: int
+    train_batch_size: int = 32
+    max_seq_length: int = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """The runs with the best combination from one start.
+
+    Attributes:
+      predictions: [runs, N], answers on the dev set after the last step, by seed.
+      scores: of each run, in percent.
+      chosen: the combination, for people.
+    """
+
+    predictions: np.ndarray
+    scores: list[float]
+    chosen: str
+
+
+def starts(name: str) -> dict[str, InitialModel]:
+    """The shipped weights, and the same network with random ones."""
+    return {
+        "shipped": InitialModel(init_checkpoint=name),
+        "scratch": InitialModel(preset=name),
+    }
+
+
+def train_all(
+    task: WeightsTask,
+    start: InitialModel,
+    vocab_file: str,
+    splits: dict[str, Split],
+    plan: Plan,
+    folder: Path,
+    devices: Devices,
+) -> Trained:
+    """The search with seed 0, then the other seeds with what it found; finished runs are read.
+
+    Args:
+      task: of GLUE.
+      start: the weights to begin with.
+      vocab_file: of both starts.
+      splits: train and dev.
+      plan: what is tried.
+      folder: of the runs.
+      devices: to train on.
+    """
+    labels = task.numbers([example.label for example in splits["dev"].examples])
+    answers = functools.partial(
+        _answers, task, start, vocab_file, splits, plan, folder, devices=devices
+    )
+    grid = list(itertools.product(plan.learning_rates, plan.epochs))
+    found = {point: answers(*point, seed=0) for point in grid}
+    best = max(grid, key=lambda point: task.score(labels, found[point]))
+    others = [answers(*best, seed=seed) for seed in range(1, plan.num_seeds)]
+    predictions = np.stack([found[best], *others])
+    scores = [task.score(labels, run) for run in predictions]
+    return Trained(predictions, scores, f"rate {best[0]:g}, {best[1]:g} epochs")
+
+
+def _answers(
+    task: WeightsTask,
+    start: InitialModel,
+    vocab_file: str,
+    splits: dict[str, Split],
+    plan: Plan,
+    folder: Path,
+    learning_rate: float,
+    epochs: float,
+    *,
+    seed: int,
+    devices: Devices,
+) -> np.ndarray:
+    """[N] answers of one run on the dev set; it is trained unless it is finished.
+
+    Args:
+      task, start, vocab_file, splits, plan, folder, devices: see `train_all`.
+      learning_rate, epochs: the combination.
+      seed: of the output layer, the order and dropout.
+    """
+    path = folder / f"{learning_rate:g}-{epochs:g}-seed-{seed}"
+    record = path.with_name(f"{path.name}.json")
+    about = {
+        "train_examples": splits["train"].sha256(),
+        "init_checkpoint": start.init_checkpoint,
+        **dataclasses.asdict(dataclasses.replace(plan, learning_rates=(), epochs=(), num_seeds=0)),
+    }
+    about = json.loads(json.dumps(about))
+    if record.exists():
+        finished = json.loads(record.read_text(encoding="utf-8"))
+        if finished["about"] == about:
+            return task.numbers(finished["predictions"])
+    settings = FineTuningSettings(
+        learning_rate=learning_rate,
+        train_batch_size=plan.train_batch_size,
+        num_train_epochs=epochs,
+        lengths=LengthSettings(plan.max_seq_length),
+        vocab_file=vocab_file,
+        seed=seed,
+    )
+
+    def run_settings(recipe: Recipe) -> RunSettings:
+        optimizer = OptimizerSettings(
+            "adamw", recipe.learning_rate, recipe.num_warmup_steps, bias_correction=True
+        )
+        loop = LoopSettings(recipe.num_train_steps, steps_per_loop=50, checkpoint_steps=500)
+        return RunSettings(str(path), optimizer, loop)
+
+    finetune(
+        start, task.name, DataSource(splits=splits), str(path), settings, devices, run_settings
+    )
+    predictions = read_predictions(f"{answers_path(str(path), task.name, 'dev')}.tsv")
+    content = json.dumps({"about": about, "predictions": predictions})
+    atomic_files.write_bytes(str(record), content.encode("utf-8"))
+    shutil.rmtree(path)
+    return task.numbers(predictions)
+
+
+def vocabulary(name: str) -> str:
+    """Path of the vocabulary that both starts use."""
+    return preset_vocabulary(name)

@@ -1,0 +1,273 @@
+"""Pieces in a graph, each with the characters of the original text that it was made of.
+
+The twin of `data_pipeline.finetuning.alignment` in TensorFlow, equal to it. Texts of a batch lie
+one after the other in flat tensors, as those of graph_characters.py.
+Shapes: B batch, N characters of all texts, P pieces of all texts.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.tokenizers.graph import (
+    GraphSentencePieceTokenizer,
+    GraphWordPieceTokenizer,
+    PieceParts,
+    normalize_graph,
+    split_words_graph,
+)
+from data_pipeline.tokenizers.graph_characters import Characters, first_of_run, is_in
+from data_pipeline.tokenizers.normalization import ranges_where
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
+from data_pipeline.tokenizers.text_graph import GraphTokenizer
+
+_FAR = np.int32(2**31 - 1)
+_SPACE, _BACKTICK, _APOSTROPHE = map(ord, " `'")
+
+
+class AlignedBatch(NamedTuple):
+    """Pieces with their places, as `AlignedPieces`, of B texts.
+
+    Attributes:
+      ids: int32 [B, (pieces)].
+      starts: int32 [B, (pieces)], place of the first character of each piece.
+      ends: int32 [B, (pieces)], place of the last one; a word mark alone that stands for no
+        character has an end before its start.
+    """
+
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+@functools.cache
+def invisible_ranges() -> tuple[tuple[int, int], ...]:
+    """Control and format characters."""
+    return tuple(ranges_where(lambda each: unicodedata.category(each) in ("Cc", "Cf")))
+
+
+class _Traced(NamedTuple):
+    """Texts made of others: the first and last place that each character was made of, flat.
+
+    Attributes:
+      firsts, lasts: int32 [N'], places in the original text.
+      begins: int32 [B], where each made text begins among all.
+      lengths: int32 [B], its characters.
+    """
+
+    firsts: tf.Tensor
+    lasts: tf.Tensor
+    begins: tf.Tensor
+    lengths: tf.Tensor
+
+    def first_at(self, rows: tf.Tensor, places: tf.Tensor, characters: Characters) -> tf.Tensor:
+        """The original place of places [P]; after the end of the made text, that of the other."""
+        at = tf.minimum(tf.gather(self.begins, rows) + places, tf.size(self.firsts))
+        found = tf.gather(tf.concat([self.firsts, [0]], axis=0), at)
+        beyond = places >= tf.gather(self.lengths, rows)
+        return tf.where(beyond, tf.gather(characters.lengths, rows), found)
+
+    def last_before(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The original place of the character before places [P]; -1 before the first."""
+        at = tf.gather(self.begins, rows) + places
+        found = tf.gather(tf.concat([[-1], self.lasts], axis=0), at)
+        return tf.where(places == 0, -1, found)
+
+
+def _repeated(
+    characters: Characters, firsts: tf.Tensor, lasts: tf.Tensor, sizes: tf.Tensor
+) -> _Traced:
+    """Texts in which each character became `sizes` of them."""
+    lengths = tf.math.unsorted_segment_sum(sizes, characters.rows, tf.size(characters.lengths))
+    begins = tf.cumsum(lengths, exclusive=True)
+    return _Traced(tf.repeat(firsts, sizes), tf.repeat(lasts, sizes), begins, lengths)
+
+
+def _trace_normalization(characters: Characters, lower: bool, join_quotes: bool) -> _Traced:
+    """`normalize_graph` with places."""
+    places, is_space = characters.places, characters.is_space
+    sizes = characters.sizes(
+        lambda strings: tf.strings.length(normalize_graph(strings, lower), unit="UTF8_CHAR")
+    )
+    space_firsts, space_lasts = characters.space_places()
+    firsts = tf.where(is_space, space_firsts, places)
+    lasts = tf.where(is_space, space_lasts, places)
+    # White space at either end of the text goes away, a run inside is one space.
+    ends = tf.gather(characters.lengths, characters.rows) - 1
+    inside = (characters.run_firsts > 0) & (characters.run_lasts < ends)
+    one = tf.cast(characters.run_starts & inside, tf.int32)
+    sizes = tf.where(is_space, one, sizes)
+    if join_quotes:
+        first, second = _quote_pairs(characters)
+        lasts = tf.where(first, places + 1, lasts)
+        sizes = tf.where(second, 0, sizes)
+    return _repeated(characters, firsts, lasts, sizes)
+
+
+def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
+    """Which characters are the first and which the second of `` or '': bool [N] twice."""
+    codes = characters.codes
+    is_quote = (codes == _BACKTICK) | (codes == _APOSTROPHE)
+    before = tf.concat([[-1], codes[:-1]], axis=0)[: tf.size(codes)]
+    goes_on = (codes == before) & (characters.places > 0)
+    begins = first_of_run(is_quote, goes_on)
+    at = tf.boolean_mask(characters.places, begins)
+    run = tf.cumsum(tf.cast(begins, tf.int32))  # From 1 on; 0 is before the first quote.
+    index = characters.places - tf.gather(tf.concat([[0], at], axis=0), run)
+    second = is_quote & goes_on & (index % 2 == 1)
+    first = tf.concat([second[1:], [False]], axis=0)[: tf.size(codes)]
+    return first, second
+
+
+def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBatch:
+    """The pieces of texts, and where each is found in them; needs tensorflow_text.
+
+    Args:
+      tokenizer: of `graph_tokenizer`; the module that is saved has to keep it.
+      characters: of B texts.
+    """
+    if isinstance(tokenizer, GraphWordPieceTokenizer):
+        return _align_wordpiece(tokenizer, characters)
+    if isinstance(tokenizer, GraphSentencePieceTokenizer):
+        return _align_sentencepiece(tokenizer, characters)
+    raise TypeError(
+        "expected a GraphSentencePieceTokenizer or a GraphWordPieceTokenizer, received "
+        f"{type(tokenizer).__name__}"
+    )
+
+
+def _align_sentencepiece(
+    tokenizer: GraphSentencePieceTokenizer, characters: Characters
+) -> AlignedBatch:
+    settings = tokenizer.settings
+    join_quotes = settings.rules == "huggingface"
+    traced = _trace_normalization(characters, settings.lower, join_quotes)
+    normalized = normalize_graph(characters.text, settings.lower, join_quotes)
+    ids, strings, byte_starts, byte_limits = tokenizer.pieces_with_offsets(normalized)
+    rows = ids.value_rowids()
+    inner = _Normalized(normalized)
+    begins, limits = inner.places(rows, byte_starts), inner.places(rows, byte_limits)
+    kept = inner.visible(rows, begins, limits, strings)  # [P, (places)]
+    parts = tokenizer.split_again(ids.flat_values)
+    first, last = _part_places(parts, kept, limits)
+    part_rows = tf.gather(rows, parts.piece)
+    starts = traced.first_at(part_rows, first, characters)
+    ends = traced.last_before(part_rows, last)
+    lengths = tf.math.unsorted_segment_sum(
+        tf.ones_like(part_rows), part_rows, tf.cast(ids.nrows(), tf.int32)
+    )
+    found = [
+        tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+        for values in (parts.ids, starts, ends)
+    ]
+    is_first = tf.ragged.range(found[0].row_lengths()).flat_values == 0
+    return AlignedBatch(found[0], found[1].with_values(tf.where(is_first, 0, starts)), found[2])
+
+
+class _Normalized:
+    """The characters of normalized texts, as SentencePiece's bytes count them.
+
+    Args:
+      text: UTF-8 strings [B].
+    """
+
+    def __init__(self, text: tf.Tensor) -> None:
+        codes, byte_starts = tf.strings.unicode_decode_with_offsets(text, "UTF-8")
+        self._codes = tf.concat([codes.flat_values, [0]], axis=0)  # One more, to be gathered.
+        self._begins = tf.cast(codes.row_starts(), tf.int32)
+        # Bytes of all texts in one ascending row, with one between two texts.
+        self._bases = tf.cumsum(tf.strings.length(text) + 1, exclusive=True)
+        bases = tf.gather(self._bases, codes.value_rowids())
+        self._bytes = bases + tf.cast(byte_starts.flat_values, tf.int32)
+
+    def places(self, rows: tf.Tensor, in_bytes: tf.Tensor) -> tf.Tensor:
+        """Places of characters by those of their first bytes, int32 [P]."""
+        at = tf.searchsorted(self._bytes, tf.gather(self._bases, rows) + in_bytes, side="left")
+        return at - tf.gather(self._begins, rows)
+
+    def visible(
+        self, rows: tf.Tensor, begins: tf.Tensor, limits: tf.Tensor, strings: tf.Tensor
+    ) -> tf.RaggedTensor:
+        """Places of each piece without characters that SentencePiece dropped, int32 [P, (places)].
+
+        Control and format characters go away, unless the piece has them, or stands for nothing
+        else, or begins with a word mark that was made of them; see `alignment._places_of`.
+        """
+        places = tf.ragged.range(begins, limits)  # [P, (places)]
+        pieces = places.value_rowids()
+        at = tf.gather(tf.gather(self._begins, rows), pieces) + places.flat_values
+        codes = tf.gather(self._codes, at)
+        doubtful = tf.where(is_in(codes, invisible_ranges()))[:, 0]
+        inside = tf.strings.unicode_decode(
+            tf.gather(strings, tf.gather(pieces, doubtful)), "UTF-8"
+        )  # [doubtful, (characters of their pieces)]
+        equal = inside.flat_values == tf.gather(tf.gather(codes, doubtful), inside.value_rowids())
+        held = tf.math.unsorted_segment_max(
+            tf.cast(equal, tf.int32), inside.value_rowids(), tf.size(doubtful)
+        )
+        dropped = tf.boolean_mask(doubtful, held <= 0)
+        gone = tf.scatter_nd(
+            dropped[:, None], tf.ones_like(dropped, tf.int32), tf.shape(codes, tf.int64)
+        )
+        kept = gone == 0
+        first = tf.math.unsorted_segment_min(
+            tf.where(kept, tf.range(tf.size(codes)), _FAR), pieces, tf.size(strings)
+        )  # [P], among all places; _FAR: none is left.
+        padded = tf.concat([codes, [0]], axis=0)
+        first_code = tf.gather(padded, tf.minimum(first, tf.size(codes)))
+        has_mark = tf.strings.substr(strings, 0, len(WORD_MARK.encode())) == WORD_MARK
+        fits = (first < _FAR) & (~has_mark | (first_code == _SPACE))
+        return tf.ragged.boolean_mask(places, places.with_values(kept | ~tf.gather(fits, pieces)))
+
+
+def _part_places(
+    parts: PieceParts, kept: tf.RaggedTensor, limits: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Place of the first character of each part, and the place after its last; see `alignment`."""
+    available = tf.cast(kept.row_lengths(), tf.int32)  # [P]
+    count = tf.gather(available, parts.piece)
+    # The word mark has no place, one, or several invisible ones: the first part takes the rest.
+    extra = count - parts.total
+    first_size = tf.maximum(parts.first_size + extra, 0)
+    size = tf.where(parts.offset == 0, first_size, parts.size)
+    begin = tf.where(parts.offset == 0, 0, parts.offset - parts.first_size + first_size)
+    is_left = begin < count
+    row_starts = tf.gather(tf.cast(kept.row_starts(), tf.int32), parts.piece)
+    values = tf.concat([kept.flat_values, [0]], axis=0)
+    limit = tf.size(kept.flat_values)
+    first = tf.where(
+        is_left,
+        tf.gather(values, tf.minimum(row_starts + begin, limit)),
+        tf.gather(limits, parts.piece),
+    )
+    end = tf.minimum(begin + size, count)
+    last = tf.gather(values, tf.clip_by_value(row_starts + end - 1, 0, limit)) + 1
+    return first, tf.where(is_left & (size > 0), last, first)
+
+
+def _align_wordpiece(tokenizer: GraphWordPieceTokenizer, characters: Characters) -> AlignedBatch:
+    def size_of(strings: tf.Tensor) -> tf.Tensor:
+        words = split_words_graph(strings, tokenizer.lower)
+        return tf.reduce_sum(tf.strings.length(words, unit="UTF8_CHAR"), axis=1)
+
+    traced = _repeated(characters, characters.places, characters.places, characters.sizes(size_of))
+    words, ids = tokenizer.pieces_of_words(characters.text)  # [B, (words)], [words, (pieces)]
+    word_sizes = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+    of_word = tf.gather(word_sizes, ids.value_rowids())
+    sizes = tf.where(
+        ids.flat_values == tokenizer.unknown_id,
+        of_word,
+        tf.gather(tf.constant(tokenizer.piece_sizes), ids.flat_values),
+    )
+    pieces = words.with_values(ids).merge_dims(1, 2)  # [B, (pieces)]
+    rows = pieces.value_rowids()
+    before = tf.cumsum(sizes, exclusive=True)
+    begins = before - tf.gather(traced.begins, rows)
+    starts = traced.first_at(rows, begins, characters)
+    ends = traced.last_before(rows, begins + sizes)
+    return AlignedBatch(pieces, pieces.with_values(starts), pieces.with_values(ends))

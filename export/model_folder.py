@@ -1,0 +1,129 @@
+"""A model folder, read for export: the model, its tokenizer, and the files that go along."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.encoder import AlbertEncoder
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder
+
+LABELS_FILE = "labels.txt"
+REGRESSION = "regression"
+_MIN_SEQ_LENGTH = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedModel:
+    """The content of a model folder, ready for export.
+
+    Attributes:
+      model: one of native.MODELS.
+      vocabulary: the Python tokenizer.
+      labels: C names by class id; empty for models without classes and for a regression.
+      max_seq_length: longest sequence that a text becomes.
+      folder: a local copy of the files that go along as assets.
+      metadata: the content of model.json.
+    """
+
+    model: Any
+    vocabulary: Tokenizer
+    labels: tuple[str, ...]
+    max_seq_length: int
+    folder: str
+    metadata: dict[str, Any]
+
+    @property
+    def encoder(self) -> AlbertEncoder:
+        """The model's encoder, or the model itself where it is one."""
+        return self.model if isinstance(self.model, AlbertEncoder) else self.model.encoder
+
+    def files(self) -> list[str]:
+        """Paths of the files that go along as assets."""
+        return [os.path.join(self.folder, name) for name in sorted(os.listdir(self.folder))]
+
+    def text_encoder(self, read_masks: bool = False) -> TextEncoder:
+        """The graph from texts to inputs of the model; see `TextEncoder`."""
+        graph = graph_tokenizer(self.vocabulary)
+        return TextEncoder(graph, self.vocabulary, self.max_seq_length, read_masks)
+
+
+def model_kind(metadata: dict[str, Any]) -> str:
+    """The kind of a model: the task of model.json, or "regression" if its answers are numbers."""
+    task = metadata["task"]
+    if task == "classification" and (metadata.get("labels") == [] or metadata["num_classes"] == 1):
+        return REGRESSION
+    return task
+
+
+def open_model(
+    model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
+) -> LoadedModel:
+    """Loads a model folder, and copies the files that go along with the export.
+
+    Args:
+      model_dir: the model folder.
+      metadata: content of its model.json.
+      max_seq_length: longest sequence that a text becomes; None: that of training.
+      folder: an empty local folder for the files.
+
+    Returns:
+      The model with its tokenizer.
+
+    Raises:
+      UserError: a file is missing, or vocabulary, labels or length do not fit the model.
+    """
+    vocab_name = os.path.basename(native.vocabulary_file(model_dir))
+    for name in (vocab_name, SETTINGS_FILE, native.CONFIG_FILE):
+        path = os.path.join(model_dir, name)
+        if not tf.io.gfile.exists(path):
+            raise UserError(
+                f"{model_dir} lacks {name}, which an export takes along. Copy it there."
+            )
+        tf.io.gfile.copy(path, os.path.join(folder, name))
+    vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
+    # An export is the same wherever it is made, also on a GPU, where models pad by default.
+    model = native.load_model(model_dir, packed=True)
+    if vocabulary.vocab_size > model.config.vocab_size:
+        raise UserError(
+            f"{vocab_name} of {model_dir} has {vocabulary.vocab_size} pieces, more than the "
+            f"model's vocab_size {model.config.vocab_size}. Use the vocabulary that the model was "
+            "trained with."
+        )
+    labels = _labels(metadata, model_dir)
+    if labels:
+        with open(os.path.join(folder, LABELS_FILE), "w", encoding="utf-8") as file:
+            file.write("".join(f"{label}\n" for label in labels))
+    length = _length(max_seq_length, metadata, model.config.max_position_embeddings)
+    return LoadedModel(model, vocabulary, labels, length, folder, metadata)
+
+
+def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
+    classes = metadata.get("num_classes", 0)
+    if classes == 0 or model_kind(metadata) == REGRESSION:
+        return ()
+    labels = tuple(metadata.get("labels") or map(str, range(classes)))
+    if len(labels) != classes:
+        raise UserError(
+            f"model.json of {model_dir} names {len(labels)} labels for {classes} classes. Name "
+            "each class once."
+        )
+    return labels
+
+
+def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int:
+    length = metadata.get("max_seq_length", positions) if wanted is None else wanted
+    if not _MIN_SEQ_LENGTH <= length <= positions:
+        raise UserError(
+            f"--max_seq_length={length} should lie between {_MIN_SEQ_LENGTH} and the model's "
+            f"{positions} positions."
+        )
+    return length

@@ -1,0 +1,146 @@
+"""A local model server with TF Serving's REST and gRPC APIs, to try exports without docker.
+
+    python -m export.server --model=topics=/exports/topics --rest_port=8501 --grpc_port=8500
+
+It serves the highest version of each model and picks up new ones; with --playground it shows them
+on a page, too. For production use TensorFlow Serving itself with the same folders: see
+export/serving/README.md.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import ipaddress
+import logging
+import os
+import signal
+from types import FrameType
+
+from data_pipeline.errors import needs_extra
+from data_pipeline.files import atomic_files
+from export.server.limits import Limits
+from export.server.models import check_models, parse_models, read_config_file
+from export.server.store import ModelStore
+
+_GRACE_SECONDS = 2.0
+_DEFAULTS = Limits()
+
+FLAGS = flags.FLAGS
+
+
+def check_packages() -> None:
+    """Raises UserError where a package of the extra [serving] is missing."""
+    with needs_extra("serving", "The server"):
+        import export.server.listeners  # noqa: F401
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Models")
+    flags.DEFINE_multi_string(
+        "model", [], "NAME=PATH: serve the highest version under PATH as NAME; may be repeated."
+    )
+    flags.DEFINE_string(
+        "model_config_file",
+        None,
+        "A file of TF Serving's own form (model_config_list): names, folders, version policies "
+        "and version labels.",
+    )
+    flags.DEFINE_float(
+        "poll_seconds", 1.0, "Seconds between two looks for new versions.", 0.01, 86400
+    )
+    flags.group("Server")
+    flags.DEFINE_integer("rest_port", 8501, "Port for HTTP; 0 takes a free one.", upper_bound=65535)
+    flags.DEFINE_integer("grpc_port", 8500, "Port for gRPC; 0 takes a free one.", upper_bound=65535)
+    flags.DEFINE_string(
+        "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
+    )
+    flags.DEFINE_bool("playground", False, "Show a page at /playground to try the models on.")
+    flags.DEFINE_bool("log_requests", False, "Write a line of JSON for each request to stderr.")
+    flags.DEFINE_string(
+        "ready_file", None, "JSON file to write addresses to, once everything answers."
+    )
+    flags.group("Limits of a request")
+    flags.DEFINE_integer(
+        "max_request_bytes", _DEFAULTS.max_request_bytes, "Most bytes of a body or message.", 1
+    )
+    flags.DEFINE_integer(
+        "max_batch_size", _DEFAULTS.max_batch_size, "Most rows: texts, examples, instances.", 1
+    )
+    flags.DEFINE_integer(
+        "max_text_bytes", _DEFAULTS.max_text_bytes, "Most bytes of one text, in UTF-8.", 1
+    )
+    flags.DEFINE_integer(
+        "max_row_values",
+        _DEFAULTS.max_row_values,
+        "Most values in a row of an input, such as the ids of a sequence.",
+        1,
+    )
+
+
+def main() -> None:
+    """Serves until a signal ends the process."""
+    check_packages()  # Before models are loaded.
+    from export.server.listeners import create_rest, start_grpc
+    from export.server.monitoring import Monitor
+
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGINT, _exit)
+    models = parse_models(FLAGS.model)
+    if FLAGS.model_config_file:
+        models += read_config_file(FLAGS.model_config_file)
+    check_models(models)
+    limits = Limits(
+        FLAGS.max_request_bytes, FLAGS.max_batch_size, FLAGS.max_text_bytes, FLAGS.max_row_values
+    )
+    store = ModelStore(models, FLAGS.poll_seconds, limits)
+    monitor = Monitor(store.names(), FLAGS.log_requests)
+    rest, rest_port = create_rest(store, FLAGS.host, FLAGS.rest_port, monitor, FLAGS.playground)
+    rpc, grpc_port = start_grpc(store, FLAGS.host, FLAGS.grpc_port, monitor)
+    store.start()
+    try:
+        url = f"http://{FLAGS.host}:{rest_port}"
+        print(
+            f"serving {', '.join(store.names())} at {url}/v1/models/ and "
+            f"grpc://{FLAGS.host}:{grpc_port}{reach(FLAGS.host)}"
+            + (f"; playground: {url}/playground" if FLAGS.playground else ""),
+            flush=True,
+        )
+        if FLAGS.ready_file:
+            ready = {
+                "rest": url,
+                "grpc": f"{FLAGS.host}:{grpc_port}",
+                "pid": os.getpid(),
+                "models": store.names(),
+            }
+            atomic_files.write_json(FLAGS.ready_file, ready)
+        rest.run()  # Until a signal raises SystemExit here.
+    finally:
+        rest.close()
+        rpc.stop(_GRACE_SECONDS).wait()
+        store.stop()
+
+
+def reach(host: str) -> str:
+    """Who can reach an address, in words."""
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if is_loopback:
+        return ", for programs on this machine only (--host)"
+    return ", for everybody who reaches this machine: there is no password"
+
+
+def _exit(signum: int, frame: FrameType | None) -> None:
+    """Ends the process as a signal asks, and only once."""
+    for each in (signal.SIGINT, signal.SIGTERM):  # A second one would interrupt the ending.
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

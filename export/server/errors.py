@@ -1,0 +1,27 @@
+"""The refusal of a request, in words that HTTP and gRPC share."""
+
+from __future__ import annotations
+
+INVALID_ARGUMENT, NOT_FOUND = "INVALID_ARGUMENT", "NOT_FOUND"
+RESOURCE_EXHAUSTED, INTERNAL = "RESOURCE_EXHAUSTED", "INTERNAL"
+
+# Name of a gRPC status code -> status of HTTP, as TF Serving maps them.
+HTTP_STATUS = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, RESOURCE_EXHAUSTED: 429, INTERNAL: 500}
+
+
+class ServingError(Exception):
+    """A request that cannot be answered.
+
+    Attributes:
+      code: name of a gRPC status code, a key of HTTP_STATUS.
+      message: one sentence.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+def invalid(message: str) -> ServingError:
+    """A refusal because of the request itself."""
+    return ServingError(INVALID_ARGUMENT, message)

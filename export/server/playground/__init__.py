@@ -1,0 +1,95 @@
+"""A page on which people try the models of a server; see index.html, style.css and app.js here.
+
+The page asks the REST API as any client does. Two paths are its own: which models there are, and
+the pieces of a text.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from flask import Flask, Response, send_from_directory
+
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+from export.encoding import encode_with_masks
+from export.server.bodies import json_answer, json_body
+from export.server.errors import invalid
+from export.server.servable import Servable
+from export.server.store import ModelStore
+
+_FOLDER = Path(__file__).parent
+_FILES = ("style.css", "app.js")
+_VOCABULARIES = ("spiece.model", "vocab.txt")
+_MAX_PIECES = 2048  # More are no help to a reader.
+# The page loads nothing from elsewhere and runs no code but its own.
+_POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
+
+
+def add_playground(app: Flask, store: ModelStore) -> None:
+    """Adds the page's paths to an application."""
+
+    @app.get("/playground")
+    def page() -> Response:
+        response = send_from_directory(_FOLDER, "index.html")
+        response.headers["Content-Security-Policy"] = _POLICY
+        return response
+
+    @app.get("/playground/<any(" + ", ".join(f"'{name}'" for name in _FILES) + "):file>")
+    def asset(file: str) -> Response:
+        return send_from_directory(_FOLDER, file)
+
+    @app.get("/playground/models")
+    def models() -> Response:
+        return json_answer([describe(store.get(name)) for name in store.names()])
+
+    @app.post("/playground/pieces")
+    def pieces() -> Response:
+        body = json_body()
+        name, text = body.get("model"), body.get("text")
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise invalid("The body should hold a string 'model' and a string 'text'.")
+        servable = store.get(name)
+        if len(text.encode("utf-8", errors="replace")) > servable.limits.max_text_bytes:
+            raise invalid("The text is too long for this server (--max_text_bytes).")
+        return json_answer(pieces_of(servable, text))
+
+
+def describe(servable: Servable) -> dict[str, Any]:
+    """A model as the page needs it: name, version, inputs and outputs of each signature."""
+    return {
+        "name": servable.name,
+        "version": servable.version,
+        "signatures": {
+            name: {"inputs": sorted(each.inputs), "outputs": sorted(each.outputs)}
+            for name, each in servable.signature_defs.items()
+        },
+    }
+
+
+def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
+    """The pieces of a text with their ids; none for a model that brought no vocabulary.
+
+    "a cat" -> [{"piece": "▁a", "id": 21}, {"piece": "▁cat", "id": 2008}].
+    """
+    tokenizer = _tokenizer(servable.path)
+    if tokenizer is None:
+        return []
+    reads_masks = any("top_pieces" in each.outputs for each in servable.signature_defs.values())
+    ids = encode_with_masks(tokenizer, text) if reads_masks else tokenizer.encode(text)
+    ids = ids[:_MAX_PIECES]
+    return [{"piece": tokenizer.pieces[id_], "id": int(id_)} for id_ in ids]
+
+
+@functools.lru_cache(maxsize=16)
+def _tokenizer(path: str) -> Tokenizer | None:
+    """The tokenizer that an export carries among its assets."""
+    for name in _VOCABULARIES:
+        file = os.path.join(path, "assets", name)
+        if tf.io.gfile.exists(file):
+            return load_tokenizer(file)
+    return None

@@ -1,0 +1,266 @@
+// The page: a form made from a model's signatures, a request as any client sends it, an answer.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const state = { models: [], model: null, task: null, example: 0 };
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children); // Strings become text: nothing of an answer is read as HTML.
+  return made;
+}
+
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+function bar(name, share) {
+  const fill = element("i");
+  fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+  return element("div", { class: "bar" }, element("b", {}, name),
+    element("div", { class: "track" }, fill), element("span", {}, percent(share)));
+}
+
+const ranked = (names, shares) => names
+  .map((name, index) => [name, shares[index]]).sort((a, b) => b[1] - a[1]).slice(0, 12)
+  .map(([name, share]) => bar(name, share));
+
+// Python counts code points; slices of a JavaScript string count UTF-16 units.
+const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
+
+const hue = (name) => [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 360, 7);
+
+// A task: which models it is for, its fields with examples, its request, and how answers look.
+const TASKS = [
+  {
+    fits: (m) => has(m, "outputs", "top_pieces"),
+    purpose: "Write [MASK] where a word is missing; the model guesses it.",
+    examples: [["The capital of France is [MASK]."], ["Returns the [MASK] of the file."],
+      ["She [MASK] the door and [MASK] outside."]],
+    show: (row) => [...Array(row.num_masks).keys()].flatMap((mask) => [
+      element("h2", {}, `Mask ${mask + 1}`),
+      ...row.top_pieces[mask].map((piece, k) => bar(piece.replace(/▁/g, "") || "▁", row.top_probabilities[mask][k])),
+    ]),
+    none: "There is no [MASK] in the text.",
+  },
+  {
+    fits: (m) => has(m, "inputs", "question") && has(m, "inputs", "context"),
+    purpose: "Asks a question about a text; the answer is marked in it.",
+    examples: [["Where was she born?", "Ada Lovelace was born in London in 1815 and wrote about Babbage's engine."]],
+    show(row, values) {
+      const [start, end] = [row.start_char ?? row.start, row.end_char ?? row.end];
+      const context = values.context;
+      if (!row.answer) return [element("p", { class: "text" }, "The text does not say.")];
+      return [element("p", { class: "text" }, slice(context, 0, start),
+        element("mark", {}, slice(context, start, end)), slice(context, end))];
+    },
+  },
+  {
+    fits: (m) => "similarity" in m.signatures,
+    signature: "similarity",
+    purpose: "How near two texts are in meaning: the cosine of their vectors.",
+    examples: [["The cat sleeps on the sofa.", "A kitten naps on the couch."]],
+    show: (row) => {
+      const value = typeof row === "number" ? row : row.similarity;
+      return [element("p", { class: "big" }, value.toFixed(3)), bar("similarity", value)];
+    },
+  },
+  {
+    fits: (m) => has(m, "outputs", "labels") && has(m, "inputs", "text"),
+    purpose: "Gives each word its tag.",
+    examples: [["Angela Merkel met Macron in Paris on Monday."]],
+    show(row, values) {
+      const starts = row.start_char ?? row.starts ?? row.start, ends = row.end_char ?? row.ends ?? row.end;
+      const parts = [];
+      let place = 0;
+      row.labels.forEach((label, k) => {
+        if (!label || starts[k] < place) return;
+        const word = slice(values.text, starts[k], ends[k]);
+        parts.push(slice(values.text, place, starts[k]));
+        const tag = element("span", { class: "tag" }, word, element("small", {}, label));
+        tag.style.setProperty("--hue", hue(label.replace(/^[BI]-/, "")));
+        parts.push(label === "O" ? word : tag);
+        place = ends[k];
+      });
+      return [element("p", { class: "text" }, ...parts, slice(values.text, place))];
+    },
+  },
+  {
+    fits: (m) => has(m, "outputs", "pieces") && has(m, "outputs", "starts"),
+    purpose: "Marks the words that seem out of place.",
+    examples: [["The chef opened the piano and cooked a soup."]],
+    show(row, values) {
+      const marks = row.pieces.map((piece, k) => {
+        const made = element("mark", { title: percent(row.probabilities[k]) },
+          slice(values.text, row.starts[k], row.ends[k]));
+        made.style.background = `rgb(240 80 60 / ${row.probabilities[k]})`;
+        return row.starts[k] < 0 ? "" : made;
+      });
+      return [element("p", { class: "text" }, ...marks.flatMap((mark, k) =>
+        [slice(values.text, k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]))];
+    },
+  },
+  {
+    fits: (m) => has(m, "inputs", "options"),
+    fields: ["question", "options", "context"],
+    purpose: "Chooses the option that answers the question; one option a line.",
+    examples: [["What is warm?", "the sun\nthe snow\nthe sea in winter", "The sun shines, and the snow melts."]],
+    row: (values) => ({ ...values, options: values.options.split("\n").filter((line) => line.trim()) }),
+    show: (row, values) => ranked(values.options.split("\n").filter((line) => line.trim()), row.probabilities),
+  },
+  {
+    fits: (m) => "classify" in m.signatures,
+    signature: "classify",
+    verb: "classify",
+    fields: ["text", "text_b"],
+    purpose: "Puts a text, or a pair of texts, into a class.",
+    examples: [["A charming film with a great cast.", ""], ["The plot makes no sense at all.", ""]],
+    show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
+  },
+  {
+    fits: (m) => has(m, "outputs", "value"),
+    purpose: "Gives a text a number.",
+    examples: [["A charming film with a great cast."]],
+    show: (row) => [element("p", { class: "big" }, (row.value ?? row).toFixed(3))],
+  },
+  {
+    fits: (m) => has(m, "inputs", "text"),
+    purpose: "Shows what the model answers, as it is.",
+    examples: [["The cat sleeps on the sofa."]],
+    show: (row) => [element("pre", {}, JSON.stringify(row, null, 1).slice(0, 4000))],
+  },
+];
+
+function has(model, side, name) {
+  const signature = model.signatures.serving_default;
+  return Boolean(signature) && signature[side].includes(name);
+}
+
+const LABELS = { text: "Text", text_a: "First text", text_b: "Second text, if there is one",
+  question: "Question", context: "Context", options: "Options" };
+
+// "context" comes before "question" in the alphabet, but not in a conversation.
+function fieldsOf(model, task) {
+  const inputs = task.fields ?? model.signatures[task.signature ?? "serving_default"].inputs;
+  return [...inputs].sort((a, b) => (a === "context") - (b === "context"));
+}
+
+function choose(model) {
+  state.model = model;
+  state.task = TASKS.find((task) => task.fits(model)) ?? null;
+  for (const button of byId("models").children) {
+    const chosen = button.textContent === model.name;
+    button.setAttribute("aria-checked", chosen);
+    button.tabIndex = chosen ? 0 : -1;
+  }
+  location.hash = encodeURIComponent(model.name);
+  for (const id of ["answer", "error", "pieces", "command"]) byId(id).hidden = true;
+  byId("latency").textContent = "";
+  byId("fields").replaceChildren();
+  byId("ask").disabled = byId("example").disabled = !state.task;
+  if (!state.task) {
+    byId("purpose").textContent =
+      "This model takes ids, not text: a preprocessor makes them. Choose another model, or ask it with curl.";
+    return;
+  }
+  byId("purpose").textContent = state.task.purpose;
+  for (const name of fieldsOf(model, state.task)) {
+    const area = element("textarea", { name, id: `field-${name}`, spellcheck: "false",
+      rows: name === "context" ? 7 : name === "text_b" ? 1 : 2 });
+    byId("fields").append(element("label", { for: area.id }, LABELS[name] ?? name), area);
+  }
+  fill(0);
+}
+
+function fill(number) {
+  state.example = number % state.task.examples.length;
+  const areas = byId("fields").querySelectorAll("textarea");
+  areas.forEach((area, k) => { area.value = state.task.examples[state.example][k] ?? ""; });
+}
+
+async function ask(path, body) {
+  const response = await fetch(path, body && { method: "POST", body: JSON.stringify(body) });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+function requestOf(values) {
+  const { model, task } = state;
+  const row = task.row ? task.row(values) : Object.fromEntries(Object.entries(values).filter(([name, value]) => value || name !== "text_b"));
+  const body = { [task.verb ? "examples" : "instances"]: [row] };
+  if (task.signature) body.signature_name = task.signature;
+  return [`/v1/models/${encodeURIComponent(model.name)}:${task.verb ?? "predict"}`, body];
+}
+
+async function submit() {
+  const values = Object.fromEntries(new FormData(byId("form")));
+  const [path, body] = requestOf(values);
+  byId("ask").disabled = true;
+  byId("error").hidden = true;
+  try {
+    const start = performance.now();
+    const answer = await ask(path, body);
+    byId("latency").textContent = `${(performance.now() - start).toFixed(1)} ms`;
+    const shown = state.task.show((answer.predictions ?? answer.results)[0], values);
+    byId("answer").replaceChildren(...(shown.length ? shown : [state.task.none ?? "No answer."]));
+    byId("answer").hidden = false;
+    await showPieces(Object.values(values).join("\n").trim());
+  } catch (error) {
+    byId("answer").hidden = byId("pieces").hidden = true;
+    byId("error").textContent = error instanceof TypeError
+      ? "The server does not answer. Is it still running?" : error.message;
+    byId("error").hidden = false;
+  }
+  const json = JSON.stringify(body).replace(/'/g, "'\\''");
+  byId("curl").textContent = `curl -d '${json}' ${location.origin}${path}`;
+  byId("command").hidden = false;
+  byId("ask").disabled = false;
+}
+
+async function showPieces(text) {
+  const pieces = await ask("/playground/pieces", { model: state.model.name, text });
+  byId("piecelist").replaceChildren(...pieces.map(({ piece, id }) =>
+    element("div", { class: "piece" }, piece, element("small", {}, String(id)))));
+  byId("pieces").querySelector("summary").textContent = `Pieces and ids (${pieces.length})`;
+  byId("pieces").hidden = !pieces.length;
+}
+
+function listen() {
+  byId("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+  byId("form").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && state.task) submit();
+  });
+  byId("example").addEventListener("click", () => fill(state.example + 1));
+  byId("copy").addEventListener("click", async () => {
+    await navigator.clipboard.writeText(byId("curl").textContent);
+    byId("copy").textContent = "Copied";
+  });
+  byId("models").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const count = state.models.length;
+    choose(state.models[(state.models.indexOf(state.model) + step + count) % count]);
+    byId("models").querySelector("[aria-checked=true]").focus();
+  });
+}
+
+async function start() {
+  listen();
+  try {
+    state.models = await ask("/playground/models");
+  } catch (error) {
+    byId("error").textContent = `The models cannot be listed: ${error.message}`;
+    byId("error").hidden = false;
+    return;
+  }
+  byId("models").replaceChildren(...state.models.map((model) => {
+    const button = element("button", { type: "button", role: "radio" }, model.name);
+    button.addEventListener("click", () => choose(model));
+    return button;
+  }));
+  const named = state.models.find((model) => `#${encodeURIComponent(model.name)}` === location.hash);
+  choose(named ?? state.models[0]);
+}
+
+start();

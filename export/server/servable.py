@@ -1,0 +1,130 @@
+"""One loaded version of a model: its signatures, and their answers to checked requests."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+
+from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError, invalid
+from export.server.limits import Limits
+from export.signatures import DEFAULT_SIGNATURE
+
+# Errors of a graph that are the request's doing.
+_REFUSALS = (
+    tf.errors.InvalidArgumentError,
+    tf.errors.OutOfRangeError,
+    tf.errors.UnimplementedError,
+)
+
+
+class Servable:
+    """One loaded version of a model.
+
+    Args:
+      name, version: name of the model, and number of the version.
+      path: folder of the version.
+      limits: the largest request that is answered.
+      running: held while a graph runs, so that many requests at once need no more memory than few.
+
+    Attributes:
+      name, version, path, limits: as given.
+      signature_defs: SignatureDef protos by name, as GetModelMetadata reports them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        path: str,
+        limits: Limits = Limits(),  # noqa: B008  (immutable)
+        running: threading.Semaphore | None = None,
+    ) -> None:
+        import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
+
+        self.name, self.version, self.path, self.limits = name, version, path, limits
+        self._running = running or threading.Semaphore(os.cpu_count() or 1)
+        self._loaded = tf.saved_model.load(path)
+        self.signature_defs = read_signature_defs(path)
+
+    def signature_def(self, signature: str) -> meta_graph_pb2.SignatureDef:
+        """The signature of a name; an empty one means the default."""
+        name = signature or DEFAULT_SIGNATURE
+        if name not in self.signature_defs:
+            raise invalid(
+                f"Model {self.name!r} has no signature {name!r:.80}. It has: "
+                f"{listed(self.signature_defs)}."
+            )
+        return self.signature_defs[name]
+
+    def check_names(self, signature: str, names: Iterable[str]) -> None:
+        """Raises ServingError unless the names are those of the signature's inputs."""
+        wanted = self.signature_def(signature).inputs
+        if set(names) != set(wanted):
+            received = listed(names)
+            raise invalid(
+                f"Signature {signature or DEFAULT_SIGNATURE!r} of model {self.name!r} takes the "
+                f"inputs {listed(wanted)}; received {received[:200] or 'none'}."
+            )
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays by input name -> arrays by output name; string arrays hold bytes.
+
+        Raises:
+          ServingError: INVALID_ARGUMENT when names, types or shapes do not fit the signature or
+            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice.
+        """
+        self.check_names(signature, inputs)
+        infos = self.signature_def(signature).inputs
+        tensors = {name: self._tensor(name, inputs[name], infos[name]) for name in inputs}
+        try:
+            with self._running:
+                answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
+        except _REFUSALS as error:
+            message = f"Model {self.name!r}: {reason(error.message)}"
+            raise ServingError(INVALID_ARGUMENT, message) from error
+        except (tf.errors.ResourceExhaustedError, MemoryError) as error:
+            raise ServingError(
+                RESOURCE_EXHAUSTED,
+                f"Model {self.name!r}: the answer needs more memory than there is. Send less.",
+            ) from error
+        return {name: value.numpy() for name, value in answer.items()}
+
+    def _tensor(self, name: str, value: np.ndarray, info: meta_graph_pb2.TensorInfo) -> tf.Tensor:
+        dtype = tf.as_dtype(info.dtype)
+        self.limits.check_shape(name, value.shape)
+        if value.dtype == object:
+            self.limits.check_strings(name, value)
+        try:
+            tensor = tf.constant(value, dtype)
+        except (TypeError, ValueError) as error:
+            told = str(error).splitlines()[0]
+            raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
+        shape = tf.TensorShape(info.tensor_shape)
+        if not shape.is_compatible_with(tensor.shape):
+            raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
+        return tensor
+
+
+def reason(message: str) -> str:
+    """The line of a graph's error message with the reason: the last one before the node's name."""
+    told = message.split("[[{{node")[0].strip()
+    return told.splitlines()[-1] if told else message
+
+
+def read_signature_defs(path: str) -> dict[str, meta_graph_pb2.SignatureDef]:
+    """The signatures in a SavedModel's folder, without running anything."""
+    saved_model = saved_model_pb2.SavedModel()
+    with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
+        saved_model.ParseFromString(file.read())
+    signatures = saved_model.meta_graphs[0].signature_def
+    return {name: value for name, value in signatures.items() if not name.startswith("__")}
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in order, as in a sentence."""
+    return ", ".join(sorted(names))

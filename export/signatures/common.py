@@ -1,0 +1,129 @@
+"""What the signatures of all tasks share: names, specs, and a module that reads texts and pairs.
+
+The Keras model is held by a plain function and not tracked: only its variables are saved, and
+loading needs no Keras.
+Shapes: B batch, S sequence.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.tokenizers.text_graph import TextEncoder
+
+DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
+TEXT = tf.TensorSpec([None], tf.string)
+
+Tensors = dict[str, tf.Tensor]
+Signatures = dict[str, tf.types.experimental.GenericFunction]
+
+
+def tokens_spec(name: str) -> tf.TensorSpec:
+    """The spec of an input int32 [B, S]."""
+    return tf.TensorSpec([None, None], tf.int32, name)
+
+
+TOKENS = tuple(tokens_spec(name) for name in ("input_word_ids", "input_mask", "input_type_ids"))
+
+
+def named(name: str) -> tf.TensorSpec:
+    """The spec of an input string [B]."""
+    return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
+
+
+# Nothing is converted by autograph: no function of this package branches on a tensor.
+graph_function = functools.partial(tf.function, autograph=False)
+
+
+def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -> None:
+    """Makes files assets of the SavedModel of a module: they are copied to its folder `assets`."""
+    module.files = [tf.saved_model.Asset(path) for path in paths]
+
+
+def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Serialized tf.Examples [B] -> their features `text` and `text_b`, "" where it is missing."""
+    features = tf.io.parse_example(
+        examples,
+        {
+            "text": tf.io.FixedLenFeature([], tf.string),
+            "text_b": tf.io.FixedLenFeature([], tf.string, default_value=""),
+        },
+    )
+    return features["text"], features["text_b"]
+
+
+def tensors(inputs: Mapping[str, np.ndarray]) -> Tensors:
+    """Arrays by name as tensors."""
+    return {name: tf.constant(value) for name, value in inputs.items()}
+
+
+class ModelModule(tf.Module):
+    """A Keras model with the variables that are saved and the files that go along.
+
+    Args:
+      name: of the module.
+      model: the Keras model.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(self, name: str, model: Any, files: Sequence[str]) -> None:
+        super().__init__(name=name)
+        self.forward = functools.partial(model, training=False)
+        self.model_variables = list(model.variables)
+        track_files(self, files)
+
+
+class TextModule(ModelModule):
+    """Signatures by text, by pairs of texts and by tokens, of a task that has one answer for each.
+
+    Args:
+      name: of the module.
+      model: the Keras model.
+      text: tokenizer and packing.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(self, name: str, model: Any, text: TextEncoder, files: Sequence[str]) -> None:
+        super().__init__(name, model, files)
+        self.text_encoder = text
+
+    @abc.abstractmethod
+    def answer(self, inputs: Tensors) -> Tensors:
+        """The answers to B rows of the model's inputs, by the names of the outputs."""
+
+    @graph_function(input_signature=[named("text")])
+    def serve_text(self, text: tf.Tensor) -> Tensors:
+        """string [B] -> `answer`."""
+        return self.answer(self.text_encoder(text))
+
+    @graph_function(input_signature=[named("text_a"), named("text_b")])
+    def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+        """string [B] twice -> `answer`; an empty `text_b` is no second text."""
+        return self.answer(self.text_encoder(text_a, text_b))
+
+    @graph_function(input_signature=TOKENS)
+    def serve_tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """int32 [B, S] -> `answer`."""
+        return self.answer(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+            }
+        )
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {
+            DEFAULT_SIGNATURE: self.serve_text,
+            "text_pair": self.serve_text_pair,
+            "tokens": self.serve_tokens,
+        }

@@ -1,0 +1,178 @@
+"""Masked words: a text with "[MASK]" in it -> the most probable pieces for each mask.
+
+Shapes: B batch, S sequence, P positions, M masks, K best pieces, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.encoding import encode_masked_batch
+from export.model_folder import LoadedModel
+from export.probes import Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    TOKENS,
+    ModelModule,
+    Signatures,
+    Tensors,
+    graph_function,
+    named,
+    tensors,
+    tokens_spec,
+)
+
+if TYPE_CHECKING:
+    from albert_tf.models import AlbertPretrainer
+
+TOP_K = 5
+MASKED_TEXTS = (
+    "A function that [MASK] the largest of two [MASK].",
+    "no mask at all",
+    "[MASK]",
+    "[MASK][MASK] returns a " + "very long list " * 150 + "[MASK]",
+)
+
+
+class MaskedLMModule(ModelModule):
+    """Text with "[MASK]" in it -> the most probable pieces for each mask.
+
+    Args:
+      model: AlbertPretrainer.
+      text: tokenizer and packing, made with `read_masks=True`.
+      pieces: V pieces, by id.
+      files: paths of the files to carry along as assets.
+      top_k: K, number of pieces to give for each mask.
+    """
+
+    def __init__(
+        self,
+        model: AlbertPretrainer,
+        text: TextEncoder,
+        pieces: Sequence[str],
+        files: Sequence[str],
+        top_k: int = TOP_K,
+    ) -> None:
+        super().__init__("masked_lm", model, files)
+        self.text_encoder = text
+        self._pieces = tuple(pieces)
+        self._top_k = min(top_k, len(self._pieces))
+
+    @graph_function(input_signature=[named("text")])
+    def serve_text(self, text: tf.Tensor) -> Tensors:
+        """string [B] -> the K best pieces of each of up to M masks.
+
+        Returns:
+          top_pieces string, top_ids int32, top_probabilities float32 [B, M, K], best first;
+          positions int32 [B, M] of the masks among the tokens; num_masks int32 [B]. Rows with fewer
+          than M masks are filled with "", -1, 0 and -1. A mask beyond the longest sequence is cut
+          off and not counted.
+        """
+        inputs = self.text_encoder(text)
+        positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
+        real = positions >= 0  # [B, M]
+        inputs["masked_lm_positions"] = tf.maximum(positions, 0)
+        logits = self.forward(inputs)["masked_lm_logits"]  # [B, M, V]
+        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), self._top_k)  # [B, M, K]
+        real_ids = real[:, :, None]
+        return {
+            "top_pieces": tf.where(real_ids, tf.gather(tf.constant(self._pieces), ids), ""),
+            "top_ids": tf.where(real_ids, ids, -1),
+            "top_probabilities": tf.where(real_ids, probabilities, 0.0),
+            "positions": positions,
+            "num_masks": tf.reduce_sum(tf.cast(real, tf.int32), axis=1),
+        }
+
+    @graph_function(input_signature=[*TOKENS, tokens_spec("masked_lm_positions")])
+    def serve_tokens(
+        self,
+        input_word_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        input_type_ids: tf.Tensor,
+        masked_lm_positions: tf.Tensor,
+    ) -> Tensors:
+        """Logits of both pre-training tasks.
+
+        Args:
+          input_word_ids, input_mask, input_type_ids: int32 [B, S].
+          masked_lm_positions: int32 [B, P].
+
+        Returns:
+          masked_lm_logits float32 [B, P, V]; sentence_order_logits float32 [B, 2].
+        """
+        outputs = self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+                "masked_lm_positions": masked_lm_positions,
+            }
+        )
+        return {name: outputs[name] for name in ("masked_lm_logits", "sentence_order_logits")}
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
+    """int32 [B, S] -> int32 [B, M], positions of `mask_id` in each row, filled up with -1.
+
+    [[7, 4, 4], [4, 8, 9]], mask_id 4 -> [[1, 2], [0, -1]].
+    """
+    is_mask = word_ids == mask_id
+    positions = tf.ragged.boolean_mask(
+        tf.broadcast_to(tf.range(tf.shape(word_ids)[1]), tf.shape(word_ids)), is_mask
+    )
+    return positions.to_tensor(default_value=-1, shape=[None, None])
+
+
+def masked_lm_probes(
+    model: AlbertPretrainer, vocabulary: Tokenizer, max_seq_length: int, top_k: int
+) -> list[Probe]:
+    """Probes of MaskedLMModule's two signatures.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      max_seq_length: longest sequence that a text becomes.
+      top_k: K, number of pieces for each mask.
+
+    Returns:
+      One probe for each signature.
+    """
+    inputs = encode_masked_batch(vocabulary, MASKED_TEXTS, max_seq_length)
+    positions = mask_positions(tf.constant(inputs["input_word_ids"]), vocabulary.mask_id).numpy()
+    inputs["masked_lm_positions"] = np.maximum(positions, 0)
+    outputs = model(tensors(inputs), training=False)
+    logits = outputs["masked_lm_logits"].numpy()
+    best = np.sort(tf.nn.softmax(logits).numpy(), axis=-1)[..., ::-1][..., :top_k]  # [B, M, K]
+    text_answer = {
+        "top_probabilities": np.where(positions[..., None] >= 0, best, 0.0),
+        "positions": positions,
+        "num_masks": (positions >= 0).sum(axis=1),
+    }
+    tokens_answer = {
+        "masked_lm_logits": logits,
+        "sentence_order_logits": outputs["sentence_order_logits"].numpy(),
+    }
+    return [
+        Probe(DEFAULT_SIGNATURE, {"text": text_array(MASKED_TEXTS)}, text_answer),
+        Probe("tokens", inputs, tokens_answer),
+    ]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a masked language model, and its probes."""
+    text = loaded.text_encoder(read_masks=True)
+    # A model may have more rows than there are pieces, to make its vocabulary divisible.
+    unnamed = loaded.model.config.vocab_size - loaded.vocabulary.vocab_size
+    pieces = loaded.vocabulary.pieces + [""] * unnamed
+    module = MaskedLMModule(loaded.model, text, pieces, loaded.files())
+    return module, masked_lm_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length, TOP_K)

@@ -1,0 +1,176 @@
+"""Multiple choice: a context, a question and options -> which option fits.
+
+Shapes: B batch, C options, S sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models import AlbertMultipleChoice
+from data_pipeline.finetuning.examples import ChoiceExample
+from data_pipeline.finetuning.features import LOW_LINES, MAX_QA_LENGTH, encode_choices
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder, keep
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    TOKENS,
+    ModelModule,
+    Signatures,
+    Tensors,
+    graph_function,
+    named,
+    tensors,
+)
+
+_OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
+_CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
+_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
+_NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
+_QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
+_CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
+
+
+class MultipleChoiceModule(ModelModule):
+    """A context, a question and options -> the option that fits, and probabilities.
+
+    Args:
+      model: AlbertMultipleChoice.
+      text: tokenizer and packing.
+      max_qa_length: most pieces of question and option together.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(
+        self,
+        model: AlbertMultipleChoice,
+        text: TextEncoder,
+        max_qa_length: int,
+        files: Sequence[str],
+    ) -> None:
+        super().__init__("multiple_choice", model, files)
+        self.text_encoder = text
+        self._max_qa_length = max_qa_length
+
+    @graph_function(input_signature=[named("context"), named("question"), _OPTIONS])
+    def serve_text(self, context: tf.Tensor, question: tf.Tensor, options: tf.Tensor) -> Tensors:
+        """Which option answers a question about a context, or fills the blank "_" in it.
+
+        Args:
+          context, question: string [B].
+          options: string [B, C]; rows with fewer are filled up with "", which is never chosen.
+
+        Returns:
+          choice int32 [B], its number from 0; option string [B], its text; probabilities float32
+          [B, C].
+        """
+        num_choices = tf.shape(options)[1]
+        answered = tf.reshape(fill_blanks(question, options), [-1])  # [B * C]
+        last = self.text_encoder.tokenize(answered)
+        lengths = last.row_lengths()
+        kept = tf.minimum(lengths, self._max_qa_length)
+        last = keep(last, lengths - kept, lengths)
+        rows = tf.repeat(tf.range(tf.size(context)), num_choices)
+        first = tf.gather(self.text_encoder.tokenize(context), rows)
+        room = self.text_encoder.max_seq_length - _SPECIAL_PIECES - kept
+        first = keep(first, 0, tf.minimum(first.row_lengths(), room))
+        packed = self.text_encoder.pack(first, last)
+        length = tf.shape(packed["input_mask"])[1]
+        shape = [tf.size(context), num_choices, length]
+        logits = self.forward({name: tf.reshape(each, shape) for name, each in packed.items()})
+        logits = tf.where(options == "", _NO_OPTION, logits)
+        choice = tf.argmax(logits, axis=1, output_type=tf.int32)
+        return {
+            "choice": choice,
+            "option": tf.gather(options, choice, batch_dims=1),
+            "probabilities": tf.nn.softmax(logits),
+        }
+
+    @graph_function(input_signature=_CHOICE_TOKENS)
+    def serve_tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """int32 [B, C, S] -> logits, probabilities float32 [B, C]."""
+        logits = self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+            }
+        )
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
+    """`features.fill_blank` in a graph: string [B] and [B, C] -> [B, C].
+
+    "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
+    """
+    low_lines = "[" + "".join(map(chr, LOW_LINES)) + "]"
+    questions = tf.strings.regex_replace(questions, low_lines, "_")
+    has_blank = tf.strings.regex_full_match(questions, "(?s:.*)_(?s:.*)")
+    parts = tf.strings.split(questions, sep="_")  # [B, (parts)]
+    num_choices = tf.shape(options)[1]
+    rows = tf.repeat(tf.range(tf.size(questions)), num_choices)  # [B * C]
+    each = tf.gather(parts, rows)  # [B * C, (parts)]
+    option = tf.gather(tf.reshape(options, [-1]), each.value_rowids())
+    is_first = tf.ragged.range(each.row_lengths()).flat_values == 0
+    pieces = tf.strings.join([tf.where(is_first, "", option), each.flat_values])
+    filled = tf.strings.reduce_join(each.with_values(pieces), axis=1)
+    filled = tf.reshape(filled, tf.shape(options))
+    after = tf.strings.join([tf.broadcast_to(questions[:, None], tf.shape(options)), options], " ")
+    return tf.where(has_blank[:, None], filled, after)
+
+
+def choice_probes(
+    model: AlbertMultipleChoice, vocabulary: Tokenizer, max_seq_length: int, max_qa_length: int
+) -> list[Probe]:
+    """Probes of both signatures, with the inputs of fine-tuning.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      max_seq_length: S.
+      max_qa_length: most pieces of question and option together.
+
+    Returns:
+      One probe for each signature.
+    """
+    contexts = TEXTS[: len(_QUESTIONS)]
+    examples = [
+        ChoiceExample(str(row), context, question, _CHOICES, None, "", "probes", row)
+        for row, (context, question) in enumerate(zip(contexts, _QUESTIONS))
+    ]
+    encoded = encode_choices(examples, vocabulary, max_seq_length, max_qa_length)
+    inputs = encoded.inputs(length=int(encoded.longest.max()))
+    logits = model(tensors(inputs), training=False)
+    probabilities = tf.nn.softmax(logits).numpy()
+    asked = {
+        "context": text_array(contexts),
+        "question": text_array(_QUESTIONS),
+        "options": np.tile(text_array(_CHOICES), [len(contexts), 1]),
+    }
+    return [
+        Probe(DEFAULT_SIGNATURE, asked, {"probabilities": probabilities}),
+        Probe("tokens", inputs, {"logits": logits.numpy(), "probabilities": probabilities}),
+    ]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a multiple choice model, and its probes."""
+    length = loaded.max_seq_length
+    max_qa_length = loaded.metadata.get("max_qa_length") or MAX_QA_LENGTH
+    max_qa_length = min(max_qa_length, length - _SPECIAL_PIECES - 1)
+    module = MultipleChoiceModule(
+        loaded.model, loaded.text_encoder(), max_qa_length, loaded.files()
+    )
+    return module, choice_probes(loaded.model, loaded.vocabulary, length, max_qa_length)

@@ -1,0 +1,296 @@
+"""Question answering: a question and a context of any length -> parts of the context.
+
+Windows with a stride, the window in which a piece counts, and the n best answers are in the graph,
+equal to the fine-tuning path (`albert_tf.finetuning.squad_answers`). Offsets are places in the
+user's own text. Shapes: B batch, S sequence, N best answers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.finetuning import squad_answers, squad_candidates
+from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from data_pipeline.finetuning.squad_files import Question, SquadExamples
+from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
+from data_pipeline.tokenizers.text_graph import TextEncoder
+from export import answers_graph, windows_graph
+from export.encoding import trim
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    TOKENS,
+    ModelModule,
+    Signatures,
+    Tensors,
+    graph_function,
+    named,
+    tensors,
+    tokens_spec,
+)
+
+N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
+_THRESHOLD = "null_score_diff_threshold"
+_TIE = 1e-4  # Answers of scores that are closer may change places.
+_QUESTIONS = (
+    "Who returns the largest?",
+    "Café?",
+    "what",
+    "In which year did prices rise?",
+    "",
+    "?",
+)
+
+Model = AlbertSpanLabeler | AlbertSpanLabelerV2
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionSettings:
+    """How questions are answered.
+
+    Attributes:
+      windows: sizes of windows, as in training.
+      answers: which spans are answers.
+      threshold: version 2.0: a question is answered if its null score is at most this; None: every
+        question is.
+    """
+
+    windows: WindowSettings
+    answers: AnswerSettings
+    threshold: float | None = None
+
+
+class QuestionAnsweringModule(ModelModule):
+    """Questions and contexts -> answers with offsets; tokens -> what the model says.
+
+    Args:
+      model: of version 1.1 or 2.0.
+      text: tokenizer.
+      vocabulary: the same tokenizer in Python.
+      settings: how questions are answered.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        text: TextEncoder,
+        vocabulary: Tokenizer,
+        settings: QuestionSettings,
+        files: Sequence[str],
+    ) -> None:
+        super().__init__("question_answering", model, files)
+        self.text_encoder = text
+        self._vocabulary = vocabulary
+        self._settings = settings
+        self._is_v2 = isinstance(model, AlbertSpanLabelerV2)
+        self._shortest = max(model.span.start_n_top, model.span.end_n_top) if self._is_v2 else 1
+        if self._is_v2:
+            specs = [*TOKENS, tokens_spec("impossible_positions")]
+            self.serve_tokens = graph_function(self._serve_tokens_v2, input_signature=specs)
+        else:
+            self.serve_tokens = graph_function(self._serve_tokens_v1, input_signature=TOKENS)
+
+    @graph_function(input_signature=[named("question"), named("context")])
+    def serve_text(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
+        """string [B] twice -> answers, best first, with their places in the context.
+
+        Returns:
+          answer string, score float32 (its probability), start, end, byte_start, byte_end int32,
+          all [B]; answers string, probabilities float32, starts, ends, byte_starts, byte_ends int32
+          [B, N], filled with "", 0 and -1; num_answers int32 [B]. Ends are excluded. Of version 2.0
+          also null_score and, if the model has one, threshold float32 [B]: above it the answer is
+          "" from -1 to -1, and `answers` are those there would be.
+        """
+        characters = Characters(context)
+        pieces = align_graph(self.text_encoder.tokenizer, characters)
+        settings = self._settings
+        windows = windows_graph.make_windows(
+            self.text_encoder.tokenize(question),
+            pieces.ids,
+            self._vocabulary,
+            settings.windows,
+            self._shortest,
+        )
+        outputs = self.forward(windows.inputs)
+        if self._is_v2:
+            spans = answers_graph.spans_of_beams(outputs)
+        else:
+            spans = answers_graph.spans_of_logits(
+                outputs["start_logits"], outputs["end_logits"], settings.answers.n_best_size
+            )
+        found = answers_graph.best_answers(windows, spans, characters, pieces, settings.answers)
+        answer = _columns(found)
+        if self._is_v2:
+            null_score = answers_graph.null_scores(windows, outputs["answer_logits"])
+            answer = _with_null(answer, null_score, settings.threshold)
+        return answer
+
+    def _serve_tokens_v1(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """int32 [B, S] -> start_logits, end_logits float32 [B, S]."""
+        return self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+            }
+        )
+
+    def _serve_tokens_v2(
+        self,
+        input_word_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        input_type_ids: tf.Tensor,
+        impossible_positions: tf.Tensor,
+    ) -> Tensors:
+        """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]."""
+        return self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+                "impossible_positions": impossible_positions,
+            }
+        )
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def _columns(found: answers_graph.Answers) -> Tensors:
+    """The best answer [B] and the N best [B, N], by the names of the outputs."""
+
+    def filled(values: tf.RaggedTensor, filler: Any) -> tf.Tensor:
+        return values[:, :N_BEST].to_tensor(default_value=filler, shape=[None, N_BEST])
+
+    many = {
+        "answers": filled(found.texts, ""),
+        "probabilities": filled(found.probabilities, 0.0),
+        "starts": filled(found.starts, -1),
+        "ends": filled(found.ends, -1),
+        "byte_starts": filled(found.byte_starts, -1),
+        "byte_ends": filled(found.byte_ends, -1),
+    }
+    names = ("answer", "score", "start", "end", "byte_start", "byte_end")
+    best = {name: values[:, 0] for name, values in zip(names, many.values())}
+    lengths = tf.cast(found.texts.row_lengths(), tf.int32)
+    return {**best, **many, "num_answers": tf.minimum(lengths, N_BEST)}
+
+
+def _with_null(answer: Tensors, null_score: tf.Tensor, threshold: float | None) -> Tensors:
+    """Answers of version 2.0: none where the null score is above the threshold."""
+    answer = {**answer, "null_score": null_score}
+    if threshold is None:
+        return answer
+    is_answered = tf.cast(null_score, tf.float64) <= threshold
+    answer["answer"] = tf.where(is_answered, answer["answer"], "")
+    for name in ("start", "end", "byte_start", "byte_end"):
+        answer[name] = tf.where(is_answered, answer[name], -1)
+    return {**answer, "threshold": tf.fill(tf.shape(null_score), threshold)}
+
+
+def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSettings) -> list[Probe]:
+    """Probes of both signatures, with the answers of the fine-tuning path.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      settings: how questions are answered.
+
+    Returns:
+      One probe for each signature.
+    """
+    contexts = [text for text in TEXTS if text.strip()]
+    questions = [
+        Question(str(row), text, row, (), False)
+        for row, text in enumerate(_QUESTIONS[: len(contexts)])
+    ]
+    examples = SquadExamples("probes", contexts, questions)
+    windows = make_windows(examples, vocabulary, settings.windows)
+    inputs = windows.arrays()
+    outputs = {name: each.numpy() for name, each in model(tensors(inputs), training=False).items()}
+    if "answer_logits" in outputs:
+        found = squad_candidates.candidates_from_beams(windows, outputs, settings.answers)
+        odds = squad_answers.null_odds(windows, [outputs["answer_logits"]])
+    else:
+        found = squad_candidates.candidates_from_logits(
+            windows, outputs["start_logits"], outputs["end_logits"], settings.answers
+        )
+        odds = None
+    best = squad_answers.best_answers(windows, [found], settings.answers)
+    texts = squad_answers.predictions(best, odds, settings.threshold)
+    expected = _expected(best, texts)
+    if odds is not None:
+        expected["null_score"] = np.array(list(odds.values()), np.float32)
+    names = {*(spec.name for spec in TOKENS)}
+    if odds is not None:
+        names.add("impossible_positions")
+    asked = {
+        "question": text_array([question.text for question in questions]),
+        "context": text_array(contexts),
+    }
+    tokens = trim({name: inputs[name] for name in sorted(names)})
+    answered = model(tensors(tokens), training=False)
+    return [
+        Probe(DEFAULT_SIGNATURE, asked, expected),
+        Probe("tokens", tokens, {name: each.numpy() for name, each in answered.items()}),
+    ]
+
+
+def _expected(
+    best: Mapping[str, Sequence[squad_answers.ScoredAnswer]], texts: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    """The outputs that the answers of fine-tuning mean; texts only where no two scores are close.
+
+    Answers of scores that differ by rounding may change places, and neither order is wrong.
+    """
+    probabilities = np.zeros([len(best), N_BEST], np.float32)
+    answers = np.full(probabilities.shape, b"", dtype=object)
+    has_ties = False
+    for row, found in enumerate(best.values()):
+        scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
+        has_ties |= bool((np.abs(np.diff(scores)) < _TIE).any())
+        for column, each in enumerate(found[:N_BEST]):
+            if scores[0] > -1e6:  # Otherwise there is no candidate.
+                answers[row, column] = each.text.encode()
+                probabilities[row, column] = each.probability
+    expected = {"probabilities": probabilities}
+    if not has_ties:
+        expected["answers"] = answers
+        expected["answer"] = text_array(list(texts.values()))
+    return expected
+
+
+def settings_of(loaded: LoadedModel) -> QuestionSettings:
+    """How the questions of a model are answered: with the sizes and the threshold of training."""
+    defaults = WindowSettings()
+    metadata = loaded.metadata
+    windows = WindowSettings(
+        loaded.max_seq_length,
+        metadata.get("doc_stride", defaults.doc_stride),
+        metadata.get("max_query_length", defaults.max_query_length),
+    )
+    threshold = metadata.get("metrics", {}).get(_THRESHOLD)
+    return QuestionSettings(windows, AnswerSettings(), threshold)
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a question answering model, and its probes."""
+    settings = settings_of(loaded)
+    module = QuestionAnsweringModule(
+        loaded.model, loaded.text_encoder(), loaded.vocabulary, settings, loaded.files()
+    )
+    return module, question_probes(loaded.model, loaded.vocabulary, settings)

@@ -1,0 +1,142 @@
+"""Replaced tokens: a text -> for each piece the probability of being out of place.
+
+Shapes: B batch, S sequence, P pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models import AlbertReplacedTokenDetector
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.graph_offsets import align_graph
+from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.encoding import encode_batch
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    TOKENS,
+    ModelModule,
+    Signatures,
+    Tensors,
+    graph_function,
+    named,
+    tensors,
+)
+
+
+class ReplacedTokensModule(ModelModule):
+    """Texts or tokens -> how likely each piece is not the original one.
+
+    Args:
+      model: AlbertReplacedTokenDetector.
+      text: tokenizer and packing.
+      pieces: names of the pieces, by id.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(
+        self,
+        model: AlbertReplacedTokenDetector,
+        text: TextEncoder,
+        pieces: Sequence[str],
+        files: Sequence[str],
+    ) -> None:
+        super().__init__("replaced_tokens", model, files)
+        self.text_encoder = text
+        self._pieces = tuple(pieces)
+
+    @graph_function(input_signature=[named("text")])
+    def serve_text(self, text: tf.Tensor) -> Tensors:
+        """string [B] -> the pieces of each text, with probabilities and places.
+
+        Returns:
+          pieces string, probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, P],
+          filled with "", 0 and -1; num_pieces int32 [B]. Ends are excluded; a word mark alone is
+          empty. Pieces beyond the longest sequence are left out.
+        """
+        characters = Characters(text)
+        aligned = align_graph(self.text_encoder.tokenizer, characters)
+        room = self.text_encoder.max_seq_length - 2
+        ids, firsts, lasts = (each[:, :room] for each in aligned)
+        logits = self.forward(self.text_encoder.pack(ids))["replaced_logits"]  # [B, S]
+        rows = ids.value_rowids()
+        places = tf.ragged.range(ids.row_lengths()).flat_values + 1  # After [CLS].
+        at = tf.stack([rows, places], axis=1)
+        starts, ends = characters.trimmed(rows, firsts.flat_values, lasts.flat_values)
+        found = {
+            "pieces": tf.gather(tf.constant(self._pieces), ids.flat_values),
+            "probabilities": tf.sigmoid(tf.gather_nd(logits, at)),
+            "starts": starts,
+            "ends": ends,
+            "byte_starts": characters.bytes_at(rows, starts),
+            "byte_ends": characters.bytes_at(rows, ends),
+        }
+        fillers = {"pieces": "", "probabilities": 0.0}
+        answer = {
+            name: ids.with_values(value).to_tensor(
+                default_value=fillers.get(name, -1), shape=[None, None]
+            )
+            for name, value in found.items()
+        }
+        return {**answer, "num_pieces": tf.cast(ids.row_lengths(), tf.int32)}
+
+    @graph_function(input_signature=TOKENS)
+    def serve_tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """int32 [B, S] -> probabilities float32 [B, S], 0 at padding."""
+        outputs = self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+            }
+        )
+        probabilities = tf.sigmoid(outputs["replaced_logits"])
+        return {"probabilities": tf.where(input_mask > 0, probabilities, 0.0)}
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def replaced_probes(
+    model: AlbertReplacedTokenDetector, vocabulary: Tokenizer, max_seq_length: int
+) -> list[Probe]:
+    """Probes of both signatures.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      max_seq_length: S.
+
+    Returns:
+      One probe for each signature.
+    """
+    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
+    logits = model(tensors(inputs), training=False)["replaced_logits"]
+    every = np.where(inputs["input_mask"], tf.sigmoid(logits).numpy(), 0).astype(np.float32)
+    sizes = inputs["input_mask"].sum(axis=1) - 2  # Without [CLS] and [SEP].
+    is_piece = np.arange(sizes.max()) < sizes[:, None]
+    texts = {
+        "probabilities": np.where(is_piece, every[:, 1:-1], 0).astype(np.float32),
+        "num_pieces": sizes.astype(np.int32),
+    }
+    return [
+        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, texts),
+        Probe("tokens", inputs, {"probabilities": every}),
+    ]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a detector of replaced tokens, and its probes."""
+    module = ReplacedTokensModule(
+        loaded.model, loaded.text_encoder(), loaded.vocabulary.pieces, loaded.files()
+    )
+    return module, replaced_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length)

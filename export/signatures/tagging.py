@@ -1,0 +1,196 @@
+"""Tagging: a text -> a label for each word, with its place.
+
+Shapes: B batch, S sequence, W words, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models import AlbertTokenClassifier
+from data_pipeline.finetuning.tagging import OUTSIDE, TaggedExample
+from data_pipeline.finetuning.tagging_features import encode_tagged
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.graph_characters import Characters
+from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.model_folder import LoadedModel
+from export.probes import TEXTS, Export, Probe, text_array
+from export.signatures.common import (
+    DEFAULT_SIGNATURE,
+    TOKENS,
+    ModelModule,
+    Signatures,
+    Tensors,
+    graph_function,
+    named,
+    tensors,
+)
+
+_WORDS = tf.TensorSpec([None, None], tf.string, "words")
+_FILLERS = {"words": "", "labels": "", "probabilities": 0.0}
+_PLACES = ("starts", "ends", "byte_starts", "byte_ends")
+
+
+class TaggingModule(ModelModule):
+    """Texts, words or tokens -> labels and probabilities.
+
+    Args:
+      model: AlbertTokenClassifier.
+      text: tokenizer and packing.
+      vocabulary: the same tokenizer in Python.
+      labels: C names, by class id.
+      files: paths of the files to carry along as assets.
+    """
+
+    def __init__(
+        self,
+        model: AlbertTokenClassifier,
+        text: TextEncoder,
+        vocabulary: Tokenizer,
+        labels: Sequence[str],
+        files: Sequence[str],
+    ) -> None:
+        super().__init__("tagging", model, files)
+        self.text_encoder = text
+        self._unknown_id = vocabulary.unk_id
+        self._labels = tuple(labels)
+
+    @graph_function(input_signature=[named("text")])
+    def serve_text(self, text: tf.Tensor) -> Tensors:
+        """string [B] -> a label for each word; words are what white space separates.
+
+        Returns:
+          words, labels string, probabilities float32, starts, ends, byte_starts, byte_ends int32
+          [B, W], filled with "", "", 0 and -1; num_words int32 [B]. Ends are excluded.
+        """
+        characters = Characters(text)
+        words = characters.words()
+        starts, ends = words.starts.flat_values, words.ends.flat_values
+        rows = words.starts.value_rowids()
+        places = (starts, ends, *(characters.bytes_at(rows, each) for each in (starts, ends)))
+        found = {
+            **self._tag(words.texts),
+            **{name: words.starts.with_values(each) for name, each in zip(_PLACES, places)},
+        }
+        answer = {
+            name: value.to_tensor(default_value=_FILLERS.get(name, -1), shape=[None, None])
+            for name, value in {"words": words.texts, **found}.items()
+        }
+        return {**answer, "num_words": tf.cast(words.texts.row_lengths(), tf.int32)}
+
+    @graph_function(input_signature=[_WORDS])
+    def serve_words(self, words: tf.Tensor) -> Tensors:
+        """string [B, W], filled up with "" -> labels string, probabilities float32 [B, W]."""
+        ragged = tf.RaggedTensor.from_tensor(words, padding="")
+        return {
+            name: value.to_tensor(default_value=_FILLERS[name], shape=tf.shape(words))
+            for name, value in self._tag(ragged).items()
+        }
+
+    @graph_function(input_signature=TOKENS)
+    def serve_tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """int32 [B, S] -> logits, probabilities float32 [B, S, C]."""
+        logits = self.forward(
+            {
+                "input_word_ids": input_word_ids,
+                "input_mask": input_mask,
+                "input_type_ids": input_type_ids,
+            }
+        )
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
+
+    def _tag(self, words: tf.RaggedTensor) -> dict[str, tf.RaggedTensor]:
+        """Labels and probabilities of words [B, (words)], as fine-tuning has them.
+
+        The first piece of a word decides. A word that becomes no piece is the unknown one; words
+        beyond the longest sequence are O, with the probability 0.
+        """
+        tokens = self.text_encoder.tokenize(words.flat_values)  # [words, (pieces)]
+        unknown = tf.cast(tokens.row_lengths() == 0, tf.int64)
+        filler = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.reduce_sum(unknown)], self._unknown_id), unknown, validate=False
+        )
+        tokens = tf.concat([tokens, filler], axis=1)
+        logits = self.forward(
+            self.text_encoder.pack(words.with_values(tokens).merge_dims(1, 2))
+        )  # [B, S, C]
+        rows = words.value_rowids()
+        before = tf.cumsum(tokens.row_lengths(), exclusive=True)
+        firsts = tf.gather(tf.concat([before, [0]], axis=0), words.row_starts())
+        places = before - tf.gather(firsts, rows) + 1  # After [CLS].
+        fits = places < self.text_encoder.max_seq_length - 1
+        at = tf.stack([rows, tf.where(fits, places, 0)], axis=1)
+        probabilities = tf.nn.softmax(tf.gather_nd(logits, at))  # [words, C]
+        best = tf.gather(tf.constant(self._labels), tf.argmax(probabilities, axis=1))
+        highest = tf.reduce_max(probabilities, axis=1)
+        return {
+            "labels": words.with_values(tf.where(fits, best, OUTSIDE)),
+            "probabilities": words.with_values(tf.where(fits, highest, 0.0)),
+        }
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {
+            DEFAULT_SIGNATURE: self.serve_text,
+            "words": self.serve_words,
+            "tokens": self.serve_tokens,
+        }
+
+
+def tagging_probes(
+    model: AlbertTokenClassifier,
+    vocabulary: Tokenizer,
+    labels: Sequence[str],
+    max_seq_length: int,
+) -> list[Probe]:
+    """Probes of all signatures, with the inputs of fine-tuning.
+
+    Args:
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      labels: C names, by class id.
+      max_seq_length: S.
+
+    Returns:
+      One probe for each signature.
+    """
+    sentences = [text.split() for text in TEXTS]
+    examples = [
+        TaggedExample(str(row), tuple(words), None, "probes", row)
+        for row, words in enumerate(sentences)
+    ]
+    encoded = encode_tagged(examples, vocabulary, max_seq_length, labels, False)
+    longest = int(encoded.pieces.lengths.max())
+    inputs = encoded.inputs(np.arange(len(examples)), longest)
+    logits = model(tensors(inputs), training=False).numpy()
+    probabilities = tf.nn.softmax(logits).numpy()
+    shape = len(sentences), max(map(len, sentences))
+    words, highest = np.full(shape, b"", object), np.zeros(shape, np.float32)
+    for row, sentence in enumerate(sentences):
+        words[row, : len(sentence)] = text_array(sentence)
+        at = encoded.places[encoded.rows == row]
+        highest[row, : len(at)] = probabilities[row, at].max(axis=1)
+    return [
+        Probe(
+            DEFAULT_SIGNATURE,
+            {"text": text_array(TEXTS)},
+            {"words": words, "probabilities": highest},
+        ),
+        Probe("words", {"words": words}, {"probabilities": highest}),
+        Probe("tokens", inputs, {"logits": logits, "probabilities": probabilities}),
+    ]
+
+
+def export(loaded: LoadedModel) -> Export:
+    """The module of a tagger, and its probes."""
+    module = TaggingModule(
+        loaded.model, loaded.text_encoder(), loaded.vocabulary, loaded.labels, loaded.files()
+    )
+    return module, tagging_probes(
+        loaded.model, loaded.vocabulary, loaded.labels, loaded.max_seq_length
+    )

@@ -1,0 +1,128 @@
+"""Questions with their contexts as windows, in a graph: the twin of `squad_windows.Windows`.
+
+Shapes: B questions, F windows of all of them, S the longest window, K starts and J ends of each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from data_pipeline.finetuning.squad_windows import WindowSettings
+from data_pipeline.tokenizers.base import Tokenizer
+
+_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
+
+
+class GraphWindows(NamedTuple):
+    """All windows of B questions, ordered by question and place in the context.
+
+    A question whose context has no piece has one window without any, so that the model always has
+    something to do.
+
+    Attributes:
+      inputs: input_word_ids, input_mask, input_type_ids and impossible_positions int32 [F, S].
+      rows: int32 [F], the question of each window.
+      numbers: int32 [F], its place among the windows of its question.
+      starts: int32 [F], the first piece of the context that is in it.
+      lengths: int32 [F], number of pieces of the context that are.
+      offsets: int32 [F], position in the window of its first piece of the context.
+      counts: int32 [B], windows of each question.
+      steps, rooms, totals: int32 [B], distance between two windows, most pieces of the context that
+        a window holds, and pieces of the context.
+    """
+
+    inputs: dict[str, tf.Tensor]
+    rows: tf.Tensor
+    numbers: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+    offsets: tf.Tensor
+    counts: tf.Tensor
+    steps: tf.Tensor
+    rooms: tf.Tensor
+    totals: tf.Tensor
+
+    def has_most_context(self, pieces: tf.Tensor) -> tf.Tensor:
+        """Whether pieces of the contexts, int32 [F, K], count in these windows: bool [F, K].
+
+        They count in the one window in which they have most context around them, the first of
+        equals; see `context_spans.max_context`.
+        """
+        number = tf.range(tf.reduce_max(self.counts))  # [W]
+        steps, rooms, totals, counts = (
+            tf.gather(each, self.rows)[:, None]
+            for each in (self.steps, self.rooms, self.totals, self.counts)
+        )  # [F, 1]
+        starts = number * steps  # [F, W]
+        lengths = tf.minimum(totals - starts, rooms)
+        left = pieces[:, :, None] - starts[:, None]  # [F, K, W]
+        right = lengths[:, None] - 1 - left
+        score = tf.cast(tf.minimum(left, right), tf.float64)
+        score += 0.01 * tf.cast(lengths, tf.float64)[:, None]
+        is_inside = (left >= 0) & (right >= 0) & (number < counts)[:, None]
+        score = tf.where(is_inside, score, tf.constant(-1.0, tf.float64))
+        is_best = score == tf.reduce_max(score, axis=2, keepdims=True)
+        first = tf.reduce_min(tf.where(is_best, number, tf.size(number)), axis=2)  # [F, K]
+        return first == self.numbers[:, None]
+
+
+def make_windows(
+    questions: tf.RaggedTensor,
+    contexts: tf.RaggedTensor,
+    vocabulary: Tokenizer,
+    settings: WindowSettings,
+    shortest: int,
+) -> GraphWindows:
+    """Windows `[CLS] question [SEP] part of the context [SEP]`.
+
+    Args:
+      questions, contexts: pieces, int32 [B, (pieces)] each.
+      vocabulary: knows the ids of special pieces.
+      settings: sizes of windows.
+      shortest: S is at least this; the beams of version 2.0 need as many positions.
+
+    Returns:
+      The windows of all questions, padded to the longest.
+    """
+    question_lengths = tf.minimum(
+        tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length
+    )
+    totals = tf.cast(contexts.row_lengths(), tf.int32)
+    rooms = settings.max_seq_length - question_lengths - _SPECIAL_PIECES
+    steps = tf.minimum(rooms, settings.doc_stride)
+    # 10 pieces, room for 6, steps of 3: windows at 0, 3 and 6.
+    counts = -(-tf.maximum(totals - rooms, 0) // steps) + 1
+    rows = tf.repeat(tf.range(tf.size(counts)), counts)
+    numbers = tf.range(tf.size(rows)) - tf.gather(tf.cumsum(counts, exclusive=True), rows)
+    starts = numbers * tf.gather(steps, rows)
+    lengths = tf.minimum(tf.gather(totals, rows) - starts, tf.gather(rooms, rows))
+    offsets = tf.gather(question_lengths, rows) + 2
+    ends = offsets + lengths
+    positions = tf.range(tf.maximum(tf.reduce_max(ends) + 1, shortest))[None]  # [1, S]
+    offset, end = offsets[:, None], ends[:, None]
+    is_context = (positions >= offset) & (positions < end)
+    is_question = (positions >= 1) & (positions < offset - 1)
+    is_real = positions <= end
+    word_ids = tf.where(is_real, vocabulary.sep_id, vocabulary.pad_id)
+    word_ids = tf.where(positions == 0, vocabulary.cls_id, word_ids)
+    word_ids = tf.where(is_question, _pieces_at(questions, rows, positions - 1), word_ids)
+    in_context = starts[:, None] + positions - offset
+    word_ids = tf.where(is_context, _pieces_at(contexts, rows, in_context), word_ids)
+    inputs = {
+        "input_word_ids": word_ids,
+        "input_mask": tf.cast(is_real, tf.int32),
+        "input_type_ids": tf.cast(is_real & (positions >= offset), tf.int32),
+        "impossible_positions": 1 - tf.cast(is_context | (positions == 0), tf.int32),
+    }
+    return GraphWindows(
+        inputs, rows, numbers, starts, lengths, offsets, counts, steps, rooms, totals
+    )
+
+
+def _pieces_at(texts: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Pieces of the texts `rows` [F] at places [F, S], int32; any number where there is none."""
+    at = tf.gather(tf.cast(texts.row_starts(), tf.int32), rows)[:, None] + places
+    values = tf.concat([texts.flat_values, [0]], axis=0)
+    return tf.gather(values, tf.clip_by_value(at, 0, tf.size(texts.flat_values)))

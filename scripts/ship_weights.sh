@@ -1,0 +1,52 @@
+#!/bin/sh
+# Makes the weights of albert_tf/weights/albert-small-en from text: vocabulary, records, starting weights, pre-training.
+#   scripts/ship_weights.sh PYTHON TRAIN HELDOUT [WORK]
+#     TRAIN, HELDOUT   text files (globs, quoted) in any format of docs/data.md
+#     WORK             folder of all that is made on the way; default: ~/.cache/albert-tf-weights
+# A step that is finished is not made again; pre-training resumes where it was interrupted. Flags of the training:
+# configs/weights_128.flags, then configs/weights_512.flags; more of run_pretraining's: MORE_FLAGS.
+set -eu
+
+[ $# -ge 3 ] || { sed -n '2,6s/^# *//p' "$0" >&2; exit 2; }
+python=$1 train=$2 heldout=$3
+work=${4:-${XDG_CACHE_HOME:-$HOME/.cache}/albert-tf-weights}
+root=$(cd "$(dirname "$0")/.." && pwd)
+name=albert-small-en
+cd "$root"
+run() { echo "\$ python -m $*"; "$python" -m "$@"; }
+missing() { [ ! -e "$1" ]; }
+
+vocabulary=$work/vocabulary/spiece.model
+if missing "$vocabulary"; then
+    run data_pipeline.train_vocabulary --input="$train" --output_dir="$work/vocabulary" --vocab_size=12000 \
+        --input_sentence_size=1000000
+fi
+# TEXT LENGTH FOLDER: records with masks that are drawn while training.
+records() {
+    missing "$3/manifest.json" || return 0
+    run data_pipeline.create_pretraining_data --input="$1" --vocab_file="$vocabulary" --max_seq_length="$2" \
+        --output_dir="$3" --masked_lm_prob=0.2 --deduplicate
+}
+for length in 128 512; do
+    records "$train" $length "$work/records/train_$length"
+    records "$heldout" $length "$work/records/heldout_$length"
+done
+if missing "$work/start/model.json"; then
+    run albert_tf.make_starting_weights --preset=$name --train_data="$work/records/train_128" \
+        --output_dir="$work/start"
+fi
+# shellcheck disable=SC2086  # Flags are words.
+pretrain() {
+    run albert_tf.run_pretraining --flagfile="configs/weights_$1.flags" --init_checkpoint="$2" \
+        --train_data="$work/records/train_$1" --eval_data="$work/records/heldout_$1" \
+        --output_dir="$work/run_$1" ${MORE_FLAGS:-}
+}
+pretrain 128 "$work/start"
+pretrain 512 "$work/run_128/model"
+
+folder=albert_tf/weights/$name
+rm -rf "$folder"
+run albert_tf.convert --input="$work/run_512/model" --output="$folder" --format=huggingface --dtype=float16
+cd "$folder"
+sha256sum config.json model.safetensors spiece.model >SHA256SUMS
+ls -l

@@ -1,0 +1,73 @@
+"""Text to filled masks and to vectors, with any weights."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_tf import AlbertPretrainer, MaskFiller, SentenceEmbedder
+from albert_tf.checkpoints import native
+from data_pipeline.finetuning.examples import TextExample
+from data_pipeline.finetuning.features import encode_texts
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+VOCABULARY = Path(__file__).parents[1] / "goldens" / "hf_tokenizer" / "spiece.model"
+TEXTS = ["the cat sat on the mat", "in 2010", ""]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer(str(VOCABULARY))
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer, tmp_path_factory):
+    """A model folder whose model knows that every mask is "▁cat", or else "▁the"."""
+    from albert_tf import AlbertConfig
+
+    config = AlbertConfig(
+        vocab_size=tokenizer.vocab_size,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    model = AlbertPretrainer(config)
+    bias = np.zeros(config.vocab_size, np.float32)
+    bias[tokenizer.encode("the cat")] = [20, 21]
+    model.masked_lm.output_bias.assign(bias)
+    path = str(tmp_path_factory.mktemp("models") / "model")
+    tokenization = dataclasses.asdict(tokenizer.settings)
+    native.save(model, path, {"max_seq_length": 16}, str(VOCABULARY), tokenization)
+    return path
+
+
+def test_masks_are_filled(folder):
+    fill = MaskFiller(folder, max_seq_length=16)
+    found = fill("the [MASK] sat on [MASK].", top_k=2)
+    assert [[piece for piece, _ in best] for best in found] == [["cat", "the"]] * 2
+    (_, first), (_, second) = found[0]
+    assert first / second == pytest.approx(np.e, rel=0.3) and first + second > 0.99
+    assert fill("no mask") == []
+
+
+def test_vectors_are_the_mean_over_the_tokens_of_a_text(folder, tokenizer):
+    embed = SentenceEmbedder(folder, max_seq_length=16)
+    found = embed(TEXTS)
+    assert found.shape == (3, 16) and embed([]).shape == (0, 16)
+    for text, vector in zip(TEXTS, found):
+        example = TextExample("", text, None, None, "", 1)
+        inputs = encode_texts([example], tokenizer, 16).inputs()
+        hidden = embed.model.encoder(inputs)["sequence_output"][0].numpy()
+        real = inputs["input_mask"][0].astype(bool)
+        np.testing.assert_allclose(vector, hidden[real].mean(axis=0), atol=1e-5)
+
+
+def test_similarity_is_the_cosine(folder):
+    embed = SentenceEmbedder(folder, max_seq_length=16)
+    first, second = embed(TEXTS[:1]), embed(TEXTS[1:2])
+    expected = np.vdot(first, second) / np.linalg.norm(first) / np.linalg.norm(second)
+    found = embed.similarity([TEXTS[0], TEXTS[0]], [TEXTS[1], TEXTS[0]])
+    np.testing.assert_allclose(found, [expected, 1], atol=1e-5)

@@ -1,0 +1,36 @@
+"""Answers without a network, on made-up examples whose words decide."""
+
+import numpy as np
+
+from benchmarks.weights_parts.baselines import bag_of_words, majority, word_overlap
+from benchmarks.weights_parts.tasks import WEIGHTS_TASKS
+from data_pipeline.finetuning.examples import Split, TextExample
+
+
+def split(name, texts, labels):
+    """A split of pairs, or of single texts where the second one is None."""
+    rows = [
+        TextExample(str(row), *text, label, name, row + 1)
+        for row, (text, label) in enumerate(zip(texts, labels))
+    ]
+    return Split(name, rows)
+
+
+def test_words_decide():
+    good, bad = ("a good film", None), ("a bad film", None)
+    train = split("train", [good, bad, good] * 10, ["1", "0", "1"] * 10)
+    dev = split("dev", [bad, good], ["0", "1"])
+    task = WEIGHTS_TASKS["sst-2"]
+    assert bag_of_words(task, train, dev).tolist() == [0, 1]
+    assert majority(task, train, dev).tolist() == [1, 1]
+
+
+def test_numbers():
+    same, other = ("a red cat", "a red cat"), ("a red cat", "one blue dog")
+    train = split("train", [same, other] * 10, [5.0, 0.0] * 10)
+    dev = split("dev", [other, same], [0.0, 5.0])
+    task = WEIGHTS_TASKS["sts-b"]
+    low, high = bag_of_words(task, train, dev)
+    assert low < 1 < 4 < high
+    assert majority(task, train, dev).tolist() == [2.5, 2.5]
+    np.testing.assert_allclose(word_overlap(dev), [0, 1])

@@ -1,0 +1,101 @@
+"""A model of a few operations, and a server in this process that serves it."""
+
+import dataclasses
+import shutil
+import threading
+
+import pytest
+import tensorflow as tf
+
+from export.server.limits import Limits
+from export.server.models import ModelConfig
+
+LABELS = ("short", "long")
+LIMITS = Limits(max_request_bytes=200_000, max_batch_size=64, max_text_bytes=2000)
+
+
+class Tiny(tf.Module):
+    """Lengths of texts, in all the forms that TF Serving knows; `bias` tells versions apart."""
+
+    def __init__(self, bias=0):
+        super().__init__()
+        self.bias = tf.Variable(float(bias))
+
+    def _scores(self, text):
+        length = tf.cast(tf.strings.length(text), tf.float32)
+        return tf.stack([10 - length, length], axis=1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def text(self, text):
+        scores = self._scores(text)
+        return {"scores": scores, "label": tf.gather(tf.constant(LABELS), tf.argmax(scores, 1)),
+                "version": tf.fill(tf.shape(text), self.bias)}  # fmt: skip
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32, name) for name in ("ids", "mask")]
+    )
+    def numbers(self, ids, mask):
+        return {"sum": tf.reduce_sum(ids * mask, axis=1), "tenth": tf.gather(tf.range(10), ids)}
+
+    def _texts(self, inputs):
+        return tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature([], tf.string)})["text"]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    def classify(self, inputs):
+        scores = self._scores(self._texts(inputs))
+        return {"classes": tf.tile(tf.constant([LABELS]), [tf.shape(scores)[0], 1]),
+                "scores": scores}  # fmt: skip
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+    def regress(self, inputs):
+        return {"outputs": self._scores(self._texts(inputs))[:, 1:]}
+
+
+def save_tiny(path, bias=0):
+    """Writes a version of the model."""
+    module = Tiny(bias)
+    signatures = {"serving_default": module.text, "numbers": module.numbers,
+                  "classify": module.classify, "regress": module.regress}  # fmt: skip
+    tf.saved_model.save(module, str(path), signatures=signatures)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """A folder with the versions 1 and 2."""
+    folder = tmp_path_factory.mktemp("tiny")
+    for version in (1, 2):
+        save_tiny(folder / str(version), version)
+    return folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Running:
+    """A server in this process: its addresses, store, monitor and model folder."""
+
+    rest: str
+    grpc: str
+    store: object
+    monitor: object
+    folder: object
+
+
+@pytest.fixture(scope="module")
+def running(tiny, tmp_path_factory):
+    """The model under the name `tiny`, versions 1 and 2, on free ports of loopback."""
+    from export.server.listeners import create_rest, start_grpc
+    from export.server.monitoring import Monitor
+    from export.server.store import ModelStore
+
+    folder = tmp_path_factory.mktemp("served") / "tiny"
+    shutil.copytree(tiny, folder)
+    config = ModelConfig("tiny", str(folder), 2, labels={"stable": 1, "canary": 2, "gone": 9})
+    store = ModelStore([config], 0.05, LIMITS)
+    monitor = Monitor(store.names())
+    rest, rest_port = create_rest(store, "127.0.0.1", 0, monitor)
+    rpc, grpc_port = start_grpc(store, "127.0.0.1", 0, monitor)
+    thread = threading.Thread(target=rest.run, daemon=True)
+    thread.start()
+    yield Running(f"http://127.0.0.1:{rest_port}", f"127.0.0.1:{grpc_port}", store, monitor, folder)
+    rest.close()
+    rpc.stop(0).wait()
+    store.stop()

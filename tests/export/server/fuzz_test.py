@@ -1,0 +1,131 @@
+"""Whatever comes in: a refusal in one sentence, and correct requests among it are always right."""
+
+import json
+import random
+
+import grpc
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import classification_pb2, predict_pb2
+
+from export.server.monitoring import resident_bytes
+from tests.export.server.listeners_test import call
+
+SERVICE = "/tensorflow.serving.PredictionService"
+# A client that asks too often, or too much, is told so by gRPC itself.
+REFUSALS = {"INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
+ATOMS = (None, True, -1, 0, 3, 2**31, 2**63, 2**70, -1e400, 1e39, 0.5, "", "abc", "é🤖", "\ud800",
+         "\0", "a" * 3000, {"b64": "YWJj"}, {"b64": "x"}, {"b64": 3}, {}, [], [[]])  # fmt: skip
+KEYS = ("signature_name", "instances", "inputs", "examples", "context", "text", "ids", "mask")
+
+
+def value(rng, depth=3):
+    """A JSON value of any kind."""
+    kind = rng.random()
+    if depth == 0 or kind < 0.4:
+        return rng.choice(ATOMS)
+    if kind < 0.7:
+        return [value(rng, depth - 1) for _ in range(rng.choice((0, 1, 2, 3, 70)))]
+    return {rng.choice(KEYS): value(rng, depth - 1) for _ in range(rng.randrange(4))}
+
+
+def body(rng):
+    """The bytes of a body: values where others belong, cut, changed, or nested."""
+    made = {"instances": [value(rng) for _ in range(rng.randrange(1, 4))]}
+    if rng.random() < 0.7:
+        made = {rng.choice(KEYS): value(rng) for _ in range(rng.randrange(1, 4))}
+        made.setdefault("signature_name", rng.choice(("", "numbers", "classify", "regress", "x")))
+    data = bytearray(json.dumps(made).encode())
+    kind = rng.random()
+    if kind < 0.1:
+        del data[rng.randrange(len(data)) :]
+    elif kind < 0.2:
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    elif kind < 0.25:
+        data = bytearray(b"[" * rng.choice((50, 990, 1010, 50_000)))
+    return bytes(data[:190_000])  # A larger one is refused unread: see listeners_test.py.
+
+
+def message(rng):
+    """(method, bytes) of a call: a request with strange parts, perhaps changed afterwards."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = rng.choice(("tiny", "tiny", "tiny", "", "x"))
+    request.model_spec.signature_name = rng.choice(("", "numbers", "classify", "regress", "y"))
+    request.model_spec.version_label = rng.choice(("", "", "", "stable", "z"))
+    for name in rng.sample(("text", "ids", "mask", "inputs", "w"), rng.randrange(4)):
+        tensor = request.inputs[name]
+        tensor.dtype = rng.choice((0, 1, 3, 7, 7, 7, 9, 14, 20, 21, 101, 999))
+        tensor.tensor_shape.unknown_rank = rng.random() < 0.1
+        for _ in range(rng.randrange(3)):
+            tensor.tensor_shape.dim.add(size=rng.choice((-1, 0, 1, 2, 64, 65, 2**18, 2**31, 2**62)))
+        tensor.string_val.extend(rng.choice(([], [b"a"], [b"\xff", b"b" * 3000])))
+        tensor.int_val.extend(rng.choice(([], [1], [2**31 - 1, -1])))
+        tensor.tensor_content = rng.choice((b"", b"", b"1234", b"12345"))
+    data = bytearray(request.SerializeToString())
+    if data and rng.random() < 0.3:
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return rng.choice(("Predict", "Predict", "Classify", "Regress", "MultiInference",
+                       "GetModelMetadata", "Nothing")), bytes(data)  # fmt: skip
+
+
+def check_rest(running, rng):
+    verb = rng.choice(("predict", "predict", "classify", "regress", "explain", ""))
+    where = rng.choice(("tiny", "tiny", "tiny/versions/1", "tiny/labels/stable", "x", "%00", ".."))
+    status, answer = call(running, f"/v1/models/{where}:{verb}", body(rng))
+    if status != 200:
+        assert 400 <= status < 500 and set(answer) == {"error"}
+        assert 10 < len(answer["error"]) < 1000 and "Traceback" not in answer["error"]
+    return status == 200
+
+
+def check_grpc(channel, rng):
+    method, data = message(rng)
+    try:
+        channel.unary_unary(f"{SERVICE}/{method}")(data, timeout=20)
+    except grpc.RpcError as error:
+        assert error.code().name in REFUSALS, (error.code(), error.details())
+        assert "Exception" not in error.details() and "Traceback" not in error.details()
+        return False
+    return True
+
+
+def check_right(running, channel, rng):
+    """A correct request to each of both: the lengths of the texts are known."""
+    texts = ["".join(rng.choice("ab é") for _ in range(rng.randrange(1, 9))) for _ in range(5)]
+    lengths = [len(text.encode()) for text in texts]
+    status, answer = call(running, "/v1/models/tiny:predict", {"instances": texts})
+    assert status == 200
+    assert [row["scores"] for row in answer["predictions"]] == [[10 - n, n] for n in lengths]
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "tiny"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(texts))
+    sent = channel.unary_unary(f"{SERVICE}/Predict")(request.SerializeToString(), timeout=20)
+    outputs = predict_pb2.PredictResponse.FromString(sent).outputs
+    assert tf.make_ndarray(outputs["scores"]).tolist() == [[10 - n, n] for n in lengths]
+    request = classification_pb2.ClassificationRequest()
+    request.model_spec.name, request.model_spec.signature_name = "tiny", "classify"
+    for text in texts:
+        features = request.input.example_list.examples.add().features.feature
+        features["text"].bytes_list.value.append(text.encode())
+    sent = channel.unary_unary(f"{SERVICE}/Classify")(request.SerializeToString(), timeout=20)
+    rows = classification_pb2.ClassificationResponse.FromString(sent).result.classifications
+    assert [row.classes[1].score for row in rows] == lengths
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
+def test_generated_requests(running, count):
+    rng = random.Random(count)
+    with grpc.insecure_channel(running.grpc) as channel:
+        check_right(running, channel, rng)
+        before, accepted = resident_bytes(), 0
+        for number in range(count):
+            is_rest = number % 2
+            accepted += check_rest(running, rng) if is_rest else check_grpc(channel, rng)
+            if number % 20 == 0:
+                check_right(running, channel, rng)
+        grown = resident_bytes() - before
+    assert 0 < accepted < count
+    assert grown < 200 << 20
+    text = running.monitor.text()
+    assert 'status="INTERNAL"' not in text
+    print(f"\n{count} requests: {accepted} accepted, {grown >> 20} MB more memory")

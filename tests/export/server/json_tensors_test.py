@@ -1,0 +1,86 @@
+"""TF Serving's JSON formats."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from export.server import json_tensors
+from export.server.errors import ServingError
+
+
+def info(dtype, shape=(None, None)):
+    return meta_graph_pb2.TensorInfo(
+        dtype=dtype.as_datatype_enum, tensor_shape=tf.TensorShape(shape).as_proto()
+    )
+
+
+TEXT = {"text": info(tf.string, [None])}
+PAIR = {"ids": info(tf.int32), "weights": info(tf.float32)}
+
+
+def test_rows_of_a_single_input_may_go_without_its_name():
+    for instances in (
+        ["a", "é"],
+        [{"text": "a"}, {"text": "é"}],
+        [{"b64": "YQ=="}, {"b64": "w6k="}],
+    ):
+        array = json_tensors.parse_rows(instances, TEXT)["text"]
+        assert array.tolist() == [b"a", "é".encode()]
+
+
+def test_rows_and_columns_of_several_inputs_agree():
+    rows = json_tensors.parse_rows(
+        [{"ids": [1, 2], "weights": [1, 0.5]}, {"ids": [3, 4], "weights": [0, 2]}], PAIR
+    )
+    columns = json_tensors.parse_columns(
+        {"ids": [[1, 2], [3, 4]], "weights": [[1, 0.5], [0, 2]]}, PAIR
+    )
+    for name, dtype in (("ids", np.int32), ("weights", np.float32)):
+        assert rows[name].dtype == columns[name].dtype == dtype
+        np.testing.assert_array_equal(rows[name], columns[name])
+
+
+@pytest.mark.parametrize(
+    ("instances", "match"),
+    [
+        ([], "at least one"),
+        ("text", "should be a list"),
+        ([{"ids": [1]}], "received ids"),
+        ([[1]], "each needs its name"),
+        ([{"ids": [1], "weights": [1]}, {"ids": [1, 2], "weights": [1]}], "ragged"),
+        ([{"ids": [1.5], "weights": [1]}], "int32 numbers only"),
+        ([{"ids": [True], "weights": [1]}], "int32 numbers only"),
+        ([{"ids": ["1"], "weights": [1]}], "int32 numbers only"),
+        ([{"ids": [2**31], "weights": [1]}], "do not fit into int32"),
+    ],
+)
+def test_bad_rows_are_named(instances, match):
+    with pytest.raises(ServingError, match=match) as error:
+        json_tensors.parse_rows(instances, PAIR)
+    assert error.value.code == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize("value", [[1], [None], [{"b64": "%"}], [{"b65": "YQ=="}]])
+def test_bad_strings_are_refused(value):
+    with pytest.raises(ServingError):
+        json_tensors.parse_rows(value, TEXT)
+
+
+def test_answers_drop_the_name_of_a_single_output():
+    y = np.array([[1.5], [2.0]], np.float32)
+    label = np.array([b"a", "é".encode()], object)
+    assert json_tensors.rows_answer({"y": y}, 2) == {"predictions": [[1.5], [2.0]]}
+    assert json_tensors.columns_answer({"y": y}) == {"outputs": [[1.5], [2.0]]}
+    assert json_tensors.rows_answer({"y": y, "label": label}, 2) == {
+        "predictions": [{"y": [1.5], "label": "a"}, {"y": [2.0], "label": "é"}]
+    }
+
+
+def test_outputs_called_bytes_are_base64():
+    assert json_tensors.to_json("image_bytes", np.array([b"a"], object)) == [{"b64": "YQ=="}]
+
+
+def test_row_format_needs_a_row_for_each_instance():
+    with pytest.raises(ServingError, match="column format"):
+        json_tensors.rows_answer({"y": np.zeros([3])}, 2)

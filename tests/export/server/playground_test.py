@@ -1,0 +1,122 @@
+"""The playground, as people see it: in a headless browser where there is one."""
+
+import threading
+import warnings
+
+import pytest
+
+from export.server.playground import pieces_of
+from export.server.rest import create_app
+from tests.export.server.browser import CHROMIUM, DRIVER, open_browser
+
+CONTROL, ENTER, RIGHT = "\ue009", "\ue007", "\ue014"
+ANSWERED = "return !document.querySelector('#answer').hidden"
+
+
+@pytest.fixture(scope="module")
+def address(store):
+    from export.server.listeners import create_rest
+
+    server, port = create_rest(store, "127.0.0.1", 0, playground=True)
+    threading.Thread(target=server.run, daemon=True).start()
+    yield f"http://127.0.0.1:{port}/playground"
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not (CHROMIUM and DRIVER):
+        message = (
+            "NO BROWSER: the playground is not tested. apt-get install chromium chromium-driver"
+        )
+        warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(store):
+    return create_app(store, playground=True).test_client()
+
+
+def test_it_is_there_only_when_asked_for(store, client):
+    assert create_app(store).test_client().get("/playground").status_code == 404
+    page = client.get("/playground")
+    assert (
+        page.status_code == 200 and "default-src 'self'" in page.headers["Content-Security-Policy"]
+    )
+    for file, kind in (("style.css", "text/css"), ("app.js", "javascript")):
+        assert kind in client.get(f"/playground/{file}").mimetype
+    assert client.get("/playground/__init__.py").status_code == 404
+
+
+def test_models_and_pieces(client, store, vocabulary):
+    (words,) = (m for m in client.get("/playground/models").json if m["name"] == "words")
+    assert words["version"] == 1 and words["signatures"]["serving_default"]["inputs"] == ["text"]
+    answer = client.post("/playground/pieces", json={"model": "topics", "text": "The cat"})
+    assert answer.json == pieces_of(store.get("topics"), "The cat")
+    assert [row["id"] for row in answer.json] == list(vocabulary.encode("The cat"))
+    assert [row["piece"] for row in answer.json] == [
+        vocabulary.pieces[row["id"]] for row in answer.json
+    ]
+    for body in (
+        {"model": "topics"},
+        {"model": 1, "text": "a"},
+        {"model": "topics", "text": "a" * (2 << 20)},
+    ):
+        assert client.post("/playground/pieces", json=body).status_code == 400
+
+
+def test_a_mask_is_one_piece_where_the_model_reads_masks(store, vocabulary):
+    ids = {
+        name: [row["id"] for row in pieces_of(store.get(name), "[MASK]")] for name in store.names()
+    }
+    assert ids["words"] == [vocabulary.mask_id] and vocabulary.mask_id not in ids["topics"]
+
+
+def test_masked_words_have_bars_pieces_and_a_curl_line(browser, address):
+    browser.open(f"{address}#words")
+    browser.wait("return document.querySelector('textarea')")
+    browser.run("document.querySelector('textarea').value = ''")
+    browser.type("textarea", "the [MASK] of <b>paris</b>")
+    browser.press(CONTROL, ENTER)
+    browser.wait(ANSWERED)
+    assert browser.run("return document.querySelectorAll('#answer .bar').length") == 5
+    assert "Mask 1" in browser.text("#answer") and "%" in browser.text("#answer")
+    browser.wait("return document.querySelectorAll('.piece').length > 3")
+    assert browser.text("#latency").endswith(" ms")
+    curl = browser.run("return document.querySelector('#curl').textContent")
+    assert curl.startswith("curl -d '{") and curl.endswith("/v1/models/words:predict")
+
+
+def test_classes_by_keyboard_alone(browser, address):
+    """Arrow keys choose the model, Ctrl-Enter asks."""
+    browser.open(f"{address}#topics")
+    browser.wait("return document.querySelector('#field-text_b')")
+    browser.run("document.querySelector('#models [aria-checked=true]').focus()")
+    browser.press(RIGHT)
+    browser.wait(
+        "return document.querySelector('#models [aria-checked=true]').innerText == 'words'"
+    )
+    browser.press(RIGHT)
+    browser.wait("return document.querySelector('#field-text_b')")
+    browser.type("#field-text", "the cat" + CONTROL + ENTER)
+    browser.wait(ANSWERED)
+    assert {"red", "green", "blå"} <= set(browser.text("#answer").split("\n"))
+
+
+def test_errors_are_words_and_a_phone_needs_no_sideways_scrolling(browser, address):
+    with open_browser(phone=True) as phone:
+        check_phone(phone, address)
+
+
+def check_phone(browser, address):
+    browser.open(f"{address}#topics")
+    assert browser.run("return window.innerWidth") == 390
+    browser.wait("return document.querySelector('#field-text')")
+    browser.run("document.querySelector('#field-text').value = 'a'.repeat(1100000)")
+    browser.run("document.querySelector('#ask').click()")
+    browser.wait("return !document.querySelector('#error').hidden")
+    assert "--max_text_bytes" in browser.text("#error")
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")

@@ -1,0 +1,92 @@
+"""A classifier's signatures: labels, pairs, tf.Examples."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.encoding import encode_batch
+from export.probes import example_of
+from export.saved_model import describe_signature
+from export.signatures.classifier import classifier_probes
+
+
+@pytest.fixture(scope="module")
+def classifier(exports):
+    return tf.saved_model.load(exports.paths["classifier"]).signatures
+
+
+def test_names_and_types_of_the_contract(classifier):
+    answer = {
+        "label": "string[?]",
+        "label_id": "int32[?]",
+        "logits": "float32[?, 3]",
+        "probabilities": "float32[?, 3]",
+    }
+    tokens = dict.fromkeys(("input_mask", "input_type_ids", "input_word_ids"), "int32[?, ?]")
+    assert {name: describe_signature(signature) for name, signature in classifier.items()} == {
+        "serving_default": {"inputs": {"text": "string[?]"}, "outputs": answer},
+        "text_pair": {"inputs": {"text_a": "string[?]", "text_b": "string[?]"}, "outputs": answer},
+        "tokens": {"inputs": tokens, "outputs": answer},
+        "classify": {
+            "inputs": {"inputs": "string[?]"},
+            "outputs": {"classes": "string[?, 3]", "scores": "float32[?, 3]"},
+        },
+    }
+
+
+def test_label_is_the_most_probable_one(classifier):
+    answer = classifier["serving_default"](
+        text=tf.constant(["the cat", "a dog", "river water", ""])
+    )
+    best = np.argmax(answer["probabilities"], axis=1)
+    np.testing.assert_array_equal(answer["label_id"], best)
+    labels = [label.decode() for label in answer["label"].numpy()]
+    assert labels == [("red", "green", "blå")[index] for index in best]
+    np.testing.assert_allclose(np.sum(answer["probabilities"], axis=1), 1, rtol=1e-5)
+
+
+def test_pairs_and_classify_equal_keras(exports, classifier):
+    first, second = ["the cat", "a dog", "river"], ["looked at", "", "house " * 60]
+    logits = exports.models["classifier"](
+        encode_batch(exports.vocabulary, first, 48, second), training=False
+    )
+    answer = classifier["text_pair"](text_a=tf.constant(first), text_b=tf.constant(second))
+    np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
+    examples = [
+        example_of({"text": a, "text_b": b}).SerializeToString() for a, b in zip(first, second)
+    ]
+    examples[1] = example_of({"text": first[1]}).SerializeToString()
+    answer = classifier["classify"](inputs=tf.constant(examples))
+    np.testing.assert_allclose(answer["scores"], tf.nn.softmax(logits), atol=1e-5)
+    assert answer["classes"].numpy().tolist() == [[b"red", b"green", "blå".encode()]] * 3
+
+
+def test_an_answer_does_not_depend_on_its_neighbors_in_the_batch(classifier):
+    serve = classifier["serving_default"]
+    alone = serve(text=tf.constant(["the cat"]))["logits"]
+    together = serve(text=tf.constant(["the cat", "the dog runs slowly " * 9]))["logits"]
+    np.testing.assert_allclose(alone[0], together[0], atol=1e-5)
+
+
+def counting(inputs, training):
+    """A stand-in for a classifier: its logits are numbers of tokens and of second segments."""
+    assert training is False
+    columns = [tf.reduce_sum(inputs[name], axis=1) for name in ("input_mask", "input_type_ids")]
+    return tf.cast(tf.stack(columns, axis=1), tf.float32)
+
+
+def test_probes_of_a_classifier(vocabulary):
+    single, pair, tokens, classify = classifier_probes(counting, vocabulary, "ab", 48)
+    assert [probe.signature for probe in (single, pair, tokens, classify)] == [
+        "serving_default", "text_pair", "tokens", "classify",
+    ]  # fmt: skip
+    lengths = single.expected["logits"][:, 0]
+    assert lengths[2] == 2 and lengths[5] == 48 and not single.expected["logits"][:, 1].any()
+    np.testing.assert_allclose(single.expected["probabilities"].sum(axis=1), 1, rtol=1e-5)
+    assert tokens.inputs["input_word_ids"].shape == (6, 48)
+    assert tokens.expected is single.expected
+    assert pair.expected["logits"][1].tolist() == [lengths[1], 0], "an empty second text"
+    assert pair.expected["logits"][0, 1] > 0 and len(pair.inputs["text_b"]) == 6
+    assert classify.expected["classes"].tolist() == [[b"a", b"b"]] * 6
+    assert classify.expected["scores"] is single.expected["probabilities"]
+    assert len(classify.inputs["inputs"]) == 6

@@ -1,0 +1,42 @@
+"""Embeddings: vectors of length 1, their similarity, and models of other kinds."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.encoding import encode_batch
+from export.signatures.embedding import sentence_encoder
+
+TEXTS = ["the cat", "Café, 2010, and then a dog", "every man who looked at the river", ""]
+
+
+@pytest.fixture(scope="module")
+def embedding(exports):
+    return tf.saved_model.load(exports.paths["embedding"]).signatures
+
+
+def test_vectors_equal_keras_and_have_length_one(exports, embedding):
+    answer = embedding["serving_default"](text=tf.constant(TEXTS))
+    outputs = exports.models["sentence_encoder"](encode_batch(exports.vocabulary, TEXTS, 48))
+    for name, other in (("embedding", "mean_output"), ("pooled", "pooled_output")):
+        expected = outputs[other] / np.linalg.norm(outputs[other], axis=1, keepdims=True)
+        np.testing.assert_allclose(answer[name], expected, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(answer[name], axis=1), 1, atol=1e-5)
+
+
+def test_similarity_is_the_cosine_between_both(embedding):
+    vectors = embedding["serving_default"](text=tf.constant(TEXTS))
+    others = TEXTS[1:] + TEXTS[:1]
+    answer = embedding["similarity"](text_a=tf.constant(TEXTS), text_b=tf.constant(others))
+    for name, output in (("embedding", "similarity"), ("pooled", "pooled_similarity")):
+        cosines = (vectors[name].numpy() * np.roll(vectors[name], -1, axis=0)).sum(axis=1)
+        np.testing.assert_allclose(answer[output], cosines, atol=1e-5)
+    same = embedding["similarity"](text_a=tf.constant(TEXTS), text_b=tf.constant(TEXTS))
+    np.testing.assert_allclose(same["similarity"], 1, atol=1e-5)
+
+
+def test_any_encoder_makes_a_sentence_encoder(exports):
+    encoder = exports.models["pretrainer"].encoder
+    inputs = encode_batch(exports.vocabulary, TEXTS, 48)
+    found = sentence_encoder(encoder)(inputs)["pooled_output"]
+    np.testing.assert_array_equal(found, encoder(inputs)["pooled_output"])

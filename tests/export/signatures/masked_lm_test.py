@@ -1,0 +1,76 @@
+"""Masked words: what is filled in, and where there is nothing to fill."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.encoding import encode_masked_batch
+from export.saved_model import describe_signature
+from export.signatures.masked_lm import masked_lm_probes
+
+
+@pytest.fixture(scope="module")
+def masked_lm(exports):
+    return tf.saved_model.load(exports.paths["masked_lm"]).signatures
+
+
+def test_names_of_the_contract(masked_lm):
+    assert set(masked_lm) == {"serving_default", "tokens"}
+    assert set(describe_signature(masked_lm["tokens"])["inputs"]) == {
+        "input_mask", "input_type_ids", "input_word_ids", "masked_lm_positions",
+    }  # fmt: skip
+
+
+def test_masks_are_filled_as_keras_fills_them(exports, masked_lm):
+    texts = ["the [MASK] of [MASK].", "no mask", "[MASK] cat"]
+    answer = {
+        name: value.numpy()
+        for name, value in masked_lm["serving_default"](text=tf.constant(texts)).items()
+    }
+    inputs = encode_masked_batch(exports.vocabulary, texts, 48)
+    assert answer["num_masks"].tolist() == [2, 0, 1]
+    assert all(len(value) == 3 for value in answer.values())
+    for row in range(3):
+        at = np.flatnonzero(inputs["input_word_ids"][row] == exports.vocabulary.mask_id)
+        positions = np.concatenate([at, np.full(2 - len(at), -1)])
+        np.testing.assert_array_equal(answer["positions"][row], positions)
+    inputs["masked_lm_positions"] = np.maximum(answer["positions"], 0)
+    probabilities = tf.nn.softmax(exports.models["pretrainer"](inputs)["masked_lm_logits"]).numpy()
+    for row, mask in ((0, 0), (0, 1), (2, 0)):
+        ids = answer["top_ids"][row, mask]
+        expected = probabilities[row, mask]
+        np.testing.assert_array_equal(ids[:1], [np.argmax(expected)])
+        np.testing.assert_allclose(answer["top_probabilities"][row, mask], expected[ids], atol=1e-5)
+        pieces = [piece.decode() for piece in answer["top_pieces"][row, mask]]
+        assert pieces == exports.vocabulary.ids_to_pieces(ids.tolist())
+    assert (answer["top_ids"][1] == -1).all() and (answer["top_pieces"][1] == b"").all()
+    assert (answer["top_probabilities"][1] == 0).all()
+
+
+def test_texts_without_any_mask(masked_lm):
+    answer = masked_lm["serving_default"](text=tf.constant(["a", "b"]))
+    assert answer["top_ids"].shape == (2, 0, 5)
+    assert answer["num_masks"].numpy().tolist() == [0, 0]
+
+
+def test_a_mask_beyond_the_longest_sequence_is_not_counted(masked_lm):
+    answer = masked_lm["serving_default"](text=tf.constant(["[MASK] " + "cat " * 80 + "[MASK]"]))
+    assert answer["num_masks"].numpy().tolist() == [1]
+
+
+def test_probes_of_a_masked_lm(vocabulary):
+    def model(inputs, training):
+        positions = tf.cast(inputs["masked_lm_positions"], tf.float32)
+        logits = positions[..., None] * [0.0, 0.1, 0.3, 0.2]
+        return {"masked_lm_logits": logits, "sentence_order_logits": tf.zeros([4, 2])}
+
+    texts, tokens = masked_lm_probes(model, vocabulary, 48, top_k=3)
+    assert texts.expected["num_masks"].tolist() == [2, 0, 1, 2], "one is beyond the length"
+    positions = texts.expected["positions"]
+    assert positions[2].tolist() == [1, -1] and positions[3].tolist() == [1, 2]
+    assert (tokens.inputs["masked_lm_positions"] >= 0).all()
+    best = texts.expected["top_probabilities"]
+    assert best.shape == (4, 2, 3) and not best[1].any() and not best[2, 1].any()
+    expected = np.exp([0.3, 0.2, 0.1]) / np.exp([0.0, 0.1, 0.3, 0.2]).sum()
+    np.testing.assert_allclose(best[2, 0], expected, rtol=1e-5)
+    assert tokens.expected["masked_lm_logits"].shape == (4, 2, 4)

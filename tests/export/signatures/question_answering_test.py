@@ -1,0 +1,175 @@
+"""Answers in the graph equal the fine-tuning path's, and stand where the offsets say."""
+
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.finetuning import squad_answers, squad_candidates
+from albert_tf.finetuning.squad_candidates import AnswerSettings
+from data_pipeline.finetuning.context_spans import context_spans, max_context
+from data_pipeline.finetuning.squad_files import Question, SquadExamples
+from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder
+from export import windows_graph
+from export.signatures.question_answering import (
+    N_BEST,
+    QuestionAnsweringModule,
+    QuestionSettings,
+)
+
+CONTEXTS = (
+    "The cat looked at the river; the dog runs slowly to a café in Paris, France.",
+    "Crème brûlée at the oﬃce – ﬁgs, and Cafe\u0301s in İstanbul… ½ of ΟΔΟΣ, 10,000.",
+    "中文 and 日本語 in the house 👩‍👩‍👧, then\u2003\t a\xa0dog 🏳️‍🌈 runs.",
+    "the cat " * 90,
+    "",
+    " \u200b\n",
+    "In 2010, every man who looked at 3.0 (maybe) returns the largest value.",
+)
+QUESTIONS = ("Who looked?", "Café?", "", "the cat " * 30, "what", "a", "in 2010,")
+WINDOWS = WindowSettings(48, 8, 12)
+
+
+@pytest.fixture(scope="module", params=["span_labeler", "span_labeler_v2"])
+def asked(request, keras_models, vocabulary):
+    """(model, questions and contexts -> the graph's answers); no question is refused."""
+    model = keras_models[request.param]
+    text = TextEncoder(graph_tokenizer(vocabulary), vocabulary, 48)
+    module = QuestionAnsweringModule(
+        model, text, vocabulary, QuestionSettings(WINDOWS, AnswerSettings()), []
+    )
+
+    def ask(questions, contexts):
+        answer = module.serve_text(tf.constant(questions), tf.constant(contexts))
+        return {name: value.numpy() for name, value in answer.items()}
+
+    return model, ask
+
+
+def by_finetuning(model, vocabulary, questions, contexts):
+    """The answers of fine-tuning, and the null odds of version 2.0."""
+    asked = [Question(str(i), text, i, (), False) for i, text in enumerate(questions)]
+    windows = make_windows(SquadExamples("here", list(contexts), asked), vocabulary, WINDOWS)
+    arrays = {name: tf.constant(value) for name, value in windows.arrays().items()}
+    outputs = {name: each.numpy() for name, each in model(arrays, training=False).items()}
+    if "answer_logits" in outputs:
+        found = squad_candidates.candidates_from_beams(windows, outputs)
+        odds = squad_answers.null_odds(windows, [outputs["answer_logits"]])
+        return squad_answers.best_answers(windows, [found]), list(odds.values())
+    logits = outputs["start_logits"], outputs["end_logits"]
+    found = squad_candidates.candidates_from_logits(windows, *logits)
+    return squad_answers.best_answers(windows, [found]), None
+
+
+def check(model, vocabulary, questions, contexts, answer):
+    best, odds = by_finetuning(model, vocabulary, questions, contexts)
+    if odds is not None:
+        np.testing.assert_allclose(answer["null_score"], odds, atol=1e-5)
+    for row, found in enumerate(best.values()):
+        count = int(answer["num_answers"][row])
+        scores = [each.start_log_prob + each.end_log_prob for each in found]
+        if scores[0] < -1e6:
+            assert count == 0 and answer["answer"][row] == b""
+            continue
+        assert count == min(len(found), N_BEST)
+        expected = [each.probability for each in found[:count]]
+        np.testing.assert_allclose(answer["probabilities"][row, :count], expected, atol=1e-5)
+        gaps = np.abs(np.diff(scores[: count + 1]))
+        if not (gaps < 1e-5).any():  # Those of one score may change places.
+            texts = [text.decode() for text in answer["answers"][row, :count]]
+            assert texts == [each.text for each in found[:count]]
+
+
+def check_places(contexts, answer):
+    """text[start:end] is the answer, in characters and in bytes."""
+    for row, context in enumerate(contexts):
+        for column in range(int(answer["num_answers"][row])):
+            text = answer["answers"][row, column]
+            start, end = answer["starts"][row, column], answer["ends"][row, column]
+            assert context[start:end] == text.decode() == text.decode().strip()
+            start, end = answer["byte_starts"][row, column], answer["byte_ends"][row, column]
+            assert context.encode()[start:end] == text
+        assert (answer["starts"][row, int(answer["num_answers"][row]) :] == -1).all()
+
+
+def test_answers_equal_those_of_finetuning(asked, vocabulary):
+    model, ask = asked
+    answer = ask(QUESTIONS, CONTEXTS)
+    check(model, vocabulary, QUESTIONS, CONTEXTS, answer)
+    check_places(CONTEXTS, answer)
+    assert answer["num_answers"][:4].min() > 0 and answer["num_answers"][4] == 0
+    best = zip(answer["answer"], answer["start"], answer["end"])
+    for (text, start, end), context in zip(best, CONTEXTS):
+        assert start == -1 or context[start:end].encode() == text
+
+
+LETTERS = st.sampled_from("abc dogT 09,.ﬁ½éÉ\u0301İßᾳ\xa0\u2003\n한中👧\u200d\ufeff")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(LETTERS, max_size=120), st.text(LETTERS, max_size=20))
+def test_any_context(asked, vocabulary, context, question):
+    model, ask = asked
+    contexts, questions = [context, "the cat"], [question, "who"]
+    answer = ask(questions, contexts)
+    check(model, vocabulary, questions, contexts, answer)
+    check_places(contexts, answer)
+    for row, found in enumerate(answer["answers"][0]):
+        start, end = answer["starts"][0, row], answer["ends"][0, row]
+        if found:
+            letters = unicodedata.normalize("NFKD", found.decode())
+            assert letters in unicodedata.normalize("NFKD", context[start:end])
+
+
+def test_windows_are_those_of_finetuning(vocabulary):
+    texts = [question or "x" for question in QUESTIONS[:4]]
+    contexts = CONTEXTS[:4]
+    asked = [Question(str(i), text, i, (), False) for i, text in enumerate(texts)]
+    expected = make_windows(SquadExamples("here", list(contexts), asked), vocabulary, WINDOWS)
+    ids = [
+        tf.ragged.constant([vocabulary.encode(text) for text in each], tf.int32)
+        for each in (texts, contexts)
+    ]
+    found = windows_graph.make_windows(*ids, vocabulary, WINDOWS, 1)
+    np.testing.assert_array_equal(found.rows, expected.question_numbers)
+    np.testing.assert_array_equal(found.starts, expected.starts)
+    for name, value in expected.arrays(length=found.inputs["input_mask"].shape[1]).items():
+        np.testing.assert_array_equal(found.inputs[name], value, err_msg=name)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 12), st.integers(1, 12))
+def test_a_piece_counts_where_it_has_most_context(vocabulary, pieces, room, stride):
+    sizes = WindowSettings(room + 4, stride, 1)
+    contexts = tf.ragged.constant([[7] * pieces], tf.int32)
+    found = windows_graph.make_windows(
+        tf.ragged.constant([[5]], tf.int32), contexts, vocabulary, sizes, 1
+    )
+    spans = tuple(context_spans(pieces, room, stride))
+    assert list(zip(found.starts.numpy(), found.lengths.numpy())) == list(spans)
+    places = found.starts[:, None] + tf.range(room)
+    counted = found.has_most_context(places).numpy()
+    for row, expected in enumerate(max_context(spans)):
+        np.testing.assert_array_equal(counted[row, : len(expected)], expected)
+
+
+def test_an_answer_above_the_threshold_is_none(exports):
+    """The model's own threshold, and the answers there would be."""
+    signature = tf.saved_model.load(exports.paths["question_answering"]).signatures
+    contexts = [text for text in CONTEXTS if text.strip(" \u200b\n")]
+    answer = signature["serving_default"](
+        question=tf.constant(["who"] * len(contexts)), context=tf.constant(contexts)
+    )
+    found = {name: value.numpy() for name, value in answer.items()}
+    refused = found["null_score"] > found["threshold"]
+    for row, is_refused in enumerate(refused):
+        if is_refused:
+            assert (found["answer"][row], found["start"][row], found["end"][row]) == (b"", -1, -1)
+        else:
+            assert found["answer"][row] == found["answers"][row, 0]
+    assert (found["num_answers"] > 0).all()

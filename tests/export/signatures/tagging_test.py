@@ -1,0 +1,61 @@
+"""Tags of words with their places, as fine-tuning predicts them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline.finetuning.tagging import TaggedExample
+from data_pipeline.finetuning.tagging_features import encode_tagged
+
+TAGS = ("O", "B-LOC", "I-LOC")
+TEXTS = (
+    "Anna\u2003sleeps at a café\tin Paris 👩‍👩‍👧",
+    "",
+    " \u0301 x ",
+    "the cat runs " * 30,
+    "中文 ok",
+)
+
+
+@pytest.fixture(scope="module")
+def tagging(exports):
+    return tf.saved_model.load(exports.paths["tagging"]).signatures
+
+
+def test_labels_equal_those_of_finetuning(exports, tagging):
+    answer = {
+        name: value.numpy()
+        for name, value in tagging["serving_default"](text=tf.constant(TEXTS)).items()
+    }
+    examples = [
+        TaggedExample(str(row), tuple(text.split()), None, "here", 1)
+        for row, text in enumerate(TEXTS)
+    ]
+    encoded = encode_tagged(examples, exports.vocabulary, 48, TAGS, False)
+    inputs = encoded.inputs(np.arange(len(TEXTS)), 48)
+    found = tf.nn.softmax(exports.models["tagger"](inputs, training=False)).numpy()
+    for row, text in enumerate(TEXTS):
+        count = answer["num_words"][row]
+        assert [word.decode() for word in answer["words"][row, :count]] == text.split()
+        places = encoded.places[encoded.rows == row]
+        highest = found[row, places].max(axis=1)
+        np.testing.assert_allclose(answer["probabilities"][row, : len(places)], highest, atol=1e-5)
+        labels = [TAGS[number].encode() for number in found[row, places].argmax(axis=1)]
+        labels += [b"O"] * (count - len(places))
+        assert answer["labels"][row, :count].tolist() == labels
+        assert not answer["probabilities"][row, len(places) :].any()
+        for number, word in enumerate(text.split()):
+            start, end = answer["starts"][row, number], answer["ends"][row, number]
+            assert text[start:end] == word
+            start, end = answer["byte_starts"][row, number], answer["byte_ends"][row, number]
+            assert text.encode()[start:end] == word.encode()
+    assert answer["num_words"].tolist() == [len(text.split()) for text in TEXTS]
+
+
+def test_words_of_ones_own(tagging):
+    by_text = tagging["serving_default"](text=tf.constant(["the cat in Paris", "river"]))
+    words = tf.constant([["the", "cat", "in", "Paris", ""], ["river", "", "", "", ""]])
+    by_words = tagging["words"](words=words)
+    for name in ("labels", "probabilities"):
+        assert by_words[name].shape == (2, 5)
+        np.testing.assert_array_equal(by_words[name][:, :4], by_text[name])
