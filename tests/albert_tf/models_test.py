@@ -155,11 +155,15 @@ def test_the_references_defaults(tiny_config):
     assert (span.start_n_top, span.end_n_top) == (5, 5)
 
 
-@pytest.mark.parametrize("name", ["classifier", "token_classifier", "multiple_choice"])
+@pytest.mark.parametrize(
+    "name", ["classifier", "token_classifier", "multiple_choice", "span_labeler_v2"]
+)
 def test_encoder_and_head_have_seeds_of_their_own(tiny_config, monkeypatch, name):
     kind, settings = MODELS[name]
     model, seeds = kind(tiny_config, **settings), []
-    dropout, layers = model.classification.dropout, model.encoder._layers
+    head = getattr(model, *HEADS[name])
+    dropout = head.answer_dropout if "span" in name else head.dropout
+    layers = model.encoder._layers
 
     def drop(x, training, seed):
         seeds.append((training, seed.numpy().tolist()))
@@ -172,7 +176,9 @@ def test_encoder_and_head_have_seeds_of_their_own(tiny_config, monkeypatch, name
 
     monkeypatch.setattr(dropout, "call", drop)
     monkeypatch.setattr(model.encoder, "_layers", run)
-    inputs = {key: each[None] for key, each in INPUTS.items()} if "choice" in name else INPUTS
+    inputs = {**INPUTS, "impossible_positions": 1 - MASK}
+    if "choice" in name:
+        inputs = {key: each[None] for key, each in INPUTS.items()}
     seed = tf.constant([3, 4])
     model(inputs, training=True, seed=seed)
     assert seeds == [(True, fold_in(seed, part).numpy().tolist()) for part in (0, 1)]
