@@ -32,7 +32,7 @@ def test_settings_that_cannot_be(tiny_config):
     with pytest.raises(UserError, match="--optimizer=sgd is not one of lamb, adamw, tfa_lamb"):
         OptimizerSettings("sgd", 0.1)
     settings = OptimizerSettings("tfa_lamb", 0.1, layerwise_learning_rate_decay=0.9)
-    groups = tiny_config.replace(num_hidden_groups=2)
+    groups = tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2)
     with pytest.raises(UserError, match="does not go with --optimizer=tfa_lamb"):
         make_optimizer(settings, groups, 10)
     with pytest.raises(UserError, match="num_warmup_steps 11"):
@@ -72,7 +72,9 @@ def test_every_setting_reaches_the_optimizer(tiny_config):
         beta_2=0.98,
         epsilon=1e-3,
     )
-    made = make_optimizer(settings, tiny_config.replace(num_hidden_groups=2), 10)
+    made = make_optimizer(
+        settings, tiny_config.replace(num_hidden_layers=2, num_hidden_groups=2), 10
+    )
     assert type(made) is AdamW
     assert (made.beta_1, made.beta_2, made.epsilon) == (0.8, 0.98, 1e-3)
     assert (made.bias_correction, made.weight_decay_rate, made.global_clipnorm) == (True, 0.125, 3)
