@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf import text_format
 from tensorflow.core.protobuf import saved_model_pb2
 
 from data_pipeline.errors import UserError
@@ -162,10 +161,7 @@ def graph_sha256(directory: str) -> str:
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
         model.ParseFromString(file.read())
     graph = model.meta_graphs[0].graph_def
-    parts = sorted(
-        _NUMBER.sub("", text_format.MessageToString(part))
-        for part in (*graph.node, *graph.library.function)
-    )
+    parts = sorted(_NUMBER.sub("", str(part)) for part in (*graph.node, *graph.library.function))
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
