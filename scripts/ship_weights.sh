@@ -44,9 +44,13 @@ pretrain() {
 pretrain 128 "$work/start"
 pretrain 512 "$work/run_128/model"
 
+# Made in $work first: the weights that are there stay until the new ones are whole.
+made=$work/$name
+rm -rf "$made"
+run albert_tf.convert --input="$work/run_512/model" --output="$made" --format=huggingface --dtype=float16
+(cd "$made" && sha256sum config.json model.safetensors spiece.model >SHA256SUMS)
 folder=albert_tf/weights/$name
 rm -rf "$folder"
-run albert_tf.convert --input="$work/run_512/model" --output="$folder" --format=huggingface --dtype=float16
-cd "$folder"
-sha256sum config.json model.safetensors spiece.model >SHA256SUMS
-ls -l
+mkdir -p albert_tf/weights
+cp -r "$made" "$folder"
+ls -l "$folder"
