@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -11,19 +12,19 @@ from typing import Any
 Record = Any
 
 
-class Layout:
+class Layout(abc.ABC):
     """A layout of files: examples are read as records, which can be written again.
 
     A record is what cannot be taken apart: a line, a sentence, a paragraph with its questions.
     """
 
+    @abc.abstractmethod
     def read(self, path: Path) -> list[Record]:
         """The records of a file or folder, in order."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def write(self, records: Sequence[Record], path: Path) -> None:
         """Writes records where `read` finds them; the folder above exists."""
-        raise NotImplementedError
 
     def size(self, record: Record) -> int:
         """The number of a record's examples."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 import random
@@ -12,26 +13,33 @@ from typing import Any
 from benchmarks.finetuning_files import Layout, Lines, Race, Record, Sentences, Squad
 
 
-class Labels:
+class Labels(abc.ABC):
     """How the labels of examples stand in records."""
 
+    @abc.abstractmethod
     def values(self, records: Sequence[Record]) -> list[Any]:
         """The labels of all examples, in order."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
+    def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
+        """The records with wrong labels: each other's, unless those mean nothing there."""
+
+
+class PlainLabels(Labels):
+    """Labels that mean the same in every record, so that records can take each other's."""
+
+    @abc.abstractmethod
     def replace(self, records: Sequence[Record], values: Sequence[Any]) -> list[Record]:
         """The records with other labels."""
-        raise NotImplementedError
 
     def shuffled(self, records: Sequence[Record], draw: random.Random) -> list[Record]:
-        """The records with each other's labels."""
         values = self.values(records)
         draw.shuffle(values)
         return self.replace(records, values)
 
 
 @dataclasses.dataclass(frozen=True)
-class Column(Labels):
+class Column(PlainLabels):
     """A column of TSV, counted from 0."""
 
     number: int
@@ -48,7 +56,7 @@ class Column(Labels):
 
 
 @dataclasses.dataclass(frozen=True)
-class Field(Labels):
+class Field(PlainLabels):
     """A field of JSON lines; `names` are those by which predictions call its values."""
 
     name: str
@@ -69,7 +77,7 @@ class Field(Labels):
         ]
 
 
-class Tags(Labels):
+class Tags(PlainLabels):
     """The last column of each word in CoNLL: a label is that of a word."""
 
     def values(self, records: Sequence[list[str]]) -> list[str]:
@@ -80,7 +88,7 @@ class Tags(Labels):
         return [[f"{line.split(chr(9))[0]}\t{next(tags)}" for line in words] for words in records]
 
 
-class Letters(Labels):
+class Letters(PlainLabels):
     """The answers of RACE's passages."""
 
     def values(self, records: Sequence[dict]) -> list[str]:

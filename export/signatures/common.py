@@ -32,6 +32,17 @@ def tokens_spec(name: str) -> tf.TensorSpec:
 TOKENS = tuple(tokens_spec(name) for name in ("input_word_ids", "input_mask", "input_type_ids"))
 
 
+def model_inputs(
+    input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+) -> Tensors:
+    """The arguments of a signature by tokens, int32 [..., S], by the names of the inputs."""
+    return {
+        "input_word_ids": input_word_ids,
+        "input_mask": input_mask,
+        "input_type_ids": input_type_ids,
+    }
+
+
 def named(name: str) -> tf.TensorSpec:
     """The spec of an input string [B]."""
     return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
@@ -112,13 +123,7 @@ class TextModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> `answer`."""
-        return self.answer(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-            }
-        )
+        return self.answer(model_inputs(input_word_ids, input_mask, input_type_ids))
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""

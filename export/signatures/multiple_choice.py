@@ -24,6 +24,7 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
+    model_inputs,
     named,
     tensors,
 )
@@ -96,13 +97,7 @@ class MultipleChoiceModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, C, S] -> logits, probabilities float32 [B, C]."""
-        logits = self.forward(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-            }
-        )
+        logits = self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def signatures(self) -> Signatures:

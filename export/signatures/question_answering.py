@@ -34,6 +34,7 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
+    model_inputs,
     named,
     tensors,
     tokens_spec,
@@ -140,13 +141,7 @@ class QuestionAnsweringModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> start_logits, end_logits float32 [B, S]."""
-        return self.forward(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-            }
-        )
+        return self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
 
     def _serve_tokens_v2(
         self,

@@ -25,6 +25,7 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
+    model_inputs,
     named,
     tensors,
 )
@@ -95,13 +96,7 @@ class TaggingModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> logits, probabilities float32 [B, S, C]."""
-        logits = self.forward(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-            }
-        )
+        logits = self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def _tag(self, words: tf.RaggedTensor) -> dict[str, tf.RaggedTensor]:
