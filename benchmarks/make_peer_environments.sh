@@ -29,7 +29,7 @@ make_environment tf 3.11
 
 make_environment torch 3.11
 "$peers/torch/bin/pip" install --quiet torch "transformers>=4.57,<5" onnx onnxruntime onnxscript \
-  numpy psutil accelerate datasets sentencepiece protobuf
+  numpy psutil accelerate datasets sentencepiece protobuf "optimum[onnxruntime]"
 
 make_environment keras 3.12
 "$peers/keras/bin/pip" install --quiet tensorflow==2.20.0 tensorflow-text==2.20.1 \

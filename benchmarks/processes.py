@@ -119,7 +119,25 @@ def take_turns(
     log: Path,
     starts: int = 1,
 ) -> dict[str, Measurement]:
-    """Measures a case by all workers in turn, each in a fresh process.
+    """Measurements of a case by all workers, see `turns_of`, by the names of the workers."""
+    turns = turns_of(workers, case_for, peers=peers, log=log, starts=starts)
+    return {
+        name: Measurement(
+            statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]
+        )
+        for name, taken in turns.items()
+    }
+
+
+def turns_of(
+    workers: Sequence[Worker],
+    case_for: Callable[[Worker], dict[str, Any]],
+    *,
+    peers: str,
+    log: Path,
+    starts: int = 1,
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs a case by all workers in turn, each in a fresh process.
 
     Args:
       case_for: what each worker is asked to run.
@@ -129,19 +147,14 @@ def take_turns(
         differ, by where their memory lies.
 
     Returns:
-      Measurements by the names of the workers, without those that lack the case or died; a line is
-      printed for each that died.
+      The answers of all turns (workers/protocol.py) by the names of the workers, without those that
+      lack the case or died; a line is printed for each that died.
     """
     turns: dict[Worker, list[dict[str, Any]]] = {worker: [] for worker in workers}
     for _ in range(starts):
         found = _turns_of_one_start(list(turns), case_for, peers, log)
         turns = {worker: turns[worker] + taken for worker, taken in found.items()}
-    return {
-        worker.name: Measurement(
-            statistics.median(turn["seconds"] for turn in taken), taken[-1]["peak_bytes"]
-        )
-        for worker, taken in turns.items()
-    }
+    return {worker.name: taken for worker, taken in turns.items()}
 
 
 def _turns_of_one_start(

@@ -55,8 +55,8 @@ def serve(build: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
 
     Args:
       build: a case (pass, task, precision, lengths, padded_to) -> a function that runs it once and
-        returns when the result is there; its attribute `steps`, if it has one, says how many steps
-        that is. It raises NotImplementedError for what a library lacks.
+        returns when the result is there. Attributes that it may have: `steps`, how many steps that
+        is; `found`, more of the answer. It raises NotImplementedError for what a library lacks.
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What libraries print goes to standard error.
@@ -75,6 +75,6 @@ def serve(build: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
             start = time.perf_counter()
             run()
             seconds = time.perf_counter() - start
-            answer = {"seconds": seconds / getattr(run, "steps", 1)}
+            answer = {"seconds": seconds / getattr(run, "steps", 1), **getattr(run, "found", {})}
         answer["peak_bytes"] = resident_bytes("VmHWM") - at_start
         print(json.dumps(answer), file=answers, flush=True)

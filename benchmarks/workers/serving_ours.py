@@ -1,0 +1,34 @@
+"""This project's SavedModel in one process, as TensorFlow Serving runs it."""
+
+import protocol
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  Its ops are in the graph.
+from load import Load
+
+_ANSWER = {"classifier": "label", "question_answering": "answer"}
+
+
+def build(case):
+    """The default signature; with `batching`, behind TensorFlow Serving's scheduler."""
+    model = tf.saved_model.load(case["saved_model"])
+    signature = model.signatures["serving_default"]
+    output = _ANSWER[case["task"]]
+    names = sorted(signature.structured_input_signature[1])
+
+    def answer(*columns):
+        return signature(**dict(zip(names, columns)))[output]
+
+    if case["batching"]:
+        answer = tf.nondifferentiable_batch_function(**case["batching"])(answer)
+    answer = tf.function(answer, input_signature=[tf.TensorSpec([None], tf.string)] * len(names))
+
+    def ask(rows):
+        columns = [[row[name] for row in rows] if len(names) > 1 else rows for name in names]
+        return [text.decode() for text in answer(*map(tf.constant, columns)).numpy()]
+
+    load = Load(case, ask)
+    load.model = model  # Its variables live as long as somebody holds it.
+    return load
+
+
+protocol.serve(build)

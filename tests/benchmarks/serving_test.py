@@ -1,0 +1,87 @@
+"""The serving benchmark: its table from known times, and a real worker on a tiny export."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.models import AlbertClassifier
+from benchmarks import serving
+from benchmarks.processes import turns_of
+from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+VOCABULARY = Path(__file__).parents[1] / "goldens" / "hf_tokenizer" / "spiece.model"
+
+
+def test_values_of_the_scheduler():
+    assert str(serving.Batching.of_config(serving.BATCHING_CONFIG)).count("x") == 2
+    assert serving.Batching.parse("16x500x2") == serving.Batching(16, 500, 2)
+    with pytest.raises(UserError, match="--batching=16: expected"):
+        serving.Batching.parse("16")
+
+
+def test_loads():
+    assert serving.parse_load("32x8") == (32, 8)
+    with pytest.raises(UserError, match="--loads=8: expected rows x clients"):
+        serving.parse_load("8")
+
+
+def test_a_row_compares_with_the_better_of_ours():
+    def turn(seconds: float, answers: str, latencies: list[float]) -> dict:
+        return {
+            "seconds": seconds,
+            "latencies": latencies,
+            "answers": list(answers),
+            "peak_bytes": 5 << 20,
+        }
+
+    turns = {
+        "ours": [turn(2.0, "aabb", [0.1] * 4), turn(2.0, "aabb", [0.2] * 4)],
+        "ours, batched 32x1x1": [turn(1.0, "aabb", [0.1] * 4)],
+        "peer": [turn(4.0, "aaba", [0.01 * number for number in range(101)])],
+    }
+    ours, batched, peer = serving.rows_of("topics", 2, 8, turns)
+    assert (ours["answers_per_s"], batched["answers_per_s"], peer["answers_per_s"]) == (2, 4, 1)
+    assert (ours["ours_over_it"], batched["ours_over_it"], peer["ours_over_it"]) == (2, 1, 4)
+    assert (peer["p50_ms"], peer["p99_ms"]) == (500, 990)
+    assert (batched["same_answers"], peer["same_answers"]) == (1, 0.75)
+    assert ours["peak_mb"] == 5
+
+
+def test_only_models_with_a_task_are_served(model_dir, tmp_path):
+    native.save(native.load_model(model_dir).encoder, str(tmp_path / "encoder"), {})
+    with pytest.raises(UserError, match="is a model of encoder; expected one of classification"):
+        serving.prepare(str(tmp_path / "encoder"), tmp_path)
+
+
+@pytest.fixture
+def model_dir(tiny_config, tmp_path) -> str:
+    tokenizer = load_tokenizer(str(VOCABULARY))
+    model = AlbertClassifier(tiny_config.replace(vocab_size=tokenizer.vocab_size), 2)
+    metadata = {"max_seq_length": 16, "labels": ["good", "bad"]}
+    settings = dataclasses.asdict(tokenizer.settings)
+    native.save(model, str(tmp_path / "run" / "model"), metadata, str(VOCABULARY), settings)
+    return str(tmp_path / "run" / "model")
+
+
+def test_our_worker_answers_alike_with_and_without_the_scheduler(model_dir, tmp_path):
+    model = serving.prepare(model_dir, tmp_path)
+    assert model.name == "run"
+    batching = {"a": None, "b": vars(serving.Batching(4, 1000, 2))}
+    workers = [dataclasses.replace(serving.OURS, name=name) for name in batching]
+    case = {**model.case, "rows": ["a b", "c", "d"] * 4, "batch": 2, "concurrency": 3}
+    turns = turns_of(
+        workers,
+        lambda worker: {**case, "batching": batching[worker.name]},
+        peers="",
+        log=tmp_path / "log",
+    )
+    assert set(turns) == set(batching), (tmp_path / "log").read_text()
+    for taken in turns.values():
+        assert len(taken[-1]["latencies"]) == 6 and len(taken[-1]["answers"]) == 12
+        assert set(taken[-1]["answers"]) <= {"good", "bad"}
+        assert taken[-1]["answers"] == turns["a"][0]["answers"]
