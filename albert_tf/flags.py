@@ -297,13 +297,14 @@ def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
     )
 
 
-def loop_settings(recipe: Recipe, max_minutes: float = 0.0) -> LoopSettings:
-    """The loop of the training flags, of as many updates as a recipe has; 0: without a clock."""
-    values = _values(LoopSettings, "num_train_steps", "allow_changes", "max_minutes")
-    changes = tuple(FLAGS.allow_changes)
-    return LoopSettings(
-        recipe.num_train_steps, allow_changes=changes, max_minutes=max_minutes, **values
-    )
+def loop_settings(recipe: Recipe, **of_pretraining: Any) -> LoopSettings:
+    """The loop of the training flags, of as many updates as a recipe has.
+
+    of_pretraining: `max_minutes` and `eval_first`, whose flags only pre-training has.
+    """
+    names = ("num_train_steps", "allow_changes", "max_minutes", "eval_first")
+    values = {**_values(LoopSettings, *names), **of_pretraining}
+    return LoopSettings(recipe.num_train_steps, allow_changes=tuple(FLAGS.allow_changes), **values)
 
 
 def run_settings(optimizer: OptimizerSettings, loop: LoopSettings) -> RunSettings:

@@ -42,6 +42,11 @@ def define_flags() -> None:
         "over with them, if --num_train_steps would take longer. 0: no limit.",
         upper_bound=1e6,
     )
+    flags.DEFINE_bool(
+        "eval_first",
+        False,
+        "Evaluate before the first update, too: where --init_checkpoint begins.",
+    )
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,
@@ -82,7 +87,9 @@ def train(devices: Devices) -> None:
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     recipe = shared_flags.pretraining_recipe()
     optimizer = shared_flags.optimizer_settings(recipe)
-    loop = shared_flags.loop_settings(recipe, FLAGS.max_minutes)
+    loop = shared_flags.loop_settings(
+        recipe, max_minutes=FLAGS.max_minutes, eval_first=FLAGS.eval_first
+    )
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():

@@ -43,6 +43,7 @@ class LoopSettings:
       allow_changes: which of starts.CHANGES are accepted when a run is continued.
       max_minutes: of training, over all starts, the decay included: where `num_train_steps` would
         take longer, the decay begins earlier, see deadline.py; 0: no limit.
+      eval_first: whether the weights that training begins with are evaluated, too, as step 0.
     """
 
     num_train_steps: int
@@ -53,6 +54,7 @@ class LoopSettings:
     max_bad_steps: int = 0
     allow_changes: tuple[str, ...] = ()
     max_minutes: float = 0.0
+    eval_first: bool = False
 
     def __post_init__(self) -> None:
         for name in ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"):
@@ -239,6 +241,9 @@ class _Loop:
         iterator = iter(self._stepper.distribute(data))
         if self._deadline:
             self._deadline.start()
+        if step == 0 and self._settings.eval_first:
+            self._evaluate(step)
+            self._reporter.restart_clock()
         while step < self._settings.num_train_steps:
             if step == self._decay_start and step > 0:
                 self._keep_before_decay(step)

@@ -79,6 +79,20 @@ def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_d
     assert looped.train.experimental_get_tracing_count() == 1
 
 
+def test_the_weights_that_a_run_begins_with_are_evaluated_once(
+    tiny_config, pretraining_data, tmp_path
+):
+    stepper = make_stepper(tiny_config)
+    held_out = pretraining_data(1000).take(2)
+    at_first = Evaluator([(stepper.task, held_out)], ONE_DEVICE)()
+    for last in (1, 2):  # The second call goes on from step 1.
+        run(stepper, pretraining_data, tmp_path, eval_first=True, num_train_steps=last)
+    rows = read_metrics(str(tmp_path / "metrics.csv"))
+    assert [row["step"] for row in rows if row["split"] == "eval"] == ["0", "1", "2"]
+    assert float(rows[0]["loss"]) == pytest.approx(at_first["loss"], abs=1e-5)
+    assert rows[0]["masked_lm_loss"] != rows[-1]["masked_lm_loss"]
+
+
 def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     wider = make_stepper(tiny_config.replace(intermediate_size=48))
