@@ -4,7 +4,7 @@
 #     TRAIN, HELDOUT   text files (globs, quoted) in any format of docs/data.md
 #     WORK             folder of all that is made on the way; default: ~/.cache/albert-tf-weights
 # A step that is finished is not made again; pre-training resumes where it was interrupted. Flags of the training:
-# configs/weights_128.flags, then configs/weights_512.flags; more of run_pretraining's: MORE_FLAGS.
+# configs/weights_{shallow,128,512}.flags, one after the other; more of run_pretraining's: MORE_FLAGS.
 set -eu
 
 [ $# -ge 3 ] || { sed -n '2,6s/^# *//p' "$0" >&2; exit 2; }
@@ -36,13 +36,15 @@ if missing "$work/start/model.json"; then
         --output_dir="$work/start"
 fi
 # shellcheck disable=SC2086  # Flags are words.
+# STAGE LENGTH START
 pretrain() {
-    run albert_tf.run_pretraining --flagfile="configs/weights_$1.flags" --init_checkpoint="$2" \
-        --train_data="$work/records/train_$1" --eval_data="$work/records/heldout_$1" \
+    run albert_tf.run_pretraining --flagfile="configs/weights_$1.flags" --init_checkpoint="$3" \
+        --train_data="$work/records/train_$2" --eval_data="$work/records/heldout_$2" \
         --output_dir="$work/run_$1" ${MORE_FLAGS:-}
 }
-pretrain 128 "$work/start"
-pretrain 512 "$work/run_128/model"
+pretrain shallow 128 "$work/start"
+pretrain 128 128 "$work/run_shallow/model"
+pretrain 512 512 "$work/run_128/model"
 
 # Made in $work first: the weights that are there stay until the new ones are whole.
 made=$work/$name
