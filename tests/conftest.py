@@ -11,6 +11,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -161,6 +162,28 @@ def result_of(run_program, capsys):
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def quick_python(tmp_path_factory) -> Iterator[str]:
+    """A command that runs programs as `sys.executable` does, in forked processes: see
+    forked_programs.py.
+    """
+    server = Path(__file__).with_name("forked_programs.py")
+    address = tmp_path_factory.mktemp("server") / "socket"
+    python = address.with_name(f"{address.name}.python")
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{server}" "{address}" "$@"\n')
+    python.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, str(server), str(address)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == b"ready\n"
+    yield str(python)
+    process.communicate()
 
 
 # What the project itself writes to stderr: errors, warnings, progress.
