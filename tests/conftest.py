@@ -37,6 +37,9 @@ BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 fast_switch.choose("off")
 
 
+# The folder whose tests share exports of all tasks, which take half a minute to make.
+ONE_PROCESS = "tests/export/"
+
 # Files that take longest, by name: they start first, so that no process is left alone with one.
 LONGEST = (
     "keras_conformance_test.py",
@@ -53,9 +56,30 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Moves the longest files to the front; all else stays where it is."""
+    """Moves what takes longest to the front; all else stays where it is."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+
+    def rank(item: pytest.Item) -> int:
+        if item.nodeid.startswith(ONE_PROCESS):
+            return -1
+        return ranks.get(item.path.name, len(ranks))
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """As --dist=loadfile, which gives whole files to processes, but with one folder as a whole."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndOneFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            is_inside = nodeid.startswith(ONE_PROCESS)
+            return ONE_PROCESS if is_inside else super()._split_scope(nodeid)
+
+    return FilesAndOneFolder(config, log)
 
 
 @pytest.fixture(autouse=True)
