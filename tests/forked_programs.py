@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# First: the project watches what the import of TensorFlow writes, by a process.
-LIBRARIES = ("tensorflow", "tensorflow_text")
 PROGRAMS = (
     "albert_tf.convert",
     "albert_tf.run_finetuning",
@@ -107,6 +105,8 @@ def serve(listener: socket.socket) -> list[str]:
 
 def enter(request: dict, files: Sequence[int]) -> list[str]:
     """Makes a forked process what its client asked for; returns the arguments."""
+    from data_pipeline.command_line import quiet  # Not in a client, which has a bare Python.
+
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
@@ -114,6 +114,7 @@ def enter(request: dict, files: Sequence[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path.insert(0, request["folder"])
+    quiet._divert()  # As the import of TensorFlow would.
     return request["arguments"]
 
 
@@ -131,7 +132,7 @@ def main(address: str, *arguments: str) -> None:
     if arguments:
         sys.exit(ask(address, arguments))
     sys.path[0] = str(ROOT)
-    for name in (*LIBRARIES, *PROGRAMS):
+    for name in (*PROGRAMS, "tensorflow_text"):
         importlib.import_module(name)
     for name in PROGRAMS:
         del sys.modules[name]  # It will be run as __main__.
