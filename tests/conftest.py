@@ -5,6 +5,7 @@ configuration and batches.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import runpy
@@ -80,6 +81,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
             return ONE_PROCESS if is_inside else super()._split_scope(nodeid)
 
     return FilesAndOneFolder(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of all later collections, each of which takes 0.3 s with it."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
