@@ -89,18 +89,22 @@ def serve(listener: socket.socket) -> list[str]:
                     return enter(json.loads(message), files)
                 for file in files:
                     os.close(file)
-                connection.send(str(pid).encode())
+                _tell(connection, pid)
                 asked[connection] = pid
                 ending[os.pidfd_open(pid)] = connection
             elif one in ending:
                 connection = ending.pop(one)
                 os.close(one)
                 status = os.waitpid(asked.pop(connection), 0)[1]
-                with contextlib.suppress(BrokenPipeError):
-                    connection.send(str(status).encode())
+                _tell(connection, status)
                 connection.close()
             elif one in asked:  # Clients send nothing more: this one is gone.
                 os.kill(asked[one], signal.SIGKILL)
+
+
+def _tell(client: socket.socket, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):  # It is gone.
+        client.send(str(number).encode())
 
 
 def enter(request: dict, files: Sequence[int]) -> list[str]:
@@ -124,6 +128,7 @@ def run(option: str, program: str, *arguments: str) -> None:
     if option == "-m":
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
+        assert option == "-c", f"{option}: only -m and -c are known here"
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         exec(program, main.__dict__)
 
