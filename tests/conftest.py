@@ -5,12 +5,14 @@ configuration and batches.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -36,6 +38,9 @@ BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 fast_switch.choose("off")
 
 
+# The folder whose tests share exports of all tasks, which take half a minute to make.
+ONE_PROCESS = "tests/export/"
+
 # Files that take longest, by name: they start first, so that no process is left alone with one.
 LONGEST = (
     "keras_conformance_test.py",
@@ -52,9 +57,35 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Moves the longest files to the front; all else stays where it is."""
+    """Moves what takes longest to the front; all else stays where it is."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+
+    def rank(item: pytest.Item) -> int:
+        if item.nodeid.startswith(ONE_PROCESS):
+            return -1
+        return ranks.get(item.path.name, len(ranks))
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """As --dist=loadfile, which gives whole files to processes, but with one folder as a whole."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndOneFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            is_inside = nodeid.startswith(ONE_PROCESS)
+            return ONE_PROCESS if is_inside else super()._split_scope(nodeid)
+
+    return FilesAndOneFolder(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of all later collections, each of which takes 0.3 s with it."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +192,28 @@ def result_of(run_program, capsys):
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def quick_python(tmp_path_factory) -> Iterator[str]:
+    """A command that runs programs as `sys.executable` does, in forked processes: see
+    forked_programs.py.
+    """
+    server = Path(__file__).with_name("forked_programs.py")
+    address = tmp_path_factory.mktemp("server") / "socket"
+    python = address.with_name(f"{address.name}.python")
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{server}" "{address}" "$@"\n')
+    python.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, str(server), str(address)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == b"ready\n"
+    yield str(python)
+    process.communicate()
 
 
 # What the project itself writes to stderr: errors, warnings, progress.

@@ -1,6 +1,7 @@
 """The whole job through the doors a user has: the demonstration, and every command of the README.
 
-Both run real processes on a small corpus of real text with little training.
+Both run real processes on a small corpus of real text with little training; those of the README
+start as a user's do, those of the demonstration are forked.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, interpreter: str) -> dict[str, str]:
     """`python` is this interpreter, and finds the project."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     python = programs / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec "{interpreter}" "$@"\n')
     python.chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     inherited = {name: value for name, value in os.environ.items() if name != LOG_LEVEL}
@@ -100,15 +101,22 @@ def free_port() -> int:
 
 @pytest.fixture
 def run(foreign_lines):
-    """(command, folder) -> its stdout; on stderr there may be only lines of the project."""
+    """(command, folder, interpreter) -> its stdout; on stderr there may be only lines of the
+    project.
+    """
     return functools.partial(run_quietly, foreign_lines)
 
 
-def run_quietly(foreign_lines: Callable[[str], list[str]], command: list[str], folder: Path) -> str:
+def run_quietly(
+    foreign_lines: Callable[[str], list[str]],
+    command: list[str],
+    folder: Path,
+    interpreter: str = sys.executable,
+) -> str:
     result = subprocess.run(
         command,
         cwd=folder,
-        env=environment(folder),
+        env=environment(folder, interpreter),
         capture_output=True,
         text=True,
         timeout=900,
@@ -144,7 +152,7 @@ def test_the_commands_of_the_readme(folder, run):
     assert "(1, 128)" in run(["python", "-c", program], folder)
 
 
-def test_the_demonstration(folder, run):
+def test_the_demonstration(folder, run, quick_python):
     command = [
         *("python", "-m", "demo.run", "--output_dir=demo_out", "--corpus=corpus.txt"),
         "--vocab_size=400",
@@ -154,7 +162,7 @@ def test_the_demonstration(folder, run):
         "--classifier_flag=--num_train_epochs=1",
         "--classifier_flag=--fast=off",
     ]
-    output = run(command, folder)
+    output = run(command, folder, quick_python)
     table = output[output.index("stage ") :]
     for stage in (
         "corpus",
@@ -171,12 +179,12 @@ def test_the_demonstration(folder, run):
     assert serving["largest_difference"] <= 1e-5
     assert (folder / "demo_out" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
-    again = run(command, folder)
+    again = run(command, folder, quick_python)
     assert "===" not in again  # Nothing is run twice.
     other = subprocess.run(
         [*command, "--pretraining_flag=--seed=1"],
         cwd=folder,
-        env=environment(folder),
+        env=environment(folder, quick_python),
         capture_output=True,
         text=True,
     )

@@ -373,4 +373,4 @@ class _Loop:
     def close(self) -> None:
         """Returns when all reports and checkpoints are written."""
         self._reporter.close()
-        self._state.wait()
+        self._state.close()

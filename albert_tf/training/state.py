@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import re
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ class TrainingState:
     precision nothing is copied and no thread started: TensorFlow 2.15 takes no copy of variables
     that Keras casts, and the thread would write what training makes of them meanwhile.
 
-        save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait (joins it)
+        save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait -> close
     """
 
     def __init__(
@@ -142,6 +143,20 @@ class TrainingState:
             raise
         finally:
             self._under_way = -1
+
+    def close(self) -> None:
+        """Waits, and ends the thread that writes; nothing is saved afterwards.
+
+        TensorFlow ends it when the process ends, and until then holds the model, the optimizer and
+        their copies: each run of a series would leave its memory behind.
+        """
+        try:
+            self.wait()
+        finally:
+            helper = self._checkpoint._async_checkpointer_impl
+            if helper is not None:
+                atexit.unregister(helper._join_async_save_thread)
+                helper._join_async_save_thread()
 
     def restore(self) -> bool:
         """Reads the newest checkpoint that is not damaged; False when there is no checkpoint.

@@ -95,7 +95,7 @@ def work(tmp_path_factory, small_corpus) -> Path:
 
 @pytest.fixture
 def pretraining_command(work, tmp_path):
-    """Flags -> the command of a short run in tmp_path / "run"; other flags by name."""
+    """Flags -> what Python is given for a short run in tmp_path / "run"; other flags by name."""
 
     def command(**flags: object) -> list[str]:
         values = {
@@ -113,19 +113,23 @@ def pretraining_command(work, tmp_path):
             **flags,
         }
         pairs = [f"--{name}={value}" for name, value in values.items()]
-        return [sys.executable, "-m", "albert_tf.run_pretraining", *pairs]
+        return ["-m", "albert_tf.run_pretraining", *pairs]
 
     return command
 
 
 @pytest.fixture
-def start_program():
-    """command, **environment -> a running process whose output is collected; ended in any case."""
+def start_program(quick_python):
+    """arguments of Python, fresh=False, **environment -> a running process whose output is
+    collected; ended in any case.
+
+    fresh: whether it starts from nothing, with a seed of hashes that no other process has.
+    """
     processes = []
 
-    def start(command: list[str], **environment: str) -> subprocess.Popen:
+    def start(arguments: list[str], fresh: bool = False, **environment: str) -> subprocess.Popen:
         process = subprocess.Popen(
-            command,
+            [sys.executable if fresh else quick_python, *arguments],
             cwd=ROOT,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
             stdout=subprocess.PIPE,

@@ -32,7 +32,7 @@ def test_from_records_to_a_run(work, tmp_path, config_file, result_of, pretraini
     assert f"Wrote {start}: " in made.stdout
     assert native.read_metadata(start)["task"] == "pretraining"
 
-    _, _, module, *rest = pretraining_command()
+    _, module, *rest = pretraining_command()
     kept = [each for each in rest if not each.startswith("--config_file")]
     run = result_of(module, *kept, f"--init_checkpoint={start}")
     assert run.returncode == 0, run.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -349,10 +348,11 @@ def test_two_workers_count_every_example_once(run, training, files, start_progra
         server.close()
     flags |= {"output_dir": files / "two", "distribution": "multi_worker_mirrored", "fast": "off"}
     given = [f"--{name}={value}" for name, value in flags.items()]
-    command = [sys.executable, "-m", "albert_tf.run_finetuning", "--task=tsv", *given]
+    command = ["-m", "albert_tf.run_finetuning", "--task=tsv", *given]
     workers = [
         start_program(
             command,
+            fresh=index == 0,
             TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         )
         for index in (0, 1)

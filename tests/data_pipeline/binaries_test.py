@@ -12,10 +12,10 @@ from data_pipeline.records import record_folder
 ROOT = Path(__file__).parents[2]
 
 
-def run(program, *arguments):
+def run(program, *arguments, python=sys.executable):
     name = program.__name__ if hasattr(program, "__name__") else program
     return subprocess.run(
-        [sys.executable, "-m", name, *arguments],
+        [python, "-m", name, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -23,7 +23,7 @@ def run(program, *arguments):
     )
 
 
-def test_text_to_vocabulary_to_records(tmp_path, small_file):
+def test_text_to_vocabulary_to_records(tmp_path, small_file, quick_python):
     vocab, data = tmp_path / "vocab", tmp_path / "data"
     trained = run(
         train_vocabulary, f"--input={small_file}", f"--output_dir={vocab}", "--vocab_size=500",
@@ -49,7 +49,7 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file):
     ):
         assert word in made.stdout
     assert "corpus: 100%" in made.stderr and "of the tokens are <unk>" in made.stderr
-    shown = run(inspect_records, f"--data={data}", "--num_records=2")
+    shown = run(inspect_records, f"--data={data}", "--num_records=2", python=quick_python)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("  A: [CLS]") == 2 and "[MASK]<" in shown.stdout
 
@@ -85,8 +85,9 @@ def test_a_wordpiece_vocabulary_is_for_the_chinese_presets(tmp_path, small_file)
         (inspect_records, ["--data={t}"], "manifest.json"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, small_file, program, arguments, says):
-    result = run(program, *(a.format(c=small_file, t=tmp_path) for a in arguments))
+def test_mistakes_are_one_line(tmp_path, small_file, quick_python, program, arguments, says):
+    given = (argument.format(c=small_file, t=tmp_path) for argument in arguments)
+    result = run(program, *given, python=quick_python)
     assert result.returncode == 2
     assert "error: " in result.stderr.splitlines()[-1] and says in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr

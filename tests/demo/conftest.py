@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -67,12 +66,12 @@ def site_packages(tmp_path) -> Path:
 
 
 @pytest.fixture
-def run():
+def run(quick_python):
     """Runs a program of the demonstration; gives the finished process."""
 
     def run(module: str, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [sys.executable, "-m", f"demo.{module}", *arguments],
+            [quick_python, "-m", f"demo.{module}", *arguments],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -174,12 +173,12 @@ def store(exports):
 
 
 @pytest.fixture(scope="session")
-def run_module():
+def run_module(quick_python):
     """Runs `python -m module flags...` in the repository's folder; returns the finished process."""
 
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", *map(str, arguments)],
+            [quick_python, "-m", *map(str, arguments)],
             cwd=ROOT,
             capture_output=True,
             text=True,

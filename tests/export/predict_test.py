@@ -12,7 +12,7 @@ from export.encoding import encode_batch
 from export.predict import answers, format_row, read_rows
 
 
-def test_binary_equals_keras_in_a_fresh_process_after_the_model_folder_is_gone(exports, run_module):
+def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(exports, run_module):
     texts = ["the cat", "Café in 2010, 3.0", "", "the dog " * 50]
     flags = [f"--text={text}" for text in texts]
     process = run_module(

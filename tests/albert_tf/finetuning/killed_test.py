@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -60,13 +61,13 @@ runpy.run_module("albert_tf.run_finetuning", run_name="__main__", alter_sys=True
 """
 
 
-def run(*flags: str, killed_before: tuple[str, int] | None = None) -> None:
+def run_with(python: str, *flags: str, killed_before: tuple[str, int] | None = None) -> None:
     """Runs the program to its end, or until it is killed before a part of its work."""
     program = ["-m", "albert_tf.run_finetuning"]
     if killed_before:
         program = ["-c", KILLER, killed_before[0], str(killed_before[1])]
     ended = subprocess.run(
-        [sys.executable, *program, *flags],
+        [python, *program, *flags],
         cwd=ROOT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
@@ -78,16 +79,21 @@ def run(*flags: str, killed_before: tuple[str, int] | None = None) -> None:
 
 
 @pytest.fixture(scope="module")
-def train(tmp_path_factory, few_words, work) -> Callable[..., None]:
-    """(folder, killed_before) -> a run of six updates with dropout, evaluated after every second,
-    on two batches; checkpoints before and after.
+def run(quick_python) -> Callable[..., None]:
+    return functools.partial(run_with, quick_python)
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory, few_words, work) -> list[str]:
+    """Those of a run of six updates with dropout, evaluated after every second, on two batches;
+    checkpoints before and after.
     """
     data = tmp_path_factory.mktemp("data")
     texts = [" ".join(few_words[i : i + 3 + i % 9]) for i in range(20)]
     rows = [f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(texts)]
     for name, part in (("train", rows), ("dev", rows[3:10])):
         (data / f"{name}.tsv").write_text("text\tlabel\n" + "".join(part), encoding="utf-8")
-    flags = {
+    values = {
         "train_file": data / "train.tsv",
         "dev_file": data / "dev.tsv",
         "config_file": work / "config.json",
@@ -101,8 +107,15 @@ def train(tmp_path_factory, few_words, work) -> Callable[..., None]:
         "checkpoint_steps": 2,
     }
 
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+@pytest.fixture(scope="module")
+def train(run, flags) -> Callable[..., None]:
+    """(folder, killed_before) -> such a run."""
+
     def start(folder: Path, killed_before: tuple[str, int] | None = None) -> None:
-        run(*common(folder), *(f"--{n}={v}" for n, v in flags.items()), killed_before=killed_before)
+        run(*common(folder), *flags, killed_before=killed_before)
 
     return start
 
@@ -115,10 +128,10 @@ def common(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, train) -> Path:
-    """The folder of a run that nobody killed."""
+def whole(tmp_path_factory, flags) -> Path:
+    """The folder of a run that nobody killed, and whose seed of hashes is another."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    train(folder)
+    run_with(sys.executable, *common(folder), *flags)
     return folder
 
 
@@ -160,7 +173,7 @@ def test_killed_in_evaluation(train, whole, tmp_path):
     assert content(folder) == content(whole) and figures(folder) == figures(whole)
 
 
-def test_killed_in_prediction(whole, tmp_path, few_words):
+def test_killed_in_prediction(run, whole, tmp_path, few_words):
     """In the middle, and then between its two files."""
     texts = tmp_path / "new.tsv"
     texts.write_text("text\n" + "".join(f"{word} cat\n" for word in few_words[:9]))

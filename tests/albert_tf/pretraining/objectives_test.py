@@ -14,6 +14,7 @@ from albert_tf.pretraining import open_records
 from albert_tf.pretraining.objectives import detection_baselines, with_noise
 
 FLAGS = ("--objective=replaced_tokens", "--generator_size=0.5")
+CONSTANT = ("--schedule=wsd", "--decay_share=0")  # A shorter run has the same rates.
 
 
 def weights(folder) -> dict[str, np.ndarray]:
@@ -37,37 +38,48 @@ def test_noise_is_a_function_of_seed_and_step(work):
     np.testing.assert_array_equal(np.concatenate(hosts, axis=1), whole)
 
 
-def test_an_interrupted_run_ends_with_the_same_bits(work, tmp_path, result_of, pretraining_command):
-    _, _, module, *arguments = pretraining_command(
-        eval_data=work / "sop", output_dir=tmp_path / "whole"
-    )
-    constant = ("--schedule=wsd", "--decay_share=0")  # A shorter run has the same rates.
-    whole = result_of(module, *arguments, *FLAGS, *constant)
-    assert whole.returncode == 0, whole.stderr
-    assert "detection_accuracy" in whole.stdout
-    assert "all are original" in whole.stdout
-    _, _, module, *arguments = pretraining_command(
-        eval_data=work / "sop", output_dir=tmp_path / "parts"
-    )
-    part = result_of(module, *arguments, *FLAGS, *constant, "--num_train_steps=8")
-    assert part.returncode == 0, part.stderr
-    rest = result_of(module, *arguments, *FLAGS, *constant)
-    assert rest.returncode == 0 and "resuming at step 8" in rest.stdout, rest.stderr
+@pytest.fixture
+def train(work, result_of, pretraining_command):
+    """(folder, *flags) -> the output of a run of replaced tokens that ends well."""
+
+    def run(folder, *flags: str) -> str:
+        _, module, *arguments = pretraining_command(eval_data=work / "sop", output_dir=folder)
+        ended = result_of(module, *arguments, *FLAGS, *flags)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return run
+
+
+@pytest.fixture
+def whole(train, tmp_path_factory):
+    """The folder of a run of all steps, which is made once; `shown.txt` is what it printed."""
+    folder = tmp_path_factory.getbasetemp() / "a_run_of_replaced_tokens"
+    if not folder.exists():
+        shown = train(folder, *CONSTANT)
+        (folder / "shown.txt").write_text(shown, encoding="utf-8")
+    return folder
+
+
+def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
+    shown = (whole / "shown.txt").read_text(encoding="utf-8")
+    assert "detection_accuracy" in shown
+    assert "all are original" in shown
+    train(tmp_path, *CONSTANT, "--num_train_steps=8")
+    assert "resuming at step 8" in train(tmp_path, *CONSTANT)
     expected, found = (
-        weights(tmp_path / name / "model" / native.WEIGHTS_PREFIX) for name in ("whole", "parts")
+        weights(folder / "model" / native.WEIGHTS_PREFIX) for folder in (whole, tmp_path)
     )
     assert sorted(expected) == sorted(found)
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
-    metadata = native.read_metadata(str(tmp_path / "whole/model"))
+    metadata = native.read_metadata(str(whole / "model"))
     assert metadata["task"] == "replaced_token_detection"
 
 
-def test_its_model_is_an_encoder_like_any_other(work, tmp_path, result_of, pretraining_command):
-    """It is loaded for another task, carried on by masked words, and converted."""
-    _, _, module, *arguments = pretraining_command(output_dir=tmp_path / "first")
-    assert result_of(module, *arguments, *FLAGS).returncode == 0
-    folder = str(tmp_path / "first/model")
+def test_its_model_is_an_encoder_like_any_other(train, whole, tmp_path, result_of):
+    """It is loaded for another task, carried on, and converted."""
+    folder = str(whole / "model")
     detector = native.load_model(folder)
     assert isinstance(detector, AlbertReplacedTokenDetector)
     classifier = from_preset(folder, AlbertClassifier, num_classes=2)
@@ -80,35 +92,26 @@ def test_its_model_is_an_encoder_like_any_other(work, tmp_path, result_of, pretr
         )
         assert made.returncode == 0, made.stderr
         assert f"{kind} has no detector of replaced tokens" in made.stdout
-    second = [each for each in arguments if not each.startswith("--output_dir")]
-    result = result_of(
-        module,
-        *second,
-        *FLAGS,
-        f"--init_checkpoint={folder}",
-        f"--output_dir={tmp_path / 'second'}",
-    )
-    assert result.returncode == 0, result.stderr
+    train(tmp_path / "second", f"--init_checkpoint={folder}", "--num_train_steps=2")
 
 
 def test_flags_of_the_other_objective(result_of, pretraining_command):
-    _, _, module, *arguments = pretraining_command()
+    _, module, *arguments = pretraining_command()
     result = result_of(module, *arguments, "--detection_weight=3")
     assert result.returncode == 2
     assert "--detection_weight is for --objective=replaced_tokens" in result.stderr
 
 
 def test_a_run_keeps_its_objective(result_of, pretraining_command):
-    _, _, module, *arguments = pretraining_command(num_train_steps=2)
+    _, module, *arguments = pretraining_command(num_train_steps=2)
     assert result_of(module, *arguments).returncode == 0
     result = result_of(module, *arguments, *FLAGS)
     assert result.returncode == 2
     assert "objective was 'mlm' and is 'replaced_tokens'" in result.stderr
 
 
-def test_its_checkpoints_are_not_evaluated_elsewhere(result_of, pretraining_command, work):
-    _, _, module, *arguments = pretraining_command()
-    assert result_of(module, *arguments, *FLAGS).returncode == 0
+def test_its_checkpoints_are_not_evaluated_elsewhere(whole, result_of, pretraining_command, work):
+    _, module, *arguments = pretraining_command(output_dir=whole)
     result = result_of(module, *arguments, "--mode=continuous_eval", f"--eval_data={work / 'sop'}")
     assert result.returncode == 2
     assert "is a run of replaced tokens" in result.stderr

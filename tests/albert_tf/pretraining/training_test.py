@@ -55,7 +55,7 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
 
 def test_the_program_does_the_same(work, tmp_path, run_program, pretraining_command, fast_choice):
     """With dropout and dynamic masks, bit for bit."""
-    _, _, module, *arguments = pretraining_command()
+    _, module, *arguments = pretraining_command()
     with pytest.raises(SystemExit) as end:
         run_program(module, *arguments)
     assert not end.value.code

@@ -40,7 +40,7 @@ def test_deterministic_pretraining_without_xla(
     """With dynamic masks and dropout; a missing XLA costs one line and not the run."""
     monkeypatch.setattr(fast_switch, "_is_linux_on_cpu", lambda: True)
     monkeypatch.setattr(fast_switch, "xla_error", lambda: "libdevice not found")
-    _, _, module, *arguments = pretraining_command(num_train_steps=4, fast="auto")
+    _, module, *arguments = pretraining_command(num_train_steps=4, fast="auto")
     assert run(module, *arguments, "--deterministic") == 0
     assert tensorflow_config.is_op_determinism_enabled()
     shown = capsys.readouterr()

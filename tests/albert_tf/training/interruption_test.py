@@ -97,10 +97,9 @@ def test_killed_at_many_moments(
         "checkpoint_steps": 2,
         "eval_steps": 6,
         "eval_data": work / "sop",
-        "max_failures": num_kills,
         "fast": fast,
     }
-    process = start_program(pretraining_command(**flags))
+    process = start_program(pretraining_command(**flags, max_failures=num_kills), fresh=True)
     reference = start_program(pretraining_command(**flags, output_dir=whole))
     with ThreadPoolExecutor() as readers:  # Nobody waits for a full pipe.
         futures = [readers.submit(program.communicate) for program in (process, reference)]

@@ -46,10 +46,12 @@ def wait_for(path, process) -> None:
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(pretraining_command, start_program, tmp_path):
-    """With dynamic masks and dropout; the end has the same bits as without an interruption."""
+    """With dynamic masks and dropout; the end has the same bits as without an interruption,
+    whatever the seed of hashes.
+    """
     long = {"num_train_steps": 60, "checkpoint_steps": 50}
     whole = start_program(pretraining_command(**long, output_dir=tmp_path / "whole"))
-    stopped = start_program(pretraining_command(**long))
+    stopped = start_program(pretraining_command(**long), fresh=True)
     wait_for(tmp_path / "run" / "metrics.csv", stopped)
     with pytest.raises(UserError, match=f"in use: process {stopped.pid} on "):
         run_folder.prepare(str(tmp_path / "run"), None, {}, {}, overwrite=True)
@@ -80,14 +82,17 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     values.update(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     config.write_text(json.dumps(values))
     flags = {"config_file": config, "eval_data": work / "sop"}
-    flags = {**flags, "num_train_steps": 200, "steps_per_loop": 20, "checkpoint_steps": 20}
+    flags = {**flags, "num_train_steps": 100, "steps_per_loop": 20, "checkpoint_steps": 20}
     alone = start_program(pretraining_command(**flags, output_dir=tmp_path / "alone"))
 
     def start_workers():
         cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
         configs = [{"cluster": cluster, "task": {"type": "worker", "index": i}} for i in (0, 1)]
         command = pretraining_command(**flags, distribution="multi_worker_mirrored")
-        return [start_program(command, TF_CONFIG=json.dumps(config)) for config in configs]
+        return [
+            start_program(command, fresh=index == 0, TF_CONFIG=json.dumps(config))
+            for index, config in enumerate(configs)
+        ]
 
     first, second = start_workers()
     wait_for(tmp_path / "run" / "checkpoints" / "step-20.index", first)
@@ -106,7 +111,7 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     rows = [read_metrics(str(tmp_path / name / "metrics.csv")) for name in ("alone", "run")]
     for left, right in zip(*rows):
         assert float(left["loss"]) == pytest.approx(float(right["loss"]), abs=1e-5)
-    assert len(rows[0]) == len(rows[1]) == 11
+    assert len(rows[0]) == len(rows[1]) == 6
 
 
 def test_evaluation_beside_the_training(pretraining_command, start_program, tmp_path, work):

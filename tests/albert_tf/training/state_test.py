@@ -1,8 +1,11 @@
 """Checkpoints: copied at once, complete or not there, and damage is survived."""
 
 import errno
+import gc
 import os
 import shutil
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -43,6 +46,20 @@ def test_what_is_saved_is_the_moment_of_the_call(tmp_path, dtype):
         "step-2.index",
         "step-3.index",
     ]
+
+
+def test_a_closed_state_leaves_no_thread_and_no_model(tmp_path):
+    """One process may make many runs."""
+    num_threads = threading.active_count()
+    model, state, optimizer = make_state(tmp_path)
+    save_at(state, model, optimizer, 1)
+    state.close()
+    assert checkpoint_files.find(str(tmp_path)) == [1]
+    assert threading.active_count() == num_threads
+    is_there = weakref.ref(model)
+    del model, state, optimizer
+    gc.collect()
+    assert is_there() is None
 
 
 LOSSES = {
