@@ -35,6 +35,7 @@ class FreshProcess:
     """The other process, which is started at once and imports TensorFlow meanwhile."""
 
     def __init__(self) -> None:
+        self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
         environment = {
             **os.environ,
@@ -52,8 +53,8 @@ class FreshProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._process.poll() is None
+        """Whether it can be asked; by a fork of the process that started it, it cannot."""
+        return self._owner == os.getpid() and self._process.poll() is None
 
     def check(self, directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
         """Loads a SavedModel there, and compares its answers with the expected ones.
@@ -95,6 +96,8 @@ class FreshProcess:
     def close(self) -> None:
         """Ends the process, and waits until it has ended."""
         atexit.unregister(self.close)
+        if self._owner != os.getpid():
+            return
         self._process.kill()  # It holds nothing that could be lost.
         self._process.communicate()
         self._errors.close()

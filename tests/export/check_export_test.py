@@ -46,6 +46,6 @@ def test_findings(folder):
 
 def test_whatever_is_wrong_is_an_error(folder, tmp_path):
     assert asked(folder, 4)["error"] == "signature 'add', output 'sum': [3] instead of [4]"
-    assert "more than" in asked(folder, 3.5)["error"]
+    assert "differs by 2.00e+00, more than 1e+00" in asked(folder, 5.0)["error"]
     assert asked(folder, 3, "other") == {"error": "'other'"}
     assert str(tmp_path) in asked(str(tmp_path), 3)["error"]

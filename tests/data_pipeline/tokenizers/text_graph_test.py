@@ -152,7 +152,7 @@ def pop_one_by_one(lengths, room):
 
 
 def test_several_segments_are_cut_as_by_popping_one_by_one():
-    lengths = list(itertools.product(range(5), repeat=3)) + [(10, 4, 1), (0, 30, 7)]
+    lengths = [*itertools.product(range(5), repeat=3), (10, 4, 1), (0, 30, 7)]
     for room in (1, 4, 5, 8):
         found = text_graph.fair_lengths(
             tf.constant(lengths, tf.int64), tf.fill([len(lengths)], tf.constant(room, tf.int64))
@@ -175,17 +175,18 @@ def test_segments_are_packed_in_a_row():
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4))
 def test_one_or_two_segments_are_single_texts_and_pairs(pairs):
     first, second = (
         tf.ragged.constant([[5] * pair[n] for pair in pairs], tf.int32, ragged_rank=1)
         for n in (0, 1)
     )
-    for several, single in (
-        (text_graph.pack_segments([first, second], 11, 2, 3, 0),
-         text_graph.pack_pair(first, second, 11, 2, 3, 0)),
-        (text_graph.pack_segments([first], 11, 2, 3, 0), text_graph.pack_single(first, 11, 2, 3, 0)),
-    ):  # fmt: skip
-        for name, value in single.items():
-            np.testing.assert_array_equal(several[name], value)
+    sizes = 11, 2, 3, 0
+    for segments, expected in (
+        ([first, second], text_graph.pack_pair(first, second, *sizes)),
+        ([first], text_graph.pack_single(first, *sizes)),
+    ):
+        packed = text_graph.pack_segments(segments, *sizes)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(packed[name], value)

@@ -115,7 +115,7 @@ def test_generated_requests(running, count):
             else:
                 accepted += check_rest(running, rng) if is_rest else check_grpc(channel, rng)
         grown = resident_bytes() - before
-    assert right > 0.2 * count and 0 < accepted < count - right
+    assert right > 0.2 * count and accepted < 0.1 * count
     assert grown < 200 << 20
     text = running.monitor.text()
     assert 'status="INTERNAL"' not in text
