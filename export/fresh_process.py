@@ -32,18 +32,23 @@ class FreshProcessError(Exception):
 
 
 class FreshProcess:
-    """The other process, which is started at once and imports TensorFlow meanwhile."""
+    """The other process, which is started at once and imports TensorFlow meanwhile.
 
-    def __init__(self) -> None:
+    Args:
+      python: the interpreter.
+      paths: where it finds this project and its packages, beside its own folders.
+    """
+
+    def __init__(self, python: str = sys.executable, paths: Sequence[str] | None = None) -> None:
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path if paths is None else paths)),
             "CUDA_VISIBLE_DEVICES": "-1",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            [python, "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
