@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from export.server.models import ModelConfig
 from export.server.rest import create_app
-from export.server.store import ModelStore
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
 OF_SQUAD_2 = {"null_score", "threshold"}  # They are told of below the answer.
@@ -30,10 +28,8 @@ def documented():
 
 
 @pytest.fixture(scope="module")
-def client(exports):
-    tasks = {task for task, *_ in documented()}
-    store = ModelStore([ModelConfig(task, exports.base(task)) for task in sorted(tasks)])
-    return create_app(store).test_client()
+def client(every_store):
+    return create_app(every_store).test_client()
 
 
 def test_every_line_with_a_request_is_found():

@@ -7,10 +7,8 @@ import warnings
 import pytest
 
 from export.client import predict_rows
-from export.server.models import ModelConfig
 from export.server.playground import pieces_of
 from export.server.rest import create_app
-from export.server.store import ModelStore
 from tests.export.server.browser import CHROMIUM, DRIVER, open_browser
 
 CONTROL, ENTER, RIGHT = "\ue009", "\ue007", "\ue014"
@@ -35,9 +33,9 @@ def address(store):
 
 
 @pytest.fixture(scope="module")
-def tasks_address(exports):
-    """That of a page for a model of each other task, under the task's name."""
-    with playground(ModelStore([ModelConfig(task, exports.base(task)) for task in VIEWS])) as found:
+def tasks_address(every_store):
+    """That of a page for a model of each task, under the task's name."""
+    with playground(every_store) as found:
         yield found
 
 
