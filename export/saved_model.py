@@ -1,7 +1,8 @@
 """SavedModels in numbered folders: written as a whole, after their answers were checked.
 
 TF Serving serves a folder the moment its name is a number. So everything is written under another
-name on the same file system, loaded again, compared with the Keras model, and renamed last.
+name on the same file system, loaded by a fresh process and compared there with the Keras model and
+the Python tokenizer, and renamed last.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
-from export.probes import Probe, largest_difference
-from export.warmup import check_warmup, write_warmup
+from export import fresh_process
+from export.probes import Probe
+from export.warmup import write_warmup
 
 TOLERANCE = 1e-5
 _NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
@@ -129,25 +130,20 @@ def _rename_new(temporary: str, target: str) -> None:
 
 
 def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
-    """Loads a SavedModel again and sends it all probes; returns its description as `target`."""
-    signatures = tf.saved_model.load(directory).signatures
+    """Has a fresh process load a SavedModel and answer all probes; describes it as `target`."""
     try:
-        differences = [ask(signatures, probe) for probe in probes]
-        warmup_requests = check_warmup(directory, signatures)
-    except (ValueError, tf.errors.OpError) as error:
+        checked = fresh_process.shared().check(directory, probes, TOLERANCE)
+    except fresh_process.FreshProcessError as error:
         raise UserError(
             f"{target} was not written, because the exported graph does not answer as the Keras "
             f"model does: {error}. Please report this with the versions of tensorflow and "
             "tensorflow-text."
         ) from error
-    described = {name: describe_signature(function) for name, function in signatures.items()}
     return Exported(
-        target,
-        described,
-        max(differences, default=0.0),
-        warmup_requests,
-        graph_sha256(directory),
-        weights_sha256(directory),
+        path=target,
+        graph_sha256=graph_sha256(directory),
+        weights_sha256=weights_sha256(directory),
+        **checked,
     )
 
 
@@ -172,31 +168,3 @@ def weights_sha256(directory: str) -> str:
     for path in sorted(tf.io.gfile.glob(f"{prefix}.data-*")):
         digest.update(atomic_files.sha256(path).encode())
     return digest.hexdigest()
-
-
-def ask(signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]], probe: Probe) -> float:
-    """Sends one probe to loaded signatures; returns the `largest_difference` of the answer."""
-    inputs = {name: tf.constant(value) for name, value in probe.inputs.items()}
-    answer = signatures[probe.signature](**inputs)
-    return largest_difference(
-        probe, {name: np.asarray(value) for name, value in answer.items()}, TOLERANCE
-    )
-
-
-def describe_signature(
-    function: tf.types.experimental.ConcreteFunction,
-) -> dict[str, dict[str, str]]:
-    """Inputs and outputs of a signature as "dtype[shape]" by name."""
-    inputs = function.structured_input_signature[1]
-    return {
-        "inputs": {name: _describe_tensor(spec) for name, spec in sorted(inputs.items())},
-        "outputs": {
-            name: _describe_tensor(spec)
-            for name, spec in sorted(function.structured_outputs.items())
-        },
-    }
-
-
-def _describe_tensor(spec: tf.TensorSpec) -> str:
-    shape = ", ".join("?" if size is None else str(size) for size in spec.shape)
-    return f"{spec.dtype.name}[{shape}]"

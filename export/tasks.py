@@ -15,6 +15,7 @@ from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
+from export import fresh_process
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
 from export.probes import Export
 from export.saved_model import Exported, version_path, write_version
@@ -88,6 +89,7 @@ def export_model(
     metadata = native.read_metadata(model_dir)
     check_task(task, model_kind(metadata), model_dir)
     version_path(output_dir, version)  # Fails before the work, not after it.
+    fresh_process.shared()  # Starts while the model is loaded.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
         module, asked = TASKS[task].build(loaded)

@@ -1,7 +1,8 @@
 """TF Serving's warm-up file: requests that a server answers before it counts a version as ready.
 
 One bad record keeps a model from loading, so the file is read back and its requests are run before
-it is shipped. Only text requests go in: the server's batching pads token tensors wrongly.
+it is shipped. Texts go in by Predict and tf.Examples by Classify or Regress, but no ids: the
+server's batching pads token tensors wrongly.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import tensorflow as tf
 from data_pipeline.errors import needs_extra
 from export.probes import Probe
 
+# Classify and Regress take serialized tf.Examples, by a signature with this single input.
+EXAMPLES_INPUT = "inputs"
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
-    """Writes a request of a single row for each probe whose inputs are all text.
+    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples.
 
     Args:
       directory: folder of the SavedModel.
@@ -42,10 +45,15 @@ def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> in
 
 
 def _is_text(probe: Probe) -> bool:
-    """Whether the inputs are texts; those called `inputs` are tf.Examples."""
-    return "inputs" not in probe.inputs and all(
-        value.dtype == object for value in probe.inputs.values()
-    )
+    """Whether the inputs are texts, or serialized tf.Examples."""
+    return all(value.dtype == object for value in probe.inputs.values())
+
+
+def _method(probe: Probe) -> str:
+    """The method of TF Serving that a probe asks, as PredictionLog names it."""
+    if set(probe.inputs) != {EXAMPLES_INPUT}:
+        return "predict_log"
+    return "classify_log" if "classes" in probe.expected else "regress_log"
 
 
 def _log_class() -> Any:
@@ -56,12 +64,16 @@ def _log_class() -> Any:
 
 
 def _record(model_name: str, probe: Probe) -> bytes:
-    log = _log_class()()
-    request = log.predict_log.request
+    log, method = _log_class()(), _method(probe)
+    request = getattr(log, method).request
     request.model_spec.name = model_name
     request.model_spec.signature_name = probe.signature
-    for name, value in probe.inputs.items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(value[:1], dtype=tf.string))
+    if method == "predict_log":
+        for name, value in probe.inputs.items():
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(value[:1], dtype=tf.string))
+    else:
+        example = request.input.example_list.examples.add()
+        example.ParseFromString(probe.inputs[EXAMPLES_INPUT][0])
     return log.SerializeToString()
 
 
@@ -85,10 +97,15 @@ def check_warmup(
         return 0
     log_class, count = _log_class(), 0
     for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-        request = log_class.FromString(record).predict_log.request
-        inputs = {
-            name: tf.constant(tf.make_ndarray(value)) for name, value in request.inputs.items()
-        }
+        log = log_class.FromString(record)
+        method = log.WhichOneof("log_type")
+        request = getattr(log, method).request
+        if method == "predict_log":
+            arrays = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        else:
+            examples = request.input.example_list.examples
+            arrays = {EXAMPLES_INPUT: [example.SerializeToString() for example in examples]}
+        inputs = {name: tf.constant(value) for name, value in arrays.items()}
         answer = signatures[request.model_spec.signature_name](**inputs)
         for name, value in answer.items():
             if value.dtype.is_floating and not np.all(np.isfinite(value)):

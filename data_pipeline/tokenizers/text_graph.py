@@ -7,7 +7,7 @@ Shapes: B batch, S sequence, M masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import tensorflow as tf
@@ -74,6 +74,12 @@ class TextEncoder(tf.Module):
         if second is None:
             return pack_single(first, length, self._cls_id, self._sep_id, self.pad_id)
         return pack_pair(first, second, length, self._cls_id, self._sep_id, self.pad_id)
+
+    def pack_segments(
+        self, segments: Sequence[tf.RaggedTensor], max_seq_length: int | tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """int32 [B, (tokens)] of each segment -> the encoder's inputs, cut at `max_seq_length`."""
+        return pack_segments(segments, max_seq_length, self._cls_id, self._sep_id, self.pad_id)
 
     def __call__(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """string [B], once or twice -> input_word_ids, input_mask, input_type_ids int32 [B, S]."""
@@ -184,6 +190,67 @@ def longest_first(
     fits = first + second <= room
     cut_second = tf.minimum(second, tf.maximum(room - first, room // 2))
     return tf.where(fits, first, room - cut_second), tf.where(fits, second, cut_second)
+
+
+def pack_segments(
+    segments: Sequence[tf.RaggedTensor],
+    max_seq_length: int | tf.Tensor,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, tf.Tensor]:
+    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit.
+
+    As in `pack_pair`, an empty segment after the first has no [SEP]. Segments after the first all
+    have type 1: ALBERT knows two types.
+
+    Args:
+      segments: N times int32 [B, (tokens)].
+      max_seq_length: longest sequence, special pieces included.
+      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
+
+    Returns:
+      input_word_ids, input_mask, input_type_ids int32 [B, S].
+    """
+    lengths = tf.stack([segment.row_lengths() for segment in segments], axis=1)  # [B, N]
+    later = tf.cast(lengths[:, 1:] > 0, tf.int64)
+    has_sep = tf.concat([tf.ones_like(lengths[:, :1]), later], axis=1)  # [B, N]
+    room = tf.cast(max_seq_length, tf.int64) - 1 - tf.reduce_sum(has_sep, axis=1)
+    kept = fair_lengths(lengths, room)
+    parts = [tf.fill([tf.cast(segments[0].nrows(), tf.int32), 1], cls_id)]
+    for number, segment in enumerate(segments):
+        seps = has_sep[:, number]
+        sep = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.reduce_sum(seps)], sep_id), seps, validate=False
+        )
+        parts += [keep(segment, 0, kept[:, number]), sep]
+    return _pad(tf.concat(parts, axis=1), kept[:, 0] + 2, pad_id)
+
+
+def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
+    """Lengths of N segments that are cut to `room` tokens together; see `longest_first`.
+
+    The longest loses tokens, the last of equals: lengths 10, 4 and 1, room 8 -> 4, 3 and 1.
+
+    Args:
+      lengths: int64 [B, N].
+      room: int64 [B].
+
+    Returns:
+      The new lengths, int64 [B, N].
+    """
+    count = lengths.shape[1]
+    limit = room // count  # Of each segment; what shorter ones leave is divided among the others.
+    for _ in range(count - 1):
+        is_short = lengths <= limit[:, None]
+        rest = room - tf.reduce_sum(tf.where(is_short, lengths, 0), axis=1)
+        longer = tf.reduce_sum(tf.cast(~is_short, tf.int64), axis=1)
+        limit = tf.where(longer > 0, rest // tf.maximum(longer, 1), limit)
+    kept = tf.minimum(lengths, limit[:, None])
+    is_cut = lengths > limit[:, None]
+    spare = (room - tf.reduce_sum(kept, axis=1))[:, None]  # Fewer than segments that are cut.
+    number = tf.cumsum(tf.cast(is_cut, tf.int64), axis=1)
+    return kept + tf.cast(is_cut & (number <= spare), tf.int64)
 
 
 def keep(tokens: tf.RaggedTensor, start: tf.Tensor | int, end: tf.Tensor) -> tf.RaggedTensor:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
-import json
 import resource
 
 import grpc
 import waitress
-from waitress.channel import HTTPChannel
-from waitress.task import ErrorTask
 
 from data_pipeline.errors import UserError
+from export.server.connections import Connection
 from export.server.grpc_service import add_services
 from export.server.monitoring import Monitor
 from export.server.rest import create_app
@@ -21,25 +19,6 @@ _THREADS = 8
 _MAX_CONNECTIONS = 4096
 _IDLE_SECONDS = 30  # A connection that sends nothing for so long is closed.
 _WAITING_CALLS = 64  # Calls of gRPC at once, those that wait for a thread included.
-
-
-class _JsonErrorTask(ErrorTask):
-    """The answer to what is no HTTP request, or too large a one, in the API's own form."""
-
-    def execute(self) -> None:
-        error = self.request.error
-        self.status = f"{error.code} {error.reason}"
-        body = json.dumps({"error": f"{error.reason}: {error.body}."}).encode()
-        self.response_headers.append(("Content-Type", "application/json"))
-        self.set_close_on_finish()
-        self.content_length = len(body)
-        self.write(body)
-
-
-class _Channel(HTTPChannel):
-    """A connection whose errors are JSON."""
-
-    error_task_class = _JsonErrorTask
 
 
 def create_rest(
@@ -86,7 +65,7 @@ def create_rest(
             f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
             "free port."
         ) from None
-    server.channel_class = _Channel
+    server.channel_class = Connection
     return server, server.effective_port
 
 

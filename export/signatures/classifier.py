@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.encoding import encode_batch
+from export import finetuned
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe, serialized_examples, text_array
 from export.signatures.common import (
@@ -24,7 +25,6 @@ from export.signatures.common import (
     graph_function,
     named,
     parse_texts,
-    tensors,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ClassifierModule(TextModule):
 def classifier_probes(
     model: AlbertClassifier, vocabulary: Tokenizer, labels: Sequence[str], max_seq_length: int
 ) -> list[Probe]:
-    """Probes of ClassifierModule's four signatures.
+    """Probes of ClassifierModule's four signatures, with the answers of fine-tuning.
 
     Args:
       model: the model in Keras.
@@ -90,26 +90,35 @@ def classifier_probes(
     Returns:
       One probe for each signature.
     """
-    single = encode_batch(vocabulary, TEXTS, max_seq_length)
-    expected = _classify(model, single)
-    pair = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    classes = np.tile(np.array([label.encode() for label in labels], dtype=object), [len(TEXTS), 1])
-    as_classes = {"classes": classes, "scores": expected["probabilities"]}
+    lengths = LengthSettings(max_seq_length)
+
+    def answered(pairs: Sequence[str] | None = None) -> tuple[dict, dict]:
+        """The model's inputs, and the outputs that fine-tuning's answer means."""
+        split = finetuned.text_split(TEXTS, pairs)
+        found = finetuned.answer(finetuned.CLASSES, model, vocabulary, split, lengths, labels)
+        values, probabilities, _ = found.predictions
+        expected = {"logits": found.outputs["logits"], "probabilities": probabilities}
+        if finetuned.are_decided(probabilities):
+            expected["label_id"] = np.array(values)
+            expected["label"] = text_array([labels[value] for value in values])
+        return found.inputs, expected
+
+    single, expected = answered()
+    classes = np.tile(text_array(labels), [len(TEXTS), 1])
     return [
         Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected),
         Probe(
             "text_pair",
             {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)},
-            _classify(model, pair),
+            answered(PAIRS)[1],
         ),
         Probe("tokens", single, expected),
-        Probe("classify", {"inputs": serialized_examples(TEXTS)}, as_classes),
+        Probe(
+            "classify",
+            {"inputs": serialized_examples(TEXTS)},
+            {"classes": classes, "scores": expected["probabilities"]},
+        ),
     ]
-
-
-def _classify(model: AlbertClassifier, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    logits = model(tensors(inputs), training=False)
-    return {"logits": logits.numpy(), "probabilities": tf.nn.softmax(logits).numpy()}
 
 
 def export(loaded: LoadedModel) -> Export:

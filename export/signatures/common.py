@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from data_pipeline.tokenizers.text_graph import TextEncoder
@@ -67,11 +66,6 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         },
     )
     return features["text"], features["text_b"]
-
-
-def tensors(inputs: Mapping[str, np.ndarray]) -> Tensors:
-    """Arrays by name as tensors."""
-    return {name: tf.constant(value) for name, value in inputs.items()}
 
 
 class ModelModule(tf.Module):

@@ -15,6 +15,7 @@ from albert_tf.models import AlbertSentenceEncoder
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
+from export.finetuned import outputs_of
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -24,7 +25,6 @@ from export.signatures.common import (
     TextModule,
     graph_function,
     named,
-    tensors,
 )
 
 _SHORTEST = 1e-12  # A vector of zeros stays one.
@@ -97,9 +97,9 @@ def embedding_probes(
     """
 
     def vectors(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = model(tensors(inputs), training=False)
+        outputs = outputs_of(model, inputs)
         named_so = {"embedding": "mean_output", "pooled": "pooled_output"}
-        found = {name: outputs[other].numpy() for name, other in named_so.items()}
+        found = {name: outputs[other] for name, other in named_so.items()}
         return {
             name: value / np.linalg.norm(value, axis=1, keepdims=True)
             for name, value in found.items()

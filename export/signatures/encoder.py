@@ -8,12 +8,13 @@ Core ops only, so that loading it needs no tensorflow_text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from data_pipeline.tokenizers.base import Tokenizer
 from export.encoding import encode_batch
+from export.finetuned import outputs_of
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe
 from export.signatures.common import (
@@ -21,12 +22,13 @@ from export.signatures.common import (
     TOKENS,
     Signatures,
     graph_function,
-    tensors,
+    tokens_spec,
     track_files,
 )
 
 if TYPE_CHECKING:
     from albert_tf.encoder import AlbertEncoder
+    from albert_tf.heads import MaskedLMHead
 
 
 class EncoderModule(tf.train.Checkpoint):
@@ -34,24 +36,30 @@ class EncoderModule(tf.train.Checkpoint):
 
     The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (that is
     pooled_output once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python
-    bool; dropout acts only with True.
+    bool; dropout acts only with True. `encoder.mlm(inputs, training)`, with the further input
+    `masked_lm_positions` int32 [B, P], gives `mlm_logits` [B, P, V] as well; its variables are the
+    encoder's and the head's.
 
     Args:
       encoder: AlbertEncoder.
       files: paths of the files to carry along as assets.
+      masked_lm: the head of a pre-trained model; None: there is no `mlm`.
     """
 
-    def __init__(self, encoder: AlbertEncoder, files: Sequence[str]) -> None:
+    def __init__(
+        self,
+        encoder: AlbertEncoder,
+        files: Sequence[str],
+        masked_lm: MaskedLMHead | None = None,
+    ) -> None:
         super().__init__()
-        self.variables = list(encoder.variables)
-        self.trainable_variables = list(encoder.trainable_variables)
-        self.regularization_losses: list[tf.Tensor] = []
+        _name_variables(self, encoder)
         track_files(self, files)
 
         # A closure, because an attribute would make Keras save its own traces of the encoder too.
         @graph_function
         def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-            outputs = encoder(inputs, training=training)
+            outputs = encoder({spec.name: inputs[spec.name] for spec in TOKENS}, training=training)
             return {**outputs, "default": outputs["pooled_output"]}
 
         @graph_function(input_signature=TOKENS)
@@ -70,10 +78,43 @@ class EncoderModule(tf.train.Checkpoint):
             call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
         self.__call__ = call
         self.serve_tokens = serve_tokens
+        if masked_lm is not None:
+            self.mlm = _masked_lm(encoder, masked_lm, call)
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
+
+
+def _name_variables(module: tf.train.Checkpoint, *layers: Any) -> None:
+    """Gives an object the attributes by which TF-Hub finds what to train."""
+    module.variables = [each for layer in layers for each in layer.variables]
+    module.trainable_variables = [each for layer in layers for each in layer.trainable_variables]
+    module.regularization_losses = []
+
+
+def _masked_lm(
+    encoder: AlbertEncoder,
+    head: MaskedLMHead,
+    encode: tf.types.experimental.GenericFunction,
+) -> tf.train.Checkpoint:
+    """The object `mlm` of TF-Hub's encoders, see EncoderModule; `encode` is the encoder's call."""
+    module = tf.train.Checkpoint()
+    _name_variables(module, encoder, head)
+
+    @graph_function
+    def call(inputs: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+        outputs = encode({spec.name: inputs[spec.name] for spec in TOKENS}, training=training)
+        hidden = tf.gather(
+            outputs["sequence_output"], inputs["masked_lm_positions"], batch_dims=1
+        )  # [B, P, H]
+        return {**outputs, "mlm_logits": head(hidden, encoder.embeddings.word_embeddings)}
+
+    specs = {spec.name: spec for spec in (*TOKENS, tokens_spec("masked_lm_positions"))}
+    for training in (False, True):
+        call.get_concrete_function(specs, training=training)
+    module.__call__ = call
+    return module
 
 
 def encoder_probes(
@@ -81,12 +122,12 @@ def encoder_probes(
 ) -> list[Probe]:
     """Probes of EncoderModule's signatures."""
     inputs = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    outputs = encoder(tensors(inputs), training=False)
-    expected = {name: outputs[name].numpy() for name in ("sequence_output", "pooled_output")}
+    outputs = outputs_of(encoder, inputs)
+    expected = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
     return [Probe(name, inputs, expected) for name in (DEFAULT_SIGNATURE, "tokens")]
 
 
 def export(loaded: LoadedModel) -> Export:
     """The module of an encoder, of whatever model it is a part, and its probes."""
-    module = EncoderModule(loaded.encoder, loaded.files())
+    module = EncoderModule(loaded.encoder, loaded.files(), getattr(loaded.model, "masked_lm", None))
     return module, encoder_probes(loaded.encoder, loaded.vocabulary, loaded.max_seq_length)

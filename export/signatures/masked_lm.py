@@ -14,6 +14,7 @@ import tensorflow as tf
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_masked_batch
+from export.finetuned import outputs_of
 from export.model_folder import LoadedModel
 from export.probes import Export, Probe, text_array
 from export.signatures.common import (
@@ -24,7 +25,6 @@ from export.signatures.common import (
     Tensors,
     graph_function,
     named,
-    tensors,
     tokens_spec,
 )
 
@@ -150,8 +150,8 @@ def masked_lm_probes(
     inputs = encode_masked_batch(vocabulary, MASKED_TEXTS, max_seq_length)
     positions = mask_positions(tf.constant(inputs["input_word_ids"]), vocabulary.mask_id).numpy()
     inputs["masked_lm_positions"] = np.maximum(positions, 0)
-    outputs = model(tensors(inputs), training=False)
-    logits = outputs["masked_lm_logits"].numpy()
+    outputs = outputs_of(model, inputs)
+    logits = outputs["masked_lm_logits"]
     best = np.sort(tf.nn.softmax(logits).numpy(), axis=-1)[..., ::-1][..., :top_k]  # [B, M, K]
     text_answer = {
         "top_probabilities": np.where(positions[..., None] >= 0, best, 0.0),
@@ -160,7 +160,7 @@ def masked_lm_probes(
     }
     tokens_answer = {
         "masked_lm_logits": logits,
-        "sentence_order_logits": outputs["sentence_order_logits"].numpy(),
+        "sentence_order_logits": outputs["sentence_order_logits"],
     }
     return [
         Probe(DEFAULT_SIGNATURE, {"text": text_array(MASKED_TEXTS)}, text_answer),

@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models import AlbertMultipleChoice
-from data_pipeline.finetuning.examples import ChoiceExample
-from data_pipeline.finetuning.features import LOW_LINES, MAX_QA_LENGTH, encode_choices
+from data_pipeline.finetuning.features import LOW_LINES, MAX_QA_LENGTH, LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder, keep
+from export import finetuned
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -26,7 +26,6 @@ from export.signatures.common import (
     graph_function,
     model_inputs,
     named,
-    tensors,
 )
 
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
@@ -129,7 +128,7 @@ def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
 def choice_probes(
     model: AlbertMultipleChoice, vocabulary: Tokenizer, max_seq_length: int, max_qa_length: int
 ) -> list[Probe]:
-    """Probes of both signatures, with the inputs of fine-tuning.
+    """Probes of both signatures, with the answers of fine-tuning.
 
     Args:
       model: the model in Keras.
@@ -141,22 +140,26 @@ def choice_probes(
       One probe for each signature.
     """
     contexts = TEXTS[: len(_QUESTIONS)]
-    examples = [
-        ChoiceExample(str(row), context, question, _CHOICES, None, "", "probes", row)
-        for row, (context, question) in enumerate(zip(contexts, _QUESTIONS))
-    ]
-    encoded = encode_choices(examples, vocabulary, max_seq_length, max_qa_length)
-    inputs = encoded.inputs(length=int(encoded.longest.max()))
-    logits = model(tensors(inputs), training=False)
-    probabilities = tf.nn.softmax(logits).numpy()
+    split = finetuned.choice_split(contexts, _QUESTIONS, _CHOICES)
+    lengths = LengthSettings(max_seq_length, max_qa_length)
+    found = finetuned.answer(finetuned.CHOICES, model, vocabulary, split, lengths)
+    values, probabilities, _ = found.predictions
+    expected = {"probabilities": probabilities}
+    if finetuned.are_decided(probabilities):
+        expected["choice"] = np.array(values)
+        expected["option"] = text_array([_CHOICES[value] for value in values])
     asked = {
         "context": text_array(contexts),
         "question": text_array(_QUESTIONS),
         "options": np.tile(text_array(_CHOICES), [len(contexts), 1]),
     }
     return [
-        Probe(DEFAULT_SIGNATURE, asked, {"probabilities": probabilities}),
-        Probe("tokens", inputs, {"logits": logits.numpy(), "probabilities": probabilities}),
+        Probe(DEFAULT_SIGNATURE, asked, expected),
+        Probe(
+            "tokens",
+            found.inputs,
+            {"logits": found.outputs["logits"], "probabilities": probabilities},
+        ),
     ]
 
 

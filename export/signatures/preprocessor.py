@@ -26,14 +26,16 @@ from export.signatures.common import (
     track_files,
 )
 
+_MOST_SEGMENTS = 4
+
 
 class PreprocessorModule(tf.train.Checkpoint):
     """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, default_seq_length].
 
     Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
     `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
-    each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a] or [a, b],
-    seq_length=...)` -> the encoder's inputs.
+    each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a, b, ...],
+    seq_length=...)`, one to four segments -> the encoder's inputs.
 
     Args:
       text: tokenizer and packing; its `max_seq_length` is the default length.
@@ -101,16 +103,15 @@ def _constants(values: dict[str, int]) -> dict[str, tf.Tensor]:
 
 
 def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
-    """bert_pack_inputs, traced for one and for two segments."""
+    """bert_pack_inputs, traced for one to four segments."""
 
     @graph_function
     def bert_pack_inputs(segments: list[tf.RaggedTensor], seq_length) -> dict[str, tf.Tensor]:
-        second = segments[1] if len(segments) > 1 else None
-        packed = text.pack(segments[0], second, seq_length)
+        packed = text.pack_segments(segments, seq_length)
         return pad_to_length(packed, seq_length, text.pad_id)
 
     ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-    for count in (1, 2):
+    for count in range(1, _MOST_SEGMENTS + 1):
         bert_pack_inputs.get_concrete_function(
             [ragged] * count, tf.TensorSpec([], tf.int32, "seq_length")
         )

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning import squad_answers, squad_candidates
+from albert_tf.finetuning.squad_answers import ScoredAnswer
 from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.squad_tasks import SquadSettings, squad
 from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
-from data_pipeline.finetuning.squad_files import Question, SquadExamples
-from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
+from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export import answers_graph, windows_graph
-from export.encoding import trim
+from export import answers_graph, finetuned, windows_graph
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -36,7 +37,6 @@ from export.signatures.common import (
     graph_function,
     model_inputs,
     named,
-    tensors,
     tokens_spec,
 )
 
@@ -213,40 +213,39 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
         Question(str(row), text, row, (), False)
         for row, text in enumerate(_QUESTIONS[: len(contexts)])
     ]
-    examples = SquadExamples("probes", contexts, questions)
-    windows = make_windows(examples, vocabulary, settings.windows)
-    inputs = windows.arrays()
-    outputs = {name: each.numpy() for name, each in model(tensors(inputs), training=False).items()}
-    if "answer_logits" in outputs:
-        found = squad_candidates.candidates_from_beams(windows, outputs, settings.answers)
-        odds = squad_answers.null_odds(windows, [outputs["answer_logits"]])
-    else:
-        found = squad_candidates.candidates_from_logits(
-            windows, outputs["start_logits"], outputs["end_logits"], settings.answers
-        )
-        odds = None
-    best = squad_answers.best_answers(windows, [found], settings.answers)
-    texts = squad_answers.predictions(best, odds, settings.threshold)
-    expected = _expected(best, texts)
-    if odds is not None:
-        expected["null_score"] = np.array(list(odds.values()), np.float32)
-    names = {*(spec.name for spec in TOKENS)}
-    if odds is not None:
-        names.add("impossible_positions")
+    is_v2 = isinstance(model, AlbertSpanLabelerV2)
+    task = squad(
+        "squad2.0" if is_v2 else "squad1.1",
+        SquadSettings(
+            **dataclasses.asdict(settings.answers), null_score_diff_threshold=settings.threshold
+        ),
+    )
+    windows = settings.windows
+    lengths = LengthSettings(
+        windows.max_seq_length,
+        doc_stride=windows.doc_stride,
+        max_query_length=windows.max_query_length,
+    )
+    split = SquadSplit("probes", questions, content=SquadExamples("probes", contexts, questions))
+    found = finetuned.answer(task, model, vocabulary, split, lengths)
+    answers = found.predictions.details
+    expected = _expected(answers.best, found.predictions.values)
+    if is_v2:
+        expected["null_score"] = np.array(list(answers.odds.values()), np.float32)
     asked = {
         "question": text_array([question.text for question in questions]),
         "context": text_array(contexts),
     }
-    tokens = trim({name: inputs[name] for name in sorted(names)})
-    answered = model(tensors(tokens), training=False)
+    names = [*(spec.name for spec in TOKENS), *(["impossible_positions"] if is_v2 else [])]
+    tokens = {name: found.inputs[name] for name in names}
     return [
         Probe(DEFAULT_SIGNATURE, asked, expected),
-        Probe("tokens", tokens, {name: each.numpy() for name, each in answered.items()}),
+        Probe("tokens", tokens, finetuned.outputs_of(model, tokens)),
     ]
 
 
 def _expected(
-    best: Mapping[str, Sequence[squad_answers.ScoredAnswer]], texts: Mapping[str, str]
+    best: Mapping[str, Sequence[ScoredAnswer]], texts: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """The outputs that the answers of fine-tuning mean; texts only where no two scores are close.
 
@@ -265,7 +264,7 @@ def _expected(
     expected = {"probabilities": probabilities}
     if not has_ties:
         expected["answers"] = answers
-        expected["answer"] = text_array(list(texts.values()))
+        expected["answer"] = text_array(texts)
     return expected
 
 

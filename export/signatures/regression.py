@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.encoding import encode_batch
+from export import finetuned
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe, serialized_examples, text_array
 from export.signatures.common import (
@@ -21,7 +22,6 @@ from export.signatures.common import (
     graph_function,
     named,
     parse_texts,
-    tensors,
 )
 
 if TYPE_CHECKING:
@@ -70,18 +70,21 @@ def regression_probes(
       One probe for each signature.
     """
 
-    def values(inputs: dict[str, np.ndarray]) -> np.ndarray:
-        return model(tensors(inputs), training=False).numpy()[:, 0]
+    lengths = LengthSettings(max_seq_length)
 
-    single = encode_batch(vocabulary, TEXTS, max_seq_length)
-    pair = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    alone = values(single)
+    def answered(pairs: Sequence[str] | None = None) -> tuple[dict, np.ndarray]:
+        """The model's inputs, and the numbers of fine-tuning."""
+        split = finetuned.text_split(TEXTS, pairs)
+        found = finetuned.answer(finetuned.NUMBERS, model, vocabulary, split, lengths)
+        return found.inputs, np.array(found.predictions.values)
+
+    single, alone = answered()
     return [
         Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, {"value": alone}),
         Probe(
             "text_pair",
             {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)},
-            {"value": values(pair)},
+            {"value": answered(PAIRS)[1]},
         ),
         Probe("tokens", single, {"value": alone}),
         Probe("regress", {"inputs": serialized_examples(TEXTS)}, {"outputs": alone}),

@@ -16,6 +16,7 @@ from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
+from export.finetuned import outputs_of
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -27,7 +28,6 @@ from export.signatures.common import (
     graph_function,
     model_inputs,
     named,
-    tensors,
 )
 
 
@@ -115,7 +115,7 @@ def replaced_probes(
       One probe for each signature.
     """
     inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
-    logits = model(tensors(inputs), training=False)["replaced_logits"]
+    logits = outputs_of(model, inputs)["replaced_logits"]
     every = np.where(inputs["input_mask"], tf.sigmoid(logits).numpy(), 0).astype(np.float32)
     sizes = inputs["input_mask"].sum(axis=1) - 2  # Without [CLS] and [SEP].
     is_piece = np.arange(sizes.max()) < sizes[:, None]

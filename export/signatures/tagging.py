@@ -6,16 +6,18 @@ Shapes: B batch, S sequence, W words, C classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.models import AlbertTokenClassifier
-from data_pipeline.finetuning.tagging import OUTSIDE, TaggedExample
-from data_pipeline.finetuning.tagging_features import encode_tagged
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.tagging import OUTSIDE
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.text_graph import TextEncoder
+from export import finetuned
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -27,7 +29,6 @@ from export.signatures.common import (
     graph_function,
     model_inputs,
     named,
-    tensors,
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
@@ -143,7 +144,7 @@ def tagging_probes(
     labels: Sequence[str],
     max_seq_length: int,
 ) -> list[Probe]:
-    """Probes of all signatures, with the inputs of fine-tuning.
+    """Probes of all signatures, with the answers of fine-tuning.
 
     Args:
       model: the model in Keras.
@@ -155,30 +156,29 @@ def tagging_probes(
       One probe for each signature.
     """
     sentences = [text.split() for text in TEXTS]
-    examples = [
-        TaggedExample(str(row), tuple(words), None, "probes", row)
-        for row, words in enumerate(sentences)
-    ]
-    encoded = encode_tagged(examples, vocabulary, max_seq_length, labels, False)
-    longest = int(encoded.pieces.lengths.max())
-    inputs = encoded.inputs(np.arange(len(examples)), longest)
-    logits = model(tensors(inputs), training=False).numpy()
-    probabilities = tf.nn.softmax(logits).numpy()
-    shape = len(sentences), max(map(len, sentences))
-    words, highest = np.full(shape, b"", object), np.zeros(shape, np.float32)
-    for row, sentence in enumerate(sentences):
-        words[row, : len(sentence)] = text_array(sentence)
-        at = encoded.places[encoded.rows == row]
-        highest[row, : len(at)] = probabilities[row, at].max(axis=1)
+    split, lengths = finetuned.tagged_split(sentences), LengthSettings(max_seq_length)
+    found = finetuned.answer(finetuned.TAGS, model, vocabulary, split, lengths, labels)
+    tags, of_words, highest = found.predictions
+    words = _padded([text_array(sentence) for sentence in sentences], b"")
+    expected = {"probabilities": _padded(highest, np.float32(0))}
+    if finetuned.are_decided(of_words):
+        expected["labels"] = _padded([text_array(each) for each in tags], b"")
+    logits = found.outputs["logits"][:, : found.inputs["input_mask"].shape[1]]
+    by_token = {"logits": logits, "probabilities": tf.nn.softmax(logits).numpy()}
     return [
-        Probe(
-            DEFAULT_SIGNATURE,
-            {"text": text_array(TEXTS)},
-            {"words": words, "probabilities": highest},
-        ),
-        Probe("words", {"words": words}, {"probabilities": highest}),
-        Probe("tokens", inputs, {"logits": logits, "probabilities": probabilities}),
+        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, {"words": words, **expected}),
+        Probe("words", {"words": words}, expected),
+        Probe("tokens", found.inputs, by_token),
     ]
+
+
+def _padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
+    """Rows of different lengths as an array, filled up: [["a"], ["b", "c"]] -> [N, W]."""
+    shape = len(rows), max(map(len, rows))
+    padded = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
+    for row, values in enumerate(rows):
+        padded[row, : len(values)] = values
+    return padded
 
 
 def export(loaded: LoadedModel) -> Export:

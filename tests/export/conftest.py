@@ -173,6 +173,15 @@ def store(exports):
 
 
 @pytest.fixture(scope="session")
+def every_store(exports):
+    """The models of all tasks, loaded as a server loads them, under the tasks' names."""
+    from export.server.models import ModelConfig
+    from export.server.store import ModelStore
+
+    return ModelStore([ModelConfig(task, exports.base(task)) for task in TASKS])
+
+
+@pytest.fixture(scope="session")
 def run_module(quick_python):
     """Runs `python -m module flags...` in the repository's folder; returns the finished process."""
 

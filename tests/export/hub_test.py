@@ -91,7 +91,9 @@ def test_encoder_loads_under_a_strategy(exports, two_devices, inputs):
 def test_encoder_of_a_classifier_can_be_exported_too(model_dirs, tmp_path, keras_models, inputs):
     path = export_model(model_dirs["classifier"], str(tmp_path / "encoder"), "encoder").path
     expected = keras_models["classifier"].encoder(inputs, training=False)["pooled_output"]
-    np.testing.assert_allclose(hub.load(path)(inputs)["pooled_output"], expected, atol=1e-5)
+    loaded = hub.load(path)
+    np.testing.assert_allclose(loaded(inputs)["pooled_output"], expected, atol=1e-5)
+    assert not hasattr(loaded, "mlm"), "it has no head for masked words"
 
 
 def test_preprocessor_pads_to_the_default_length(preprocessor, inputs):
@@ -126,6 +128,37 @@ def test_tokens_know_their_bytes(preprocessor, vocabulary):
     assert tokens == expected.ids.tolist()
     found = [text.encode()[start:limit].decode() for start, limit in zip(starts, limits)]
     assert found == [text[a : b + 1] for a, b in zip(expected.starts, expected.ends)]
+
+
+def test_several_segments(preprocessor, vocabulary):
+    """The type of all after the first is 1: ALBERT knows two."""
+    texts = [["the cat"], ["dog runs slowly"], [""], ["paris"]]
+    tokens = [preprocessor.tokenize(tf.constant(each)) for each in texts]
+    outputs = preprocessor.bert_pack_inputs(tokens, seq_length=tf.constant(32))
+    first, second, _, last = (vocabulary.encode(each[0]) for each in texts)
+    ids = [2, *first, 3, *second, 3, *last, 3]
+    assert outputs["input_word_ids"].numpy().tolist() == [ids + [0] * (32 - len(ids))]
+    types = [0] * (len(first) + 2) + [1] * (len(ids) - len(first) - 2)
+    assert outputs["input_type_ids"].numpy().tolist() == [types + [0] * (32 - len(ids))]
+    short = preprocessor.bert_pack_inputs(tokens[:3], seq_length=7)["input_word_ids"].numpy()
+    assert short.shape == (1, 7) and np.count_nonzero(short == 3) == 2
+
+
+def test_masked_words_of_the_encoder(exports, encoder, inputs):
+    """`mlm`, as TF Hub's encoders of this kind have it, in training too."""
+    positions = tf.constant([[1, 2], [3, 0], [1, 1]])
+    asked = {**inputs, "masked_lm_positions": positions}
+    outputs = encoder.mlm(asked)
+    own = exports.models["pretrainer"]
+    expected = own(asked, training=False)["masked_lm_logits"]
+    np.testing.assert_allclose(outputs["mlm_logits"], expected, atol=1e-5)
+    np.testing.assert_allclose(outputs["default"], encoder(inputs)["default"], atol=1e-6)
+    head = own.masked_lm.trainable_variables
+    assert len(encoder.mlm.trainable_variables) == len(encoder.trainable_variables) + len(head)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder.mlm(asked, training=True)["mlm_logits"] ** 2)
+    gradients = tape.gradient(loss, encoder.mlm.trainable_variables[-len(head) :])
+    assert all(gradient is not None for gradient in gradients)
 
 
 def test_special_tokens(preprocessor, vocabulary):

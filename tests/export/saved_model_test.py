@@ -202,14 +202,14 @@ def test_a_wrong_answer_leaves_nothing_behind(tiny_module, tmp_path, wrong):
 
 def test_a_folder_that_appears_meanwhile_is_not_overwritten(tiny_module, tmp_path, monkeypatch):
     module, probe = tiny_module
-    original = saved_model.check_warmup
+    original = saved_model.weights_sha256
 
-    def race(directory, signatures):
+    def race(directory):
         (tmp_path / "1").mkdir()
         (tmp_path / "1" / "theirs").write_text("x")
-        return original(directory, signatures)
+        return original(directory)
 
-    monkeypatch.setattr(saved_model, "check_warmup", race)
+    monkeypatch.setattr(saved_model, "weights_sha256", race)
     with pytest.raises(UserError, match="meanwhile"):
         saved_model.write_version(module, str(tmp_path), None, [probe], {})
     assert os.listdir(tmp_path) == ["1"]

@@ -13,8 +13,10 @@ from albert_tf.checkpoints import native
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.client import predict_saved_model
-from export.model_folder import LABELS_FILE, model_kind
+from export.model_folder import LABELS_FILE, LoadedModel, model_kind
 from export.tasks import export_model
 
 
@@ -116,3 +118,18 @@ def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir
     path = export_model(str(tmp_path / "model"), str(tmp_path / "out"), "masked_lm").path
     answer = predict_saved_model(path, {"text": ["the [MASK]"]})
     assert answer["top_pieces"].tolist() == [[[b""] * 5]]
+
+
+def test_a_graph_that_reads_texts_in_another_way_is_not_published(
+    model_dirs, tmp_path, monkeypatch
+):
+    """It cuts them one piece earlier than fine-tuning does."""
+
+    def text_encoder(loaded):
+        graph = graph_tokenizer(loaded.vocabulary)
+        return TextEncoder(graph, loaded.vocabulary, loaded.max_seq_length - 1)
+
+    monkeypatch.setattr(LoadedModel, "text_encoder", text_encoder)
+    with pytest.raises(UserError, match="1 was not written.* signature 'serving_default', output"):
+        export_model(model_dirs["regression"], str(tmp_path / "out"), "regression")
+    assert os.listdir(tmp_path / "out") == []

@@ -43,7 +43,7 @@ const TASKS = [
     none: "There is no [MASK] in the text.",
   },
   {
-    fits: (m) => has(m, "inputs", "question") && has(m, "inputs", "context"),
+    fits: (m) => has(m, "outputs", "answer"),
     purpose: "Asks a question about a text; the answer is marked in it.",
     examples: [["Where was she born?", "Ada Lovelace was born in London in 1815 and wrote about Babbage's engine."]],
     show(row, values) {

@@ -140,3 +140,53 @@ def test_mask_is_ordinary_text_where_masks_are_not_read(encode, vocabulary):
 
 def test_bytes_that_are_not_utf8_do_not_fail(encode):
     assert encode([b"caf\xe9 \xff", b"the cat"])["input_mask"].shape[0] == 2
+
+
+def pop_one_by_one(lengths, room):
+    """The plain way: the longest loses a token, the last of equals, until all fit."""
+    kept = list(lengths)
+    while sum(kept) > room:
+        longest = max(kept)
+        kept[len(kept) - 1 - kept[::-1].index(longest)] -= 1
+    return kept
+
+
+def test_several_segments_are_cut_as_by_popping_one_by_one():
+    lengths = [*itertools.product(range(5), repeat=3), (10, 4, 1), (0, 30, 7)]
+    for room in (1, 4, 5, 8):
+        found = text_graph.fair_lengths(
+            tf.constant(lengths, tf.int64), tf.fill([len(lengths)], tf.constant(room, tf.int64))
+        )
+        assert found.numpy().tolist() == [pop_one_by_one(row, room) for row in lengths]
+
+
+def test_segments_are_packed_in_a_row():
+    segments = [tf.ragged.constant(rows, tf.int32) for rows in (
+        [[11, 12, 13], [14]], [[21], []], [[31, 32], [33]],
+    )]  # fmt: skip
+    packed = text_graph.pack_segments(segments, 9, 2, 3, 0)
+    assert packed["input_word_ids"].numpy().tolist() == [
+        [2, 11, 12, 3, 21, 3, 31, 32, 3], [2, 14, 3, 33, 3, 0, 0, 0, 0],
+    ]  # fmt: skip
+    assert packed["input_mask"].numpy().tolist() == [[1] * 9, [1] * 5 + [0] * 4]
+    assert packed["input_type_ids"].numpy().tolist() == [
+        [0] * 4 + [1] * 5,
+        [0, 0, 0, 1, 1] + [0] * 4,
+    ]
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4))
+def test_one_or_two_segments_are_single_texts_and_pairs(pairs):
+    first, second = (
+        tf.ragged.constant([[5] * pair[n] for pair in pairs], tf.int32, ragged_rank=1)
+        for n in (0, 1)
+    )
+    sizes = 11, 2, 3, 0
+    for segments, expected in (
+        ([first, second], text_graph.pack_pair(first, second, *sizes)),
+        ([first], text_graph.pack_single(first, *sizes)),
+    ):
+        packed = text_graph.pack_segments(segments, *sizes)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(packed[name], value)

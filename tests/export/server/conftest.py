@@ -15,7 +15,8 @@ LIMITS = Limits(max_request_bytes=200_000, max_batch_size=64, max_text_bytes=200
 
 
 class Tiny(tf.Module):
-    """Lengths of texts, in all the forms that TF Serving knows; `bias` tells versions apart."""
+    """Lengths of texts, in all the forms that TF Serving knows and with the inputs of every task of
+    export; `bias` tells versions apart."""
 
     def __init__(self, bias=0):
         super().__init__()
@@ -37,6 +38,36 @@ class Tiny(tf.Module):
     def numbers(self, ids, mask):
         return {"sum": tf.reduce_sum(ids * mask, axis=1), "tenth": tf.gather(tf.range(10), ids)}
 
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name) for name in ("text_a", "text_b")]
+    )
+    def text_pair(self, text_a, text_b):
+        lengths = tf.strings.length(text_a), tf.strings.length(text_b)
+        return {"value": tf.cast(lengths[0] - lengths[1], tf.float32)}
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name) for name in ("question", "context")]
+    )
+    def answer(self, question, context):
+        length = tf.minimum(tf.strings.length(question), tf.strings.length(context))
+        return {"answer": tf.strings.substr(context, 0 * length, length), "end": length}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "context"),
+            tf.TensorSpec([None], tf.string, "question"),
+            tf.TensorSpec([None, None], tf.string, "options"),
+        ]
+    )
+    def choose(self, context, question, options):
+        choice = tf.argmax(tf.strings.length(options), axis=1, output_type=tf.int32)
+        return {"choice": choice, "option": tf.gather(options, choice, batch_dims=1)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.string, "words")])
+    def tag(self, words):
+        lengths = tf.strings.length(words)
+        return {"labels": tf.strings.as_string(lengths), "starts": tf.cumsum(lengths, axis=1)}
+
     def _texts(self, inputs):
         return tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature([], tf.string)})["text"]
 
@@ -55,6 +86,8 @@ def save_tiny(path, bias=0):
     """Writes a version of the model."""
     module = Tiny(bias)
     signatures = {"serving_default": module.text, "numbers": module.numbers,
+                  "text_pair": module.text_pair, "answer": module.answer,
+                  "choose": module.choose, "words": module.tag,
                   "classify": module.classify, "regress": module.regress}  # fmt: skip
     tf.saved_model.save(module, str(path), signatures=signatures)
 

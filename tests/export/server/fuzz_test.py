@@ -5,10 +5,10 @@ import random
 
 import grpc
 import pytest
-import tensorflow as tf
-from tensorflow_serving.apis import classification_pb2, predict_pb2
+from tensorflow_serving.apis import predict_pb2
 
 from export.server.monitoring import resident_bytes
+from tests.export.server import right_requests
 from tests.export.server.listeners_test import call
 
 SERVICE = "/tensorflow.serving.PredictionService"
@@ -89,43 +89,37 @@ def check_grpc(channel, rng):
     return True
 
 
-def check_right(running, channel, rng):
-    """A correct request to each of both: the lengths of the texts are known."""
-    texts = ["".join(rng.choice("ab é") for _ in range(rng.randrange(1, 9))) for _ in range(5)]
-    lengths = [len(text.encode()) for text in texts]
-    status, answer = call(running, "/v1/models/tiny:predict", {"instances": texts})
-    assert status == 200
-    assert [row["scores"] for row in answer["predictions"]] == [[10 - n, n] for n in lengths]
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = "tiny"
-    request.inputs["text"].CopyFrom(tf.make_tensor_proto(texts))
-    sent = channel.unary_unary(f"{SERVICE}/Predict")(request.SerializeToString(), timeout=20)
-    outputs = predict_pb2.PredictResponse.FromString(sent).outputs
-    assert tf.make_ndarray(outputs["scores"]).tolist() == [[10 - n, n] for n in lengths]
-    request = classification_pb2.ClassificationRequest()
-    request.model_spec.name, request.model_spec.signature_name = "tiny", "classify"
-    for text in texts:
-        features = request.input.example_list.examples.add().features.feature
-        features["text"].bytes_list.value.append(text.encode())
-    sent = channel.unary_unary(f"{SERVICE}/Classify")(request.SerializeToString(), timeout=20)
-    rows = classification_pb2.ClassificationResponse.FromString(sent).result.classifications
-    assert [row.classes[1].score for row in rows] == lengths
+def check_right(running, channel, rng, is_rest):
+    """A correct request: the answer was computed beforehand."""
+    if is_rest:
+        path, sent, expected = right_requests.rest(rng)
+        assert call(running, path, sent) == (200, expected), (path, sent)
+    else:
+        method, sent, check = right_requests.rpc(rng)
+        check(channel.unary_unary(f"{SERVICE}/{method}")(sent, timeout=20))
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_generated_requests(running, count):
+    """A quarter of them are correct ones, among all others."""
     rng = random.Random(count)
     with grpc.insecure_channel(running.grpc) as channel:
-        check_right(running, channel, rng)
-        before, accepted = resident_bytes(), 0
+        for is_rest in (True, False):
+            check_right(running, channel, rng, is_rest)
+        before, right, accepted = resident_bytes(), 0, 0
         for number in range(count):
-            is_rest = number % 2
-            accepted += check_rest(running, rng) if is_rest else check_grpc(channel, rng)
-            if number % 20 == 0:
-                check_right(running, channel, rng)
+            is_rest = bool(number % 2)
+            if rng.random() < 0.25:
+                check_right(running, channel, rng, is_rest)
+                right += 1
+            else:
+                accepted += check_rest(running, rng) if is_rest else check_grpc(channel, rng)
         grown = resident_bytes() - before
-    assert 0 < accepted < count
+    assert right > 0.2 * count and accepted < 0.1 * count
     assert grown < 200 << 20
     text = running.monitor.text()
     assert 'status="INTERNAL"' not in text
-    print(f"\n{count} requests: {accepted} accepted, {grown >> 20} MB more memory")
+    print(
+        f"\n{count} requests: {right} correct ones answered as expected, {accepted} of the others "
+        f"accepted, {grown >> 20} MB more memory"
+    )

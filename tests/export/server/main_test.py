@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -21,18 +23,33 @@ from export.server.listeners import create_rest, start_grpc
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
 
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+# Those that lead from a model folder to an answer.
+COMMANDS = re.search(r"^```sh\n(.*?)^```", DOCUMENT, re.M | re.S)[1].splitlines()
+
+
+def documented(number, *replacements):
+    """The words of a documented command; replacements are (part, part instead of it)."""
+    command = COMMANDS[number].removesuffix(" &")
+    for old, new in replacements:
+        assert old in command
+        command = command.replace(old, str(new))
+    return shlex.split(command)
+
+
 @pytest.fixture(scope="module")
 def server(exports, tmp_path_factory):
     """A running server process: (process, ready file's content, folder of the model `topics`)."""
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(exports.base("classifier"), folder / "topics")
+    _, *words = documented(2, ("work/models", folder))
     command = [
-        *(sys.executable, "-m", "export.server", "--rest_port=0", "--grpc_port=0"),
+        *(sys.executable, *words, "--rest_port=0", "--grpc_port=0"),
         *("--poll_seconds=0.1", f"--ready_file={folder / 'ready.json'}"),
-        *(f"--model=topics={folder / 'topics'}", f"--model=words={exports.base('masked_lm')}"),
+        f"--model=words={exports.base('masked_lm')}",
     ]
-    root = Path(__file__).parents[3]
-    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: (folder / "ready.json").exists() or process.poll() is not None)
         yield process, json.loads((folder / "ready.json").read_text()), folder / "topics"
@@ -71,6 +88,27 @@ def test_predict_asks_every_kind_of_model_the_same_way(server, exports):
             np.testing.assert_allclose(
                 [r[key] for r in answer], [r[key] for r in answers[0]], atol=1e-5
             )
+
+
+def test_from_a_model_folder_to_an_answer_in_five_commands(server, model_dirs, result_of, tmp_path):
+    """Those of docs/serving.md; the third is what started the server."""
+    _, ready, _ = server
+    assert len(COMMANDS) == 5
+    folders = ("work/classifier/model", model_dirs["classifier"]), ("work/models", tmp_path)
+    address = "http://127.0.0.1:8501", ready["rest"]
+    outputs = []
+    for number, replacements in ((0, folders), (1, folders[1:]), (3, [address])):
+        python, option, module, *arguments = documented(number, *replacements)
+        assert (python, option) == ("python", "-m")
+        result = result_of(module, *arguments)
+        assert result.returncode == 0, result.stderr
+        outputs.append(result.stdout)
+    assert f"exported {tmp_path}/topics/1" in outputs[0]
+    assert outputs[1] == outputs[2] and "Opens a file." in outputs[1]
+    curl = subprocess.run(documented(4, address), capture_output=True, text=True)
+    assert curl.returncode == 0, curl.stderr
+    [row] = json.loads(curl.stdout)["predictions"]
+    assert row["label"] in outputs[1].split()
 
 
 def test_client_errors_are_one_sentence(server):

@@ -1,10 +1,12 @@
 """The playground, as people see it: in a headless browser where there is one."""
 
+import contextlib
 import threading
 import warnings
 
 import pytest
 
+from export.client import predict_rows
 from export.server.playground import pieces_of
 from export.server.rest import create_app
 from tests.export.server.browser import CHROMIUM, DRIVER, open_browser
@@ -13,14 +15,28 @@ CONTROL, ENTER, RIGHT = "\ue009", "\ue007", "\ue014"
 ANSWERED = "return !document.querySelector('#answer').hidden"
 
 
-@pytest.fixture(scope="module")
-def address(store):
+@contextlib.contextmanager
+def playground(store):
+    """The address of the page for the models of a store."""
     from export.server.listeners import create_rest
 
     server, port = create_rest(store, "127.0.0.1", 0, playground=True)
     threading.Thread(target=server.run, daemon=True).start()
     yield f"http://127.0.0.1:{port}/playground"
     server.close()
+
+
+@pytest.fixture(scope="module")
+def address(store):
+    with playground(store) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tasks_address(every_store):
+    """That of a page for a model of each task, under the task's name."""
+    with playground(every_store) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +120,95 @@ def test_classes_by_keyboard_alone(browser, address):
     browser.type("#field-text", "the cat" + CONTROL + ENTER)
     browser.wait(ANSWERED)
     assert {"red", "green", "blå"} <= set(browser.text("#answer").split("\n"))
+
+
+# Task -> texts by the names of the fields.
+VIEWS = {
+    "question_answering": {
+        "question": "who",
+        "context": "The café of paris <b>is</b> 🤖 well-known",
+    },
+    "tagging": {"text": "The cat <i>looked</i> at 🤖 the café in paris and then at every dog"},
+    "embedding": {"text_a": "the cat runs", "text_b": "every dog looked at the river"},
+    "regression": {"text": "the cat runs"},
+    "multiple_choice": {"question": "who", "options": "the cat\nparis\na dog", "context": "a"},
+    "replaced_tokens": {"text": "The café of 🤖 paris"},
+}
+TEXTS_OF = "return [...document.querySelectorAll(arguments[0])].map((each) => each.{})"
+
+
+def show(browser, address, task):
+    """Fills the fields in, asks, and waits for the answer."""
+    browser.open(f"{address}#{task}")
+    for name, text in VIEWS[task].items():
+        browser.wait(f"return document.querySelector('#field-{name}')")
+        browser.run(
+            "document.querySelector(arguments[0]).value = arguments[1]", f"#field-{name}", text
+        )
+    browser.run("document.querySelector('#ask').click()")
+    browser.wait("return !document.querySelector('#answer').hidden")
+    browser.wait("return document.querySelectorAll('.piece').length > 0")
+    assert browser.run("return document.querySelector('#error').hidden")
+
+
+def test_the_answer_is_marked_in_its_text(browser, tasks_address, exports):
+    asked = VIEWS["question_answering"]
+    [row] = predict_rows(exports.base("question_answering"), [asked])
+    show(browser, tasks_address, "question_answering")
+    if row["answer"]:
+        assert browser.run(TEXTS_OF.format("textContent"), "#answer mark") == [row["answer"]]
+        assert browser.run(TEXTS_OF.format("textContent"), "#answer p") == [asked["context"]]
+    else:
+        assert browser.text("#answer") == "The text does not say."
+
+
+def test_words_have_their_tags(browser, tasks_address, exports):
+    asked = VIEWS["tagging"]
+    [row] = predict_rows(exports.base("tagging"), [asked])
+    tagged = [pair for pair in zip(row["words"], row["labels"]) if pair[1] != "O"]
+    show(browser, tasks_address, "tagging")
+    words = browser.run(TEXTS_OF.format("firstChild.textContent"), "#answer .tag")
+    labels = browser.run(TEXTS_OF.format("textContent"), "#answer .tag small")
+    assert tagged and list(zip(words, labels)) == tagged
+    [text] = browser.run(TEXTS_OF.format("textContent"), "#answer p")
+    assert len(text) == len(asked["text"]) + sum(map(len, labels))
+
+
+@pytest.mark.parametrize(
+    ("task", "signature", "output"),
+    [("embedding", "similarity", "similarity"), ("regression", "serving_default", "value")],
+)
+def test_numbers_are_large(browser, tasks_address, exports, task, signature, output):
+    [row] = predict_rows(exports.base(task), [VIEWS[task]], signature)
+    show(browser, tasks_address, task)
+    [shown] = browser.run(TEXTS_OF.format("textContent"), "#answer .big")
+    assert float(shown) == pytest.approx(row[output], abs=6e-4) and len(shown.split(".")[1]) == 3
+
+
+def test_options_are_ranked(browser, tasks_address, exports):
+    asked = VIEWS["multiple_choice"]
+    options = asked["options"].split("\n")
+    [row] = predict_rows(exports.base("multiple_choice"), [{**asked, "options": options}])
+    ranked = sorted(zip(row["probabilities"], options), reverse=True)
+    show(browser, tasks_address, "multiple_choice")
+    assert browser.run(TEXTS_OF.format("textContent"), "#answer .bar b") == [o for _, o in ranked]
+    shares = browser.run(TEXTS_OF.format("textContent"), "#answer .bar span")
+    assert [float(share.split()[0]) for share in shares] == pytest.approx(
+        [100 * value for value, _ in ranked], abs=0.06
+    )
+
+
+def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports):
+    asked = VIEWS["replaced_tokens"]
+    [row] = predict_rows(exports.base("replaced_tokens"), [asked])
+    show(browser, tasks_address, "replaced_tokens")
+    pieces = [asked["text"][a:b] for a, b in zip(row["starts"], row["ends"])]
+    assert browser.run(TEXTS_OF.format("textContent"), "#answer mark") == pieces
+    shares = browser.run(TEXTS_OF.format("title"), "#answer mark")
+    assert [float(share.split()[0]) for share in shares] == pytest.approx(
+        [100 * value for value in row["probabilities"]], abs=0.06
+    )
+    assert browser.text("#answer") == asked["text"]
 
 
 def test_errors_are_words_and_a_phone_needs_no_sideways_scrolling(browser, address):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from export.check_export import describe_signature
 from export.encoding import encode_batch
 from export.probes import example_of
-from export.saved_model import describe_signature
 from export.signatures.classifier import classifier_probes
 
 

@@ -13,8 +13,8 @@ from export.tasks import TASKS
 TOKENS = {"input_word_ids", "input_mask", "input_type_ids"}
 # Task -> inputs of serving_default, further signatures and number of warm-up requests.
 CONTRACT = {
-    "classifier": ({"text"}, {"text_pair", "tokens", "classify"}, 2),
-    "regression": ({"text"}, {"text_pair", "tokens", "regress"}, 2),
+    "classifier": ({"text"}, {"text_pair", "tokens", "classify"}, 3),
+    "regression": ({"text"}, {"text_pair", "tokens", "regress"}, 3),
     "masked_lm": ({"text"}, {"tokens"}, 1),
     "question_answering": ({"question", "context"}, {"tokens"}, 1),
     "multiple_choice": ({"context", "question", "options"}, {"tokens"}, 1),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from export.check_export import describe_signature
 from export.encoding import encode_masked_batch
-from export.saved_model import describe_signature
 from export.signatures.masked_lm import masked_lm_probes
 
 

@@ -1,0 +1,124 @@
+"""The answers of fine-tuning itself: its featurizer, the model in Keras, its way to decide.
+
+What `run_finetuning --mode=predict` would answer; exports have to answer the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.spec import FineTuning, Predictions
+from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.finetuning.tagging import TaggedExample
+from data_pipeline.tokenizers.base import Tokenizer
+
+CLASSES, NUMBERS = TASKS["tsv"], TASKS["regression"]
+CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
+_SOURCE = "probes"
+_TIE = 1e-4
+
+
+class Finetuned(NamedTuple):
+    """Examples on their way through fine-tuning.
+
+    Attributes:
+      inputs: of the model, by name, as long as the longest sequence.
+      outputs: of the model, by name; `logits` where it has a single one.
+      predictions: what fine-tuning makes of them.
+    """
+
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+    predictions: Predictions
+
+
+def answer(
+    task: FineTuning,
+    model: Any,
+    vocabulary: Tokenizer,
+    split: Split,
+    lengths: LengthSettings,
+    labels: Sequence[str] = (),
+) -> Finetuned:
+    """The answers of a model to examples about which nothing is known.
+
+    Args:
+      task: what the model was fine-tuned for.
+      model: the model in Keras.
+      vocabulary: the Python tokenizer.
+      split: N examples.
+      lengths: where texts are cut.
+      labels: names of the classes in order; (): there are none.
+
+    Returns:
+      N answers, with what they were made from.
+    """
+    with contextlib.redirect_stdout(io.StringIO()):  # A note about words that are cut off.
+        features = task.featurizer(split, vocabulary, lengths, labels, False)
+    inputs = features.inputs(np.arange(len(features)), features.max_seq_length)
+    outputs = outputs_of(model, inputs)
+    predictions = task.decode(features, [task.keep(features, outputs)])
+    longest = int(features.lengths.max())
+    trimmed = {name: value[..., :longest] for name, value in inputs.items()}
+    return Finetuned(trimmed, outputs, predictions)
+
+
+def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs of a Keras model, by name; `logits` where it has a single one.
+
+    They are computed on the CPU, where an export is checked: a GPU rounds in other ways.
+    """
+    with tf.device("CPU:0"):
+        outputs = model({name: tf.constant(each) for name, each in inputs.items()}, training=False)
+    named = outputs if isinstance(outputs, dict) else {"logits": outputs}
+    return {name: np.asarray(value) for name, value in named.items()}
+
+
+def are_decided(probabilities: np.ndarray) -> bool:
+    """Whether the likeliest class of every row, float [N, C], is ahead by more than rounding."""
+    best = np.sort(probabilities, axis=1)[:, -2:]
+    return best.shape[1] < 2 or bool((best[:, 1] - best[:, 0] > _TIE).all())
+
+
+def text_split(texts: Sequence[str], pairs: Sequence[str] | None = None) -> Split:
+    """Texts, or pairs of texts, as examples."""
+    seconds: Sequence[str | None] = [None] * len(texts) if pairs is None else pairs
+    return Split(
+        _SOURCE,
+        [
+            TextExample(str(row), text, second, None, _SOURCE, row)
+            for row, (text, second) in enumerate(zip(texts, seconds))
+        ],
+    )
+
+
+def choice_split(
+    contexts: Sequence[str], questions: Sequence[str], options: Sequence[str]
+) -> Split:
+    """Questions about contexts, all with the same options, as examples."""
+    return Split(
+        _SOURCE,
+        [
+            ChoiceExample(str(row), context, question, tuple(options), None, "", _SOURCE, row)
+            for row, (context, question) in enumerate(zip(contexts, questions))
+        ],
+    )
+
+
+def tagged_split(sentences: Sequence[Sequence[str]]) -> Split:
+    """Sentences of words as examples."""
+    return Split(
+        _SOURCE,
+        [
+            TaggedExample(str(row), tuple(words), None, _SOURCE, row)
+            for row, words in enumerate(sentences)
+        ],
+    )

@@ -1,0 +1,157 @@
+"""A process of its own that loads SavedModels and asks them.
+
+It shares nothing with the process that made them: no Keras model, no function that was traced, no
+table or tokenizer that was made. What answers there will answer in any server. It has no GPU, so
+that it needs no memory that the exporting process has taken.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
+
+from export.probes import Probe
+
+_PROGRAM = "from export.check_export import answer_lines; answer_lines()"
+_LAST_WORDS = 300  # Characters of stderr that are shown.
+
+
+class FreshProcessError(Exception):
+    """What the process found, or its end; the message is for the user."""
+
+
+class FreshProcess:
+    """The other process, which is started at once and imports TensorFlow meanwhile.
+
+    Args:
+      python: the interpreter.
+      paths: where it finds this project and its packages, beside its own folders.
+    """
+
+    def __init__(self, python: str = sys.executable, paths: Sequence[str] | None = None) -> None:
+        self._owner = os.getpid()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `close`)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path if paths is None else paths)),
+            "CUDA_VISIBLE_DEVICES": "-1",
+        }
+        self._process = subprocess.Popen(
+            [python, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment,
+        )
+        atexit.register(self.close)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked; by a fork of the process that started it, it cannot."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def check(self, directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
+        """Loads a SavedModel there, and compares its answers with the expected ones.
+
+        Args:
+          directory: folder of the SavedModel.
+          probes: requests with the expected answers.
+          tolerance: see `largest_difference`.
+
+        Returns:
+          The fields of `export.check_export.Checked`.
+
+        Raises:
+          FreshProcessError: an answer differs, the model does not load, or the process ended.
+        """
+        request = {"directory": directory, "tolerance": tolerance, "probes": pack_probes(probes)}
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None  # As they were asked for.
+        try:
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+            reply = stdout.readline()
+        except BrokenPipeError:
+            reply = b""
+        if not reply:
+            raise FreshProcessError(f"the process that loads it ended: {self._end()}")
+        found = json.loads(reply)
+        if "error" in found:
+            raise FreshProcessError(found["error"])
+        return found
+
+    def _end(self) -> str:
+        """Exit code, and last words."""
+        code = self._process.wait()
+        self._errors.seek(0)
+        words = " ".join(self._errors.read().decode(errors="replace").split())
+        return f"exit code {code}, {words[-_LAST_WORDS:] or 'without a word'}"
+
+    def close(self) -> None:
+        """Ends the process, and waits until it has ended."""
+        atexit.unregister(self.close)
+        if self._owner != os.getpid():
+            return
+        self._process.kill()  # It holds nothing that could be lost.
+        self._process.communicate()
+        self._errors.close()
+
+
+_shared: FreshProcess | None = None
+
+
+def shared() -> FreshProcess:
+    """The process that checks all exports of this one; started here unless it runs already."""
+    global _shared
+    if _shared is None or not _shared.is_alive:
+        _shared = FreshProcess()
+    return _shared
+
+
+def pack_probes(probes: Sequence[Probe]) -> list[dict[str, Any]]:
+    """Probes as JSON holds them; see `unpack_probes`."""
+    return [
+        {
+            "signature": probe.signature,
+            "inputs": _pack(probe.inputs),
+            "expected": _pack(probe.expected),
+        }
+        for probe in probes
+    ]
+
+
+def unpack_probes(packed: Sequence[Mapping[str, Any]]) -> list[Probe]:
+    """The probes that `pack_probes` packed."""
+    return [
+        Probe(each["signature"], _unpack(each["inputs"]), _unpack(each["expected"]))
+        for each in packed
+    ]
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """Arrays by name -> serialized TensorProtos in base64: strings of bytes stay what they are."""
+    packed = {}
+    for name, value in arrays.items():
+        value = np.asarray(value)
+        dtype = tf.string if value.dtype == object else None
+        proto = tf.make_tensor_proto(value, dtype, value.shape)
+        packed[name] = base64.b64encode(proto.SerializeToString()).decode()
+    return packed
+
+
+def _unpack(packed: Mapping[str, str]) -> dict[str, np.ndarray]:
+    return {
+        name: tf.make_ndarray(tensor_pb2.TensorProto.FromString(base64.b64decode(value)))
+        for name, value in packed.items()
+    }

@@ -1,0 +1,78 @@
+"""Connections of HTTP: refusals in the API's own form, which also arrive.
+
+A client that sends a whole body before it reads would not see why it is refused: closing a
+connection on which bytes are unread resets it, and what was written to it is lost. So after a
+refusal the rest of what the client sends is read and thrown away, up to a bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+
+from waitress.channel import HTTPChannel
+from waitress.task import ErrorTask
+
+MAX_DISCARDED_BYTES = 512 << 20
+
+
+class JsonErrorTask(ErrorTask):
+    """The answer to what is no HTTP request, or too large a one."""
+
+    def execute(self) -> None:
+        """Writes the answer; the connection closes behind it."""
+        error = self.request.error
+        self.status = f"{error.code} {error.reason}"
+        body = json.dumps({"error": f"{error.reason}: {error.body}."}).encode()
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.channel.is_refused = True
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class Connection(HTTPChannel):
+    """A connection whose errors are JSON, and that throws away what comes after a refusal.
+
+    The server's cleanup ends it when nothing has been answered for the time of an idle connection,
+    whatever the client still sends.
+
+    Attributes:
+      is_refused: whether an error has been answered.
+    """
+
+    error_task_class = JsonErrorTask
+    is_refused = False
+    close_when_flushed: bool
+    _left: int | None = None  # Bytes that may still be thrown away; None: it is not closing yet.
+
+    def readable(self) -> bool:
+        """Whether the server's thread of input and output should call `handle_read`."""
+        return self._left is not None or super().readable()
+
+    def handle_write(self) -> None:
+        """Sends what is to be sent; behind a refusal no more than "this was all" follows."""
+        if self.close_when_flushed and self.is_refused and not self.will_close:
+            self._flush_exception(self._flush_some)
+            if not self.total_outbufs_len and not self.will_close:
+                self.close_when_flushed = False
+                self._left = MAX_DISCARDED_BYTES
+                with contextlib.suppress(OSError):  # It is closed already: reading tells.
+                    self.socket.shutdown(socket.SHUT_WR)
+            return
+        super().handle_write()
+
+    def handle_read(self) -> None:
+        """Reads a part of a request, or throws it away."""
+        if self._left is None:
+            super().handle_read()
+            return
+        try:
+            data = self.recv(self.adj.recv_bytes)  # Closes the connection where it has ended.
+        except OSError:
+            self.handle_close()
+            return
+        self._left -= len(data)
+        if data and self._left < 0:
+            self.handle_close()

@@ -1,0 +1,51 @@
+"""The findings about a SavedModel, line by line."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.check_export import describe_signature, reply
+from export.fresh_process import pack_probes
+from export.probes import Probe
+
+
+class Adding(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.int32, "x")])
+    def add(self, x):
+        return {"sum": tf.reduce_sum(x, axis=1), "texts": tf.strings.as_string(x)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path, module = str(tmp_path_factory.mktemp("adding")), Adding()
+    tf.saved_model.save(module, path, signatures={"add": module.add})
+    return path
+
+
+def asked(folder, total, signature="add"):
+    probe = Probe(signature, {"x": np.array([[1, 2]], np.int32)}, {"sum": np.array([total])})
+    request = {"directory": folder, "tolerance": 0.25, "probes": pack_probes([probe])}
+    return reply(json.dumps(request))
+
+
+SIGNATURE = {
+    "inputs": {"x": "int32[?, 2]"},
+    "outputs": {"sum": "int32[?]", "texts": "string[?, 2]"},
+}
+
+
+def test_findings(folder):
+    assert asked(folder, 3.125) == {
+        "signatures": {"add": SIGNATURE}, "max_difference": 0.125, "warmup_requests": 0,
+    }  # fmt: skip
+    loaded = tf.saved_model.load(folder)
+    assert describe_signature(loaded.signatures["add"]) == SIGNATURE
+
+
+def test_whatever_is_wrong_is_an_error(folder, tmp_path):
+    assert asked(folder, 4)["error"] == "signature 'add', output 'sum': [3] instead of [4]"
+    assert "differs by 2.00e+00, more than 1e+00" in asked(folder, 5.0)["error"]
+    assert asked(folder, 3, "other") == {"error": "'other'"}
+    assert str(tmp_path) in asked(str(tmp_path), 3)["error"]

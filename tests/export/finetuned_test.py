@@ -1,0 +1,52 @@
+"""The answers that exports are held to are those of run_finetuning --mode=predict."""
+
+import numpy as np
+import pytest
+
+from albert_tf.finetuning.evaluation import Predictor
+from data_pipeline.finetuning.features import LengthSettings
+from export import finetuned
+
+TEXTS, PAIRS = ["the cat", "a dog " * 30, ""], ["Paris", "", "2010, 3.0"]
+LABELS = ("red", "green", "blå")
+
+
+@pytest.mark.parametrize("pairs", [None, PAIRS])
+def test_classes_are_those_of_the_predictor(keras_models, vocabulary, pairs):
+    task, model = finetuned.CLASSES, keras_models["classifier"]
+    split, lengths = finetuned.text_split(TEXTS, pairs), LengthSettings(48)
+    found = finetuned.answer(task, model, vocabulary, split, lengths, LABELS)
+    features = task.featurizer(split, vocabulary, lengths, LABELS, False)
+    expected = task.decode(features, [task.keep(features, Predictor(model, features, 2)())])
+    np.testing.assert_allclose(found.predictions.probabilities, expected.probabilities, atol=1e-5)
+    assert found.predictions.values == expected.values
+    assert found.inputs["input_word_ids"].shape == (3, features.lengths.max())
+
+
+def test_numbers_tags_and_choices(keras_models, vocabulary):
+    lengths = LengthSettings(48, max_qa_length=20)
+    numbers = finetuned.answer(
+        finetuned.NUMBERS,
+        keras_models["regression"],
+        vocabulary,
+        finetuned.text_split(TEXTS),
+        lengths,
+    )
+    np.testing.assert_array_equal(numbers.predictions.values, numbers.outputs["logits"][:, 0])
+    sentences = finetuned.tagged_split([["the", "cat"], ["Paris"] * 60])
+    tags = finetuned.answer(
+        finetuned.TAGS, keras_models["tagger"], vocabulary, sentences, lengths, ("O", "B-X", "I-X")
+    ).predictions.values
+    assert list(map(len, tags)) == [2, 60] and tags[1][-1] == "O"
+    choices = finetuned.choice_split(["the cat runs"], ["_ runs."], ["cat", "dog"])
+    found = finetuned.answer(
+        finetuned.CHOICES, keras_models["multiple_choice"], vocabulary, choices, lengths
+    )
+    assert found.inputs["input_mask"].shape[:2] == (1, 2)
+    assert found.predictions.probabilities.shape == (1, 2)
+
+
+def test_close_rows_are_not_decided():
+    assert finetuned.are_decided(np.array([[0.2, 0.8], [0.501, 0.499]]))
+    assert not finetuned.are_decided(np.array([[0.2, 0.8], [0.50002, 0.49998]]))
+    assert finetuned.are_decided(np.array([[1.0]]))

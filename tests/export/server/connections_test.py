@@ -1,0 +1,73 @@
+"""Refusals arrive at clients that send everything before they read."""
+
+import http.client
+import json
+import os
+import time
+
+import pytest
+
+from export.server import connections
+from tests.export.server.listeners_test import call, raw
+
+PATH = "/v1/models/tiny:predict"
+TOO_LARGE = "Request Entity Too Large: exceeds max_body of 200000."
+
+
+def whole(size):
+    return b"a" * size
+
+
+def chunked(size):
+    """The same in chunks, whose sum nobody tells beforehand."""
+    return (b"a" * 100_000 for _ in range(size // 100_000))
+
+
+@pytest.mark.parametrize("body", [whole, chunked])
+def test_a_body_over_the_limit_is_sent_and_refused(running, body):
+    """More than sockets buffer, so that a server that stops reading breaks the pipe."""
+    connection = http.client.HTTPConnection(running.rest.removeprefix("http://"), timeout=60)
+    connection.request("POST", PATH, body(60_000_000), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status == 413 and answer.headers["Connection"] == "close"
+    assert json.loads(answer.read()) == {"error": TOO_LARGE}
+    assert call(running, PATH, {"instances": ["abc"]})[0] == 200
+
+
+def test_a_head_over_the_limit_is_refused_too(running):
+    connection = http.client.HTTPConnection(running.rest.removeprefix("http://"), timeout=60)
+    connection.request("POST", PATH, whole(5_000_000), {"X-Long": "a" * 300_000})
+    answer = connection.getresponse()
+    assert answer.status == 431 and "max_header" in json.loads(answer.read())["error"]
+
+
+def test_no_more_than_the_bound_is_thrown_away(running, monkeypatch):
+    """Who goes on and on is cut off; others are answered meanwhile."""
+    monkeypatch.setattr(connections, "MAX_DISCARDED_BYTES", 1 << 20)
+    with raw(running) as client:
+        client.sendall(f"POST {PATH} HTTP/1.1\r\nContent-Length: {1 << 40}\r\n\r\n".encode())
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
+        deadline = time.monotonic() + 60
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            while time.monotonic() < deadline:
+                client.sendall(b"a" * (1 << 20))
+    assert call(running, PATH, {"instances": ["abc"]})[0] == 200
+
+
+def test_a_client_that_leaves_is_forgotten(running):
+    """Its connection is closed then, not when the time is up."""
+    call(running, PATH, {"instances": ["abc"]})
+    before = open_files()
+    with raw(running) as client:
+        client.sendall(f"POST {PATH} HTTP/1.1\r\nContent-Length: {1 << 30}\r\n\r\n".encode())
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 413 ")
+        assert open_files() > before
+    deadline = time.monotonic() + 10
+    while open_files() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def open_files():
+    """Files and sockets of this process, in which the server runs."""
+    return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,61 @@
+"""What is exported with one TensorFlow loads and answers with the other that is supported."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export.client import predict_saved_model
+from export.fresh_process import FreshProcess
+from export.probes import Probe, text_array
+
+ROOT = Path(__file__).parents[2]
+VENVS = {(3, 11): ".venv-3.11", (3, 12): ".venv-3.12"}
+OTHERS = [
+    ROOT / name / "bin" / "python" for key, name in VENVS.items() if key != sys.version_info[:2]
+]
+TEXTS = ["the cat", "Café in 2010, 3.0, of paris"]
+# Task -> what is asked by text.
+ASKED = {
+    "classifier": {"text": text_array(TEXTS)},
+    "masked_lm": {"text": text_array(["the [MASK] of", "a"])},
+    "question_answering": {"question": text_array(["who", "Café?"]), "context": text_array(TEXTS)},
+    "multiple_choice": {
+        "context": text_array(TEXTS),
+        "question": text_array(["_", "who"]),
+        "options": text_array(["a cat", "a dog", "paris", "1,000"]).reshape(2, 2),
+    },
+    "tagging": {"text": text_array(TEXTS)},
+    "preprocessor": {"text": text_array(TEXTS)},
+}
+
+
+@pytest.fixture(scope="module")
+def other_stack():
+    """A process of the other environment; it has this project, and packages of its own."""
+    found = [python for python in OTHERS if python.exists()]
+    if len(OTHERS) == len(VENVS) or not found:
+        message = (
+            f"ONE STACK ONLY: no graph crosses over. `make install PYTHON=...` makes {OTHERS[0]}"
+        )
+        warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+    process = FreshProcess(str(found[0]), [str(ROOT)])
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_answers_are_the_same_there(exports, other_stack, task):
+    answer = predict_saved_model(exports.base(task), ASKED[task])
+    floats = {name: value for name, value in answer.items() if value.dtype == np.float32}
+    rest = {name: value for name, value in answer.items() if name not in floats}
+    # Of answers whose scores differ by rounding either may be the better one.
+    expected = {**floats, **({} if task == "question_answering" else rest)}
+    assert expected
+    probe = Probe("serving_default", ASKED[task], expected)
+    found = other_stack.check(exports.paths[task], [probe], 1e-5)
+    assert found["max_difference"] <= 1e-5
+    assert found["signatures"] == exports.results[task].signatures
