@@ -1,4 +1,4 @@
-"""An export beside its model in float32: its answers to probes, and its score on labelled data."""
+"""An export beside its model in float32: its answers to probes, and its score on labeled data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EvalSettings:
     """What an export is scored on, and how much it may lose.
 
     Attributes:
-      file: labelled examples in a file of one's own, or the folder of a benchmark.
+      file: labeled examples in a file of one's own, or the folder of a benchmark.
       max_accuracy_loss: an export that scores lower than float32 by more is refused; None: none is.
     """
 
@@ -66,7 +66,7 @@ class Comparison:
       float32_bytes: size of the weights in float32.
       differences: largest absolute difference from float32 of each output of numbers, over all
         probes, by "signature.output"; empty of an export in float32.
-      accuracy: the scores of both on labelled data; None: not measured.
+      accuracy: the scores of both on labeled data; None: not measured.
     """
 
     precision: str
@@ -102,7 +102,7 @@ def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[st
 
 
 class Evaluation:
-    """Labelled examples of the task that a model was fine-tuned for, and the model's score on them
+    """Labeled examples of the task that a model was fine-tuned for, and the model's score on them
     in float32.
 
     Args:

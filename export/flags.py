@@ -75,8 +75,8 @@ def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
         f"{comparison.float32_bytes / 1e6:.2f} MB"
     ]
     if comparison.differences:
-        found = ", ".join(f"{name} {each:.1e}" for name, each in comparison.differences.items())
-        lines.append(f"largest differences from float32: {found}")
+        name, largest = max(comparison.differences.items(), key=lambda item: item[1])
+        lines.append(f"largest difference from float32: {largest:.1e}, of {name}")
     accuracy = comparison.accuracy
     if accuracy is None:
         return [*lines, "accuracy: not measured, for which --eval_file is needed"]

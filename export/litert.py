@@ -133,7 +133,7 @@ def export_litert(
       task: one of LITERT_TASKS.
       precision: one of PRECISIONS.
       max_seq_length: longest sequence that the application makes of a text; None: see `open_model`.
-      scored_on: labelled data, on which float32 and LiteRT are scored.
+      scored_on: labeled data, on which float32 and LiteRT are scored.
 
     Returns:
       The path, signature and checks.

@@ -71,7 +71,7 @@ def write_version(
       probes: requests with the answers of the Keras model.
       provenance: fields of the manifest beside signatures and checks.
       comparison: with float32, as far as the model in Keras tells it.
-      evaluation: labelled data on which the signature `tokens` is scored as well.
+      evaluation: labeled data on which the signature `tokens` is scored as well.
 
     Returns:
       The export's path, signatures and checks.

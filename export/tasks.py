@@ -44,7 +44,7 @@ class ExportTask:
     Attributes:
       build: model -> the module to save, and probes with the expected answers.
       kinds: of models that can be exported so, see `model_kind`.
-      is_scored: whether its signature `tokens` can be scored on labelled data.
+      is_scored: whether its signature `tokens` can be scored on labeled data.
     """
 
     build: Callable[[LoadedModel], Export]
@@ -87,7 +87,7 @@ def export_model(
       max_seq_length: longest sequence that a text becomes; None takes that of model.json, or all
         positions of the model.
       precision: one of PRECISIONS, in which the weights are stored.
-      scored_on: labelled data, on which float32 and the export are scored.
+      scored_on: labeled data, on which float32 and the export are scored.
 
     Returns:
       The export's path, signatures and checks.
@@ -158,7 +158,7 @@ def check_task(task: str, kind: str, model_dir: str) -> None:
 
 
 def check_scored(task: str) -> None:
-    """Raises UserError unless exports of a task can be scored on labelled data."""
+    """Raises UserError unless exports of a task can be scored on labeled data."""
     if not TASKS[task].is_scored:
         scored = " or ".join(name for name, each in TASKS.items() if each.is_scored)
         raise UserError(
