@@ -73,7 +73,8 @@ class Runner:
         """The outputs by name, also within a graph."""
         types = [each["dtype"] for each in self._outputs.values()]
         values = [inputs[name] for name in self.input_names]
-        found = dict(zip(self._outputs, tf.numpy_function(self._answer, values, types)))
+        answered = tf.nest.flatten(tf.numpy_function(self._answer, values, types))
+        found = dict(zip(self._outputs, answered))
         for name, value in found.items():
             value.set_shape([None] * len(self._outputs[name]["shape"]))
         return found

@@ -65,11 +65,11 @@ def race(path):
         "options": [["cat", "dog", "house", "water"]] * 2,
         "questions": ["what runs?", "the _ is in paris"],
         "article": "the cat runs in paris. the dog looked at water.",
-        "id": "high1.txt",
     }
     for level in ("high", "middle"):
         (path / "dev" / level).mkdir(parents=True)
-        (path / "dev" / level / "1.txt").write_text(json.dumps(content), encoding="utf-8")
+        text = json.dumps({**content, "id": f"{level}1.txt"})
+        (path / "dev" / level / "1.txt").write_text(text, encoding="utf-8")
     return str(path)
 
 
