@@ -179,11 +179,10 @@ class _LikeModel:
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         del training
-        outputs = dict(self._answer(**{name: inputs[name] for name in self._names}))
+        outputs = self._answer(**{name: inputs[name] for name in self._names})
         if "value" in outputs:  # Of a regression.
             return {"logits": outputs["value"][:, None]}
-        outputs.pop("probabilities", None)
-        return outputs
+        return {"logits": outputs["logits"]} if "logits" in outputs else dict(outputs)
 
 
 def _load(model_dir: str) -> FineTuned:

@@ -9,11 +9,12 @@ LiteRT rounds activations, too.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ class Runner:
     def __init__(self, content: bytes) -> None:
         with needs_extra("litert", "A model for LiteRT, which is checked before it is written,"):
             from ai_edge_litert.interpreter import Interpreter
-        self._run = Interpreter(model_content=content).get_signature_runner(SIGNATURE)
+        with _native_notes_dropped():
+            self._run = Interpreter(model_content=content).get_signature_runner(SIGNATURE)
         self._outputs = self._run.get_output_details()
         self.input_names = tuple(self._run.get_input_details())
 
@@ -115,7 +117,23 @@ def convert(function: Any, model: Any, precision: str) -> bytes:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
         if precision == "float16":
             converter.target_spec.supported_types = [tf.float16]
-        return converter.convert()
+        with _native_notes_dropped():
+            return converter.convert()
+
+
+@contextlib.contextmanager
+def _native_notes_dropped() -> Iterator[None]:
+    """A context in which stderr is lost: LiteRT's native code prints statistics there, a page for
+    each model. What goes wrong becomes an exception.
+    """
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def export_litert(

@@ -77,7 +77,7 @@ def test_rows_of_any_number_and_length(exported, keras_models, vocabulary):
 def test_the_example_of_the_documentation(exported, vocabulary, capsys):
     """It makes the ids of training, and answers as the model does."""
     (code,) = EXAMPLE.findall(DOCS.read_text(encoding="utf-8"))
-    assert len(code.splitlines()) <= 24
+    assert len([line for line in code.splitlines() if line]) == 20
     folder = exported["classifier", "float32"].path
     assert '"phone/topics"' in code
     names: dict = {}
@@ -102,6 +102,13 @@ def test_what_cannot_be_exported_is_refused(model_dirs, tmp_path):
     with pytest.raises(UserError, match="there exists already"):
         export_litert(model_dir, str(tmp_path / "there"), "classifier")
     assert os.listdir(tmp_path) == ["there"]
+
+
+def test_nothing_is_printed(model_dirs, tmp_path, capfd):
+    out = str(tmp_path / "out")
+    export_litert(model_dirs["regression"], out, "regression", "float16", max_seq_length=16)
+    printed = "".join(capfd.readouterr())
+    assert "Summary" not in printed and "XNNPACK" not in printed
 
 
 def test_a_wrong_answer_leaves_nothing_behind(model_dirs, tmp_path, monkeypatch):
