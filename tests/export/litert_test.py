@@ -77,7 +77,7 @@ def test_rows_of_any_number_and_length(exported, keras_models, vocabulary):
 def test_the_example_of_the_documentation(exported, vocabulary, capsys):
     """It makes the ids of training, and answers as the model does."""
     (code,) = EXAMPLE.findall(DOCS.read_text(encoding="utf-8"))
-    assert len([line for line in code.splitlines() if line]) == 20
+    assert len([line for line in code.splitlines() if line]) <= 20
     folder = exported["classifier", "float32"].path
     assert '"phone/topics"' in code
     names: dict = {}
