@@ -67,7 +67,9 @@ class Runner:
         with needs_extra("litert", "A model for LiteRT, which is checked before it is written,"):
             from ai_edge_litert.interpreter import Interpreter
         with _native_notes_dropped():
-            self._run = Interpreter(model_content=content).get_signature_runner(SIGNATURE)
+            interpreter = Interpreter(model_content=content)
+            interpreter.allocate_tensors()
+            self._run = interpreter.get_signature_runner(SIGNATURE)
         self._outputs = self._run.get_output_details()
         self.input_names = tuple(self._run.get_input_details())
 
