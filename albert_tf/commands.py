@@ -33,6 +33,7 @@ COMMANDS = {
     "describe": "albert_tf.describe",
     "convert": "albert_tf.convert",
     "export": "export.run_export",
+    "export-litert": "export.run_litert",
     "predict": "export.predict",
     "serve": "export.server",
 }

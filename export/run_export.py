@@ -2,6 +2,8 @@ r"""Exports a model folder as a numbered SavedModel for TF Serving, TF Hub and e
 
     python -m export.run_export --model_dir=runs/topics/model --output_dir=exports/topics \
         --task=classifier
+    python -m export.run_export --model_dir=runs/topics/model --output_dir=exports/topics \
+        --task=classifier --precision=int8 --eval_file=dev.tsv --max_accuracy_loss=0.005
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import os
 
 import tensorflow as tf
 
+from export import flags as export_flags
+from export.precision import PRECISIONS
 from export.saved_model import Exported
 from export.tasks import TASKS, export_model
 
@@ -58,6 +62,8 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
         )
         lines.append(f"  signature {name}: {inputs} -> {outputs}")
     lines.append(f"  largest difference from the Keras model: {exported.max_difference:.1e}")
+    compared = export_flags.comparison_lines(exported.comparison, exported.weights_bytes)
+    lines.extend(f"  {line}" for line in compared)
     lines.append(f"  graph {exported.graph_sha256[:16]}, weights {exported.weights_sha256[:16]}")
     lines.append(f"next: {next_command(task, output_dir, exported.path)}")
     return "\n".join(lines)
@@ -66,34 +72,27 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Export")
-    flags.DEFINE_string(
-        "model_dir",
-        None,
-        "Model folder that run_pretraining or run_finetuning wrote.",
-        required=True,
-    )
+    export_flags.define_model_flags(list(TASKS), PRECISIONS)
     flags.DEFINE_string(
         "output_dir",
         None,
         "Folder of the served model; its versions live in it side by side.",
         required=True,
     )
-    flags.DEFINE_enum("task", None, list(TASKS), "What to export.", required=True)
     flags.DEFINE_integer("version", None, "Number of the version; by default the next one.", 1)
-    flags.DEFINE_integer(
-        "max_seq_length",
-        None,
-        "Longest sequence that a text becomes; by default that of training.",
-        lower_bound=5,
-        upper_bound=65536,
-    )
 
 
 def main() -> None:
     """Exports the model, then prints its signatures and the next command."""
     tf.get_logger().setLevel("WARNING")
     exported = export_model(
-        FLAGS.model_dir, FLAGS.output_dir, FLAGS.task, FLAGS.version, FLAGS.max_seq_length
+        FLAGS.model_dir,
+        FLAGS.output_dir,
+        FLAGS.task,
+        FLAGS.version,
+        FLAGS.max_seq_length,
+        FLAGS.precision,
+        export_flags.scored_on(),
     )
     print(export_summary(FLAGS.task, FLAGS.output_dir, exported))
 

@@ -21,6 +21,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from export import fresh_process
+from export.comparison import Comparison, Evaluation
 from export.probes import Probe
 from export.warmup import write_warmup
 
@@ -39,6 +40,8 @@ class Exported:
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
       graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`.
+      weights_bytes: size of the weights on disk.
+      comparison: the export beside its model in float32.
     """
 
     path: str
@@ -47,6 +50,8 @@ class Exported:
     warmup_requests: int
     graph_sha256: str
     weights_sha256: str
+    weights_bytes: int
+    comparison: Comparison
 
 
 def write_version(
@@ -55,6 +60,8 @@ def write_version(
     version: int | None,
     probes: Sequence[Probe],
     provenance: dict[str, Any],
+    comparison: Comparison,
+    evaluation: Evaluation | None = None,
 ) -> Exported:
     """Saves `module` as `<output_dir>/<version>/` after checking it against `probes`.
 
@@ -64,12 +71,15 @@ def write_version(
       version: a positive integer; None takes the next after the highest one there.
       probes: requests with the answers of the Keras model.
       provenance: fields of the manifest beside signatures and checks.
+      comparison: with float32, as far as the model in Keras tells it.
+      evaluation: labeled data on which the signature `tokens` is scored as well.
 
     Returns:
       The export's path, signatures and checks.
 
     Raises:
-      UserError: the version exists, or the answers are not those of the Keras model.
+      UserError: the version exists, the answers are not those of the Keras model, or their score is
+        too low.
     """
     target = version_path(output_dir, version)
     temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
@@ -78,7 +88,7 @@ def write_version(
         # First what may lack a package, then what takes long.
         write_warmup(temporary, os.path.basename(output_dir.rstrip("/")), probes)
         tf.saved_model.save(module, temporary, signatures=module.signatures())
-        exported = _check(temporary, target, probes)
+        exported = _check(temporary, target, probes, comparison, evaluation)
         manifest = {
             **provenance,
             **dataclasses.asdict(exported),
@@ -129,8 +139,19 @@ def _rename_new(temporary: str, target: str) -> None:
         raise UserError(f"{target} was written by somebody else meanwhile. Export again.") from None
 
 
-def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
-    """Has a fresh process load a SavedModel and answer all probes; describes it as `target`."""
+def _check(
+    directory: str,
+    target: str,
+    probes: Sequence[Probe],
+    comparison: Comparison,
+    evaluation: Evaluation | None,
+) -> Exported:
+    """Has a fresh process load a SavedModel and answer all probes, and scores it; see
+    `write_version`.
+
+    Returns:
+      Its description as `target`.
+    """
     try:
         checked = fresh_process.shared().check(directory, probes, TOLERANCE)
     except fresh_process.FreshProcessError as error:
@@ -139,10 +160,18 @@ def _check(directory: str, target: str, probes: Sequence[Probe]) -> Exported:
             f"model does: {error}. Please report this with the versions of tensorflow and "
             "tensorflow-text."
         ) from error
+    if evaluation:
+        loaded = tf.saved_model.load(directory)  # Its signatures need its variables.
+        tokens = loaded.signatures["tokens"]
+        names = list(tokens.structured_input_signature[1])
+        accuracy = evaluation.accept(tokens, names, comparison.precision)
+        comparison = dataclasses.replace(comparison, accuracy=accuracy)
     return Exported(
         path=target,
         graph_sha256=graph_sha256(directory),
         weights_sha256=weights_sha256(directory),
+        weights_bytes=sum(tf.io.gfile.stat(path).length for path in _weight_files(directory)),
+        comparison=comparison,
         **checked,
     )
 
@@ -163,8 +192,12 @@ def graph_sha256(directory: str) -> str:
 
 def weights_sha256(directory: str) -> str:
     """Hexadecimal SHA-256 over the variables of a SavedModel."""
-    prefix = os.path.join(directory, "variables", "variables")
     digest = hashlib.sha256()
-    for path in sorted(tf.io.gfile.glob(f"{prefix}.data-*")):
+    for path in _weight_files(directory):
         digest.update(atomic_files.sha256(path).encode())
     return digest.hexdigest()
+
+
+def _weight_files(directory: str) -> list[str]:
+    prefix = os.path.join(directory, "variables", "variables")
+    return sorted(tf.io.gfile.glob(f"{prefix}.data-*"))

@@ -8,6 +8,7 @@ import importlib.metadata
 import os
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +17,9 @@ from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from export import fresh_process
+from export.comparison import Comparison, EvalSettings, Evaluation, differences
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
+from export.precision import FLOAT32, PRECISIONS, float32_bytes, store
 from export.probes import Export
 from export.saved_model import Exported, version_path, write_version
 from export.signatures import (
@@ -42,19 +45,23 @@ class ExportTask:
     Attributes:
       build: model -> the module to save, and probes with the expected answers.
       kinds: of models that can be exported so, see `model_kind`.
+      is_scored: whether its signature `tokens` can be scored on labeled data.
     """
 
     build: Callable[[LoadedModel], Export]
     kinds: tuple[str, ...]
+    is_scored: bool = False
 
 
 TASKS = {
-    "classifier": ExportTask(classifier.export, ("classification",)),
-    "regression": ExportTask(regression.export, (REGRESSION,)),
+    "classifier": ExportTask(classifier.export, ("classification",), is_scored=True),
+    "regression": ExportTask(regression.export, (REGRESSION,), is_scored=True),
     "masked_lm": ExportTask(masked_lm.export, ("pretraining",)),
-    "question_answering": ExportTask(question_answering.export, ("span", "span_v2")),
-    "multiple_choice": ExportTask(multiple_choice.export, ("multiple_choice",)),
-    "tagging": ExportTask(tagging.export, ("token_classification",)),
+    "question_answering": ExportTask(
+        question_answering.export, ("span", "span_v2"), is_scored=True
+    ),
+    "multiple_choice": ExportTask(multiple_choice.export, ("multiple_choice",), is_scored=True),
+    "tagging": ExportTask(tagging.export, ("token_classification",), is_scored=True),
     "embedding": ExportTask(embedding.export, _ALL_KINDS),
     "replaced_tokens": ExportTask(replaced_tokens.export, ("replaced_token_detection",)),
     "encoder": ExportTask(encoder.export, _ALL_KINDS),
@@ -68,6 +75,8 @@ def export_model(
     task: str,
     version: int | None = None,
     max_seq_length: int | None = None,
+    precision: str = FLOAT32,
+    scored_on: EvalSettings | None = None,
 ) -> Exported:
     """Exports a model folder as `<output_dir>/<version>/`.
 
@@ -78,32 +87,64 @@ def export_model(
       version: a positive integer; None takes the next one.
       max_seq_length: longest sequence that a text becomes; None takes that of model.json, or all
         positions of the model.
+      precision: one of PRECISIONS, in which the weights are stored.
+      scored_on: labeled data, on which float32 and the export are scored.
 
     Returns:
       The export's path, signatures and checks.
 
     Raises:
-      UserError: folder, task and numbers do not fit each other.
+      UserError: folder, task and numbers do not fit each other, or the export scores too low.
     """
+    if precision not in PRECISIONS:
+        raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
     model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, model_kind(metadata), model_dir)
+    if scored_on:
+        check_scored(task)
     version_path(output_dir, version)  # Fails before the work, not after it.
     fresh_process.shared()  # Starts while the model is loaded.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
+        evaluation = Evaluation.of(model_dir, loaded, scored_on)
+        size = float32_bytes(loaded.model)
         module, asked = TASKS[task].build(loaded)
-        provenance = {
-            "task": task,
-            "max_seq_length": loaded.max_seq_length,
-            "labels": list(loaded.labels),
-            "model_sha256": folder_sha256(model_dir),
-            "vocabulary_sha256": loaded.vocabulary.fingerprint,
-            "model": metadata,
-            "config": loaded.model.config.to_dict(),
-            "versions": _versions(),
-        }
-        return write_version(module, output_dir, version, asked, provenance)
+        changes = {}
+        if precision != FLOAT32:
+            exact = asked
+            store(loaded.model, precision)
+            module, asked = TASKS[task].build(loaded)
+            changes = differences(exact, asked)
+        return write_version(
+            module,
+            output_dir,
+            version,
+            asked,
+            provenance(task, loaded, model_dir),
+            Comparison(precision, size, changes),
+            evaluation,
+        )
+
+
+def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]:
+    """What an export was made of, for its manifest.
+
+    Args:
+      task: a key of TASKS.
+      loaded: the content of the model folder.
+      model_dir: the model folder.
+    """
+    return {
+        "task": task,
+        "max_seq_length": loaded.max_seq_length,
+        "labels": list(loaded.labels),
+        "model_sha256": folder_sha256(model_dir),
+        "vocabulary_sha256": loaded.vocabulary.fingerprint,
+        "model": loaded.metadata,
+        "config": loaded.model.config.to_dict(),
+        "versions": _versions(),
+    }
 
 
 def check_task(task: str, kind: str, model_dir: str) -> None:
@@ -115,6 +156,16 @@ def check_task(task: str, kind: str, model_dir: str) -> None:
         raise UserError(
             f"--task={task} needs a model for {' or '.join(TASKS[task].kinds)}, and {model_dir} "
             f"holds one for {kind}. Use --task={'|'.join(fitting)}, or another --model_dir."
+        )
+
+
+def check_scored(task: str) -> None:
+    """Raises UserError unless exports of a task can be scored on labeled data."""
+    if not TASKS[task].is_scored:
+        scored = " or ".join(name for name, each in TASKS.items() if each.is_scored)
+        raise UserError(
+            f"--eval_file is for tasks with right answers, and --task={task} has none. Leave it "
+            f"out, or use --task={scored}."
         )
 
 

@@ -31,6 +31,7 @@ TENSORFLOW = {"3.10": "2.15", "3.11": "2.15", "3.12": "2.21", "3.13": "2.21"}
 # Packages whose distribution has another name.
 DISTRIBUTIONS = {
     "absl": "absl-py",
+    "ai_edge_litert": "ai-edge-litert",
     "apache_beam": "apache-beam",
     "google": "tensorflow-serving-api",  # google.protobuf, which it needs.
     "google_crc32c": "google-crc32c",
@@ -50,6 +51,7 @@ OF_EXTRAS = {
     "data_pipeline/corpus/parquet.py",
     "data_pipeline/pretraining/beam.py",
     "export/client.py",
+    "export/litert.py",
     "export/server/grpc_service.py",
     "export/server/listeners.py",
     "export/server/bodies.py",
@@ -315,7 +317,7 @@ def test_the_wheel_has_the_command(wheel):
 
 def overlap(*requirements: Requirement) -> bool:
     """Whether there is a Python on which all of them count, whatever the extra."""
-    extras = ["", "serving", "beam", "parquet", "addons", "test"]
+    extras = ["", "serving", "beam", "parquet", "addons", "litert", "test"]
     environments = [{"python_version": p, "extra": e} for p in TENSORFLOW for e in extras]
     return any(
         all(one.marker is None or one.marker.evaluate(where) for one in requirements)
@@ -354,7 +356,7 @@ def test_what_the_sources_import_is_published(wheel, published):
     core = {requirement.name for requirement in published[""]}
     extras = {
         requirement.name
-        for extra in ("serving", "beam", "parquet", "addons")
+        for extra in ("serving", "beam", "parquet", "addons", "litert")
         for requirement in published[extra]
     }
     assert set().union(*needed.values()) == (core | extras) - NOT_IMPORTED

@@ -31,4 +31,6 @@ class ForwardPass(NamedTuple):
 
 def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
-    return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED
+    # By indices it would be an operation that LiteRT does not have in four dimensions.
+    mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
+    return (1.0 - tf.cast(mask, tf.float32)) * _MASKED

@@ -121,10 +121,9 @@ def embedding_probes(
 
 
 def sentence_encoder(encoder: AlbertEncoder) -> AlbertSentenceEncoder:
-    """A sentence encoder with the weights of an encoder, of whatever model it is a part."""
+    """A sentence encoder around an encoder, of whatever model it is a part."""
     model = AlbertSentenceEncoder(encoder.config, packed=encoder.packed)
-    for ours, theirs in zip(model.encoder.variables, encoder.variables, strict=True):
-        ours.assign(theirs)
+    model.encoder = encoder
     return model
 
 

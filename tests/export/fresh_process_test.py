@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export import fresh_process
+from export.comparison import Comparison
 from export.fresh_process import FreshProcessError, pack_probes, shared, unpack_probes
 from export.probes import Probe
 from export.saved_model import write_version
@@ -43,6 +44,7 @@ class Module(tf.Module):
 
 
 VALUES = np.array([1.5, -2], np.float32)
+EXACT = Comparison("float32", 0, {})
 DOUBLE = Probe("serving_default", {"x": VALUES}, {"y": 2 * VALUES})
 
 
@@ -51,10 +53,10 @@ def test_what_only_works_here_is_not_published(tmp_path):
     module, by_python = Module(), Probe("python", DOUBLE.inputs, DOUBLE.expected)
     np.testing.assert_array_equal(module.double_by_python(tf.constant(VALUES))["y"], 2 * VALUES)
     with pytest.raises(UserError, match="1 was not written, because the exported graph does not"):
-        write_version(module, str(tmp_path / "m"), None, [DOUBLE, by_python], {})
+        write_version(module, str(tmp_path / "m"), None, [DOUBLE, by_python], {}, EXACT)
     assert os.listdir(tmp_path / "m") == []
     process = shared()
-    assert write_version(module, str(tmp_path / "m"), None, [DOUBLE], {}).max_difference == 0
+    assert write_version(module, str(tmp_path / "m"), None, [DOUBLE], {}, EXACT).max_difference == 0
     assert shared() is process
 
 

@@ -4,6 +4,7 @@ import os
 
 from data_pipeline.command_line import flags
 from export import run_export
+from export.comparison import Comparison
 from export.run_export import export_summary, next_command
 from export.saved_model import Exported
 
@@ -40,23 +41,36 @@ def test_the_report_lists_signatures_and_difference():
         "inputs": {"text": "string[?]"},
         "outputs": {"label": "string[?]", "logits": "float32[?, 3]"},
     }
+    comparison = Comparison(
+        "int8", 8_000_000, {"tokens.probabilities": 1e-3, "tokens.logits": 0.0123}
+    )
     exported = Exported(
-        "/out/topics/3", {"serving_default": signature}, 1.234e-6, 2, "a" * 64, "b" * 64
+        "/out/topics/3",
+        {"serving_default": signature},
+        1.234e-6,
+        2,
+        "a" * 64,
+        "b" * 64,
+        2_040_000,
+        comparison,
     )
     lines = export_summary("classifier", "/out/topics", exported).splitlines()
-    assert lines[:4] == [
+    assert lines[:7] == [
         "exported /out/topics/3",
         "  signature serving_default: text string[?] -> label string[?], logits float32[?, 3]",
         "  largest difference from the Keras model: 1.2e-06",
+        "  precision int8: 2.04 MB; weights in float32: 8.00 MB",
+        "  largest difference from float32: 1.2e-02, of tokens.logits",
+        "  accuracy: not measured, for which --eval_file is needed",
         f"  graph {'a' * 16}, weights {'b' * 16}",
     ]
-    assert lines[4] == "next: python -m export.server --model=topics=/out/topics"
-    assert lines[5].startswith(
+    assert lines[7] == "next: python -m export.server --model=topics=/out/topics"
+    assert lines[8].startswith(
         "  or: docker run --rm -p 8500:8500 -p 8501:8501 -v /out/topics:/mod"
     )
-    assert lines[5].endswith("-e MODEL_NAME=topics tensorflow/serving:2.20.0")
-    assert lines[6].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
-    assert '{"instances": ["some text"]}' in lines[6] and len(lines) == 7
+    assert lines[8].endswith("-e MODEL_NAME=topics tensorflow/serving:2.20.0")
+    assert lines[9].endswith("http://127.0.0.1:8501/v1/models/topics:predict")
+    assert '{"instances": ["some text"]}' in lines[9] and len(lines) == 10
 
 
 def test_each_task_has_its_next_command(monkeypatch, tmp_path):
@@ -84,4 +98,5 @@ def test_limits(new_flags):
     assert found == {
         "version": (None, "an integer from 1 to 2,147,483,647"),
         "max_seq_length": (None, "an integer from 5 to 65,536"),
+        "max_accuracy_loss": (None, "a finite number from 0 to 1"),
     }

@@ -20,6 +20,7 @@ from albert_tf.models import (
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model
+from export.comparison import Comparison
 from export.tasks import TASKS, export_model
 
 WORDPIECE = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
@@ -176,18 +177,23 @@ def tiny_module():
     return Doubler(), probes.Probe("serving_default", {"x": values}, {"y": 2 * values})
 
 
+def write_version(module, folder, version, asked):
+    comparison = Comparison("float32", 0, {})
+    return saved_model.write_version(module, folder, version, asked, {}, comparison)
+
+
 def test_versions_count_up_and_an_existing_one_is_refused(tiny_module, tmp_path):
     module, probe = tiny_module
     folder = str(tmp_path / "doubler")
     names = [
-        os.path.basename(saved_model.write_version(module, folder, version, [probe], {}).path)
+        os.path.basename(write_version(module, folder, version, [probe]).path)
         for version in (None, None, 10, None)
     ]
     assert names == ["1", "2", "10", "11"]
     with pytest.raises(UserError, match="10 exists already"):
-        saved_model.write_version(module, folder, 10, [probe], {})
+        write_version(module, folder, 10, [probe])
     with pytest.raises(UserError, match="--version=0"):
-        saved_model.write_version(module, folder, 0, [probe], {})
+        write_version(module, folder, 0, [probe])
     assert sorted(os.listdir(folder)) == ["1", "10", "11", "2"]
 
 
@@ -196,7 +202,7 @@ def test_a_wrong_answer_leaves_nothing_behind(tiny_module, tmp_path, wrong):
     module, probe = tiny_module
     bad = dataclasses.replace(probe, expected={"y": np.array([wrong, 4.0], np.float32)})
     with pytest.raises(UserError, match="does not answer as the Keras model"):
-        saved_model.write_version(module, str(tmp_path), None, [probe, bad], {})
+        write_version(module, str(tmp_path), None, [probe, bad])
     assert os.listdir(tmp_path) == []
 
 
@@ -211,6 +217,6 @@ def test_a_folder_that_appears_meanwhile_is_not_overwritten(tiny_module, tmp_pat
 
     monkeypatch.setattr(saved_model, "weights_sha256", race)
     with pytest.raises(UserError, match="meanwhile"):
-        saved_model.write_version(module, str(tmp_path), None, [probe], {})
+        write_version(module, str(tmp_path), None, [probe])
     assert os.listdir(tmp_path) == ["1"]
     assert os.listdir(tmp_path / "1") == ["theirs"]

@@ -1,0 +1,212 @@
+"""An export beside its model in float32: its answers to probes, and its score on labeled data."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoints import native
+from albert_tf.finetuning.benchmarks import get_task
+from albert_tf.finetuning.evaluation import Predictor
+from albert_tf.finetuning.finished import FineTuned, load_finetuned
+from albert_tf.finetuning.spec import DataSource
+from data_pipeline.errors import UserError
+from export.model_folder import LoadedModel
+from export.probes import Probe
+
+_BATCH_SIZE = 32
+
+# Inputs of a model by name -> its outputs by name.
+Answer = Callable[..., Mapping[str, tf.Tensor]]
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalSettings:
+    """What an export is scored on, and how much it may lose.
+
+    Attributes:
+      file: labeled examples in a file of one's own, or the folder of a benchmark.
+      max_accuracy_loss: an export that scores lower than float32 by more is refused; None: none is.
+    """
+
+    file: str
+    max_accuracy_loss: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Accuracy:
+    """The score of an export.
+
+    Attributes:
+      metric: name of the task's score, "accuracy" for most.
+      examples: number of examples.
+      file: where they came from.
+      float32: the score of the Keras model.
+      exported: the score of what was exported.
+    """
+
+    metric: str
+    examples: int
+    file: str
+    float32: float
+    exported: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """An export beside its model in float32.
+
+    Attributes:
+      precision: one of `PRECISIONS`.
+      float32_bytes: size of the weights in float32.
+      differences: largest absolute difference from float32 of each output of numbers, over all
+        probes, by "signature.output"; empty of an export in float32.
+      accuracy: the scores of both on labeled data; None: not measured.
+    """
+
+    precision: str
+    float32_bytes: int
+    differences: dict[str, float]
+    accuracy: Accuracy | None = None
+
+
+def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, float]:
+    """How far the answers of a model are from those that it gave in float32.
+
+    Args:
+      exact: probes with the answers in float32.
+      stored: the same with the answers of what is exported.
+
+    Returns:
+      The largest absolute difference of each output of numbers, by "signature.output".
+    """
+    return {
+        f"{before.signature}.{name}": difference
+        for before, after in zip(exact, stored, strict=True)
+        for name, difference in largest_by_output(before, after.expected).items()
+    }
+
+
+def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The largest absolute difference of each output of numbers from the one that is expected."""
+    return {
+        name: float(np.abs(expected - answer[name]).max(initial=0.0))
+        for name, expected in probe.expected.items()
+        if np.issubdtype(expected.dtype, np.floating)
+    }
+
+
+class Evaluation:
+    """Labeled examples of the task that a model was fine-tuned for, and the model's score on them
+    in float32.
+
+    Args:
+      model_dir: the model folder.
+      loaded: what it holds, in float32.
+      settings: the examples, and the loss that is allowed.
+
+    Raises:
+      UserError: the model was not fine-tuned, or the examples are missing or wrong.
+    """
+
+    def __init__(self, model_dir: str, loaded: LoadedModel, settings: EvalSettings) -> None:
+        self._settings = settings
+        found = _load(model_dir)
+        lengths = dataclasses.replace(found.lengths, max_seq_length=loaded.max_seq_length)
+        self._found = found._replace(lengths=lengths)
+        split, source = _source(found, settings.file)
+        self._features = self._found.features(found.task.read(source, split), True)
+        self._float32 = self.score(loaded.model)
+
+    @classmethod
+    def of(
+        cls, model_dir: str, loaded: LoadedModel, settings: EvalSettings | None
+    ) -> Evaluation | None:
+        """The evaluation that settings ask for, if any."""
+        return cls(model_dir, loaded, settings) if settings else None
+
+    def score(self, model: Any) -> float:
+        """The score of a Keras model, or of what is called like one."""
+        task, features = self._found.task, self._features
+        kept = task.keep(features, Predictor(model, features, _BATCH_SIZE)())
+        score = task.scorer(features, task.decode(features, [kept])).get(task.key)
+        return float("nan") if score is None else float(score)
+
+    def accept(self, answer: Answer, input_names: Sequence[str], precision: str) -> Accuracy:
+        """The score of an export.
+
+        Args:
+          answer: its signature `tokens`.
+          input_names: what it takes.
+          precision: what it is exported in, for the message.
+
+        Raises:
+          UserError: it is lower than in float32 by more than is allowed.
+        """
+        task = self._found.task
+        accuracy = Accuracy(
+            task.key,
+            len(self._features.examples),
+            self._settings.file,
+            self._float32,
+            self.score(_LikeModel(answer, input_names)),
+        )
+        allowed = self._settings.max_accuracy_loss
+        loss = accuracy.float32 - accuracy.exported
+        # Not `loss > allowed`: an undefined score is no reason to accept.
+        if allowed is not None and not loss <= allowed:
+            raise UserError(
+                f"--precision={precision} loses {loss:.4f} of {task.key} on {accuracy.file}: "
+                f"{accuracy.exported:.4f} instead of {accuracy.float32:.4f}, and "
+                f"--max_accuracy_loss={allowed} allows less. Nothing was written. Take a higher "
+                "precision, or allow the loss."
+            )
+        return accuracy
+
+
+class _LikeModel:
+    """A signature `tokens` with the inputs and outputs of the Keras model."""
+
+    def __init__(self, answer: Answer, input_names: Sequence[str]) -> None:
+        self.distribute_strategy = tf.distribute.get_strategy()
+        self._answer = answer
+        self._names = input_names
+
+    def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
+        del training
+        outputs = self._answer(**{name: inputs[name] for name in self._names})
+        if "value" in outputs:  # Of a regression.
+            return {"logits": outputs["value"][:, None]}
+        return {"logits": outputs["logits"]} if "logits" in outputs else dict(outputs)
+
+
+def _load(model_dir: str) -> FineTuned:
+    """What the inputs and outputs of a fine-tuned model mean."""
+    task = native.read_metadata(model_dir).get("finetuned_on")
+    if task is None:
+        raise UserError(
+            f"--eval_file needs a model that was fine-tuned, and {model_dir} does not say on what. "
+            "Leave it out, or fine-tune the model first."
+        )
+    return load_finetuned(model_dir, get_task(task), None)
+
+
+def _source(found: FineTuned, file: str) -> tuple[str, DataSource]:
+    """The name of the split to evaluate on, and where it is."""
+    split = found.task.dev_splits[0]
+    if not tf.io.gfile.exists(file):
+        raise UserError(f"--eval_file={file} does not exist. Pass a file with labels.")
+    if found.task.file_reader and not tf.io.gfile.isdir(file):
+        return split, DataSource(files={split: file})
+    if found.task.reader and tf.io.gfile.isdir(file):
+        return split, DataSource(data_dir=file)
+    expected = "the folder of its data" if found.task.reader else "a file"
+    raise UserError(
+        f"--eval_file={os.fspath(file)}: the model was fine-tuned on {found.task.name}, whose "
+        f"examples are read from {expected}. Pass that."
+    )

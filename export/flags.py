@@ -1,0 +1,87 @@
+"""The flags that both programs of export have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from data_pipeline.command_line import flags
+from data_pipeline.errors import UserError
+from export.comparison import Comparison, EvalSettings
+from export.precision import FLOAT32
+
+FLAGS = flags.FLAGS
+
+
+def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
+    """Flags of what is exported, as what, and in which precision.
+
+    Args:
+      tasks: that --task may name.
+      precisions: that --precision may name.
+    """
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        "Model folder that run_pretraining or run_finetuning wrote.",
+        required=True,
+    )
+    flags.DEFINE_enum("task", None, list(tasks), "What to export.", required=True)
+    flags.DEFINE_integer(
+        "max_seq_length",
+        None,
+        "Longest sequence that a text becomes; by default that of training.",
+        lower_bound=5,
+        upper_bound=65536,
+    )
+    flags.DEFINE_enum(
+        "precision", FLOAT32, list(precisions), "What matrices of weights are stored in."
+    )
+    flags.DEFINE_string(
+        "eval_file",
+        None,
+        "Labeled examples, as run_finetuning reads them, on which float32 and the export are "
+        "scored: a file of yours, or the folder of a benchmark.",
+    )
+    flags.DEFINE_float(
+        "max_accuracy_loss",
+        None,
+        "The most that the export may score below float32, 0.01 for a hundredth; needs "
+        "--eval_file.",
+        0,
+        1,
+    )
+
+
+def scored_on() -> EvalSettings | None:
+    """What --eval_file and --max_accuracy_loss say.
+
+    Raises:
+      UserError: the second is given without the first.
+    """
+    if FLAGS.eval_file:
+        return EvalSettings(FLAGS.eval_file, FLAGS.max_accuracy_loss)
+    if FLAGS.max_accuracy_loss is not None:
+        raise UserError(
+            f"--max_accuracy_loss={FLAGS.max_accuracy_loss} needs --eval_file, the labeled "
+            "examples to measure on. Pass it, or leave both out."
+        )
+    return None
+
+
+def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
+    """The lines about an export beside its model in float32, for people."""
+    lines = [
+        f"precision {comparison.precision}: {weights_bytes / 1e6:.2f} MB; weights in float32: "
+        f"{comparison.float32_bytes / 1e6:.2f} MB"
+    ]
+    if comparison.differences:
+        name, largest = max(comparison.differences.items(), key=lambda item: item[1])
+        lines.append(f"largest difference from float32: {largest:.1e}, of {name}")
+    accuracy = comparison.accuracy
+    if accuracy is None:
+        return [*lines, "accuracy: not measured, for which --eval_file is needed"]
+    return [
+        *lines,
+        f"{accuracy.metric} on {accuracy.examples} examples: {accuracy.exported:.4f}, in float32 "
+        f"{accuracy.float32:.4f}",
+    ]

@@ -1,0 +1,229 @@
+"""Models for LiteRT, once TensorFlow Lite: token ids in, answers out, on phones and small machines.
+
+The signature `tokens` of a task becomes a file of LiteRT's own operations, for any number of rows
+of any length. Tokenizing is the application's work: the vocabulary lies beside the file, and
+docs/litert.md has an example. LiteRT's converter makes the weights small: float16 is expanded when
+the model is loaded; int8 has a scale for each output and makes products of integers, for which
+LiteRT rounds activations, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import fast_switch
+from albert_tf.checkpoints import native, replacement
+from data_pipeline.errors import UserError, needs_extra
+from data_pipeline.files import atomic_files
+from export.comparison import Comparison, EvalSettings, Evaluation, largest_by_output
+from export.model_folder import LoadedModel, model_kind, open_model
+from export.precision import FLOAT32, float32_bytes
+from export.probes import Probe, largest_difference
+from export.saved_model import TOLERANCE
+from export.tasks import TASKS, check_scored, check_task, provenance
+
+MODEL_FILE, MANIFEST_FILE = "model.tflite", "export_manifest.json"
+PRECISIONS = (FLOAT32, "float16", "int8")
+# Of tasks with token ids in; the preprocessor has only text.
+LITERT_TASKS = tuple(task for task in TASKS if task != "preprocessor")
+SIGNATURE = "tokens"
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteRTExport:
+    """The description of a model for LiteRT that was written.
+
+    Attributes:
+      path: folder of the model, its vocabulary and its labels.
+      inputs, outputs: names and types of the signature `tokens`, "int32[?, ?]" by name.
+      model_bytes: size of the file.
+      comparison: its answers, as LiteRT gives them, beside those of the model in float32.
+    """
+
+    path: str
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    model_bytes: int
+    comparison: Comparison
+
+
+class Runner:
+    """A model in LiteRT's interpreter.
+
+    Args:
+      content: of its file.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        with needs_extra("litert", "A model for LiteRT, which is checked before it is written,"):
+            from ai_edge_litert.interpreter import Interpreter
+        with _native_notes_dropped():
+            interpreter = Interpreter(model_content=content)
+            interpreter.allocate_tensors()
+            self._run = interpreter.get_signature_runner(SIGNATURE)
+        self._outputs = self._run.get_output_details()
+        self.input_names = tuple(self._run.get_input_details())
+
+    def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The outputs by name, also within a graph."""
+        types = [each["dtype"] for each in self._outputs.values()]
+        values = [inputs[name] for name in self.input_names]
+        answered = tf.nest.flatten(tf.numpy_function(self._answer, values, types))
+        found = dict(zip(self._outputs, answered))
+        for name, value in found.items():
+            value.set_shape([None] * len(self._outputs[name]["shape"]))
+        return found
+
+    def _answer(self, *values: np.ndarray) -> list[np.ndarray]:
+        answer = self._run(**dict(zip(self.input_names, values)))
+        return [answer[name] for name in self._outputs]
+
+    def describe(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Inputs and outputs as "dtype[shape]" by name."""
+        details = self._run.get_input_details(), self._outputs
+        inputs, outputs = ({name: _describe(each) for name, each in d.items()} for d in details)
+        return inputs, outputs
+
+
+def _describe(details: Mapping[str, Any]) -> str:
+    shape = ", ".join("?" if size < 0 else str(size) for size in details["shape_signature"])
+    return f"{np.dtype(details['dtype']).name}[{shape}]"
+
+
+def convert(function: Any, model: Any, precision: str) -> bytes:
+    """The content of a file for LiteRT.
+
+    Args:
+      function: a tf.function with a signature.
+      model: the Keras model that it calls.
+      precision: one of PRECISIONS.
+
+    Raises:
+      ConverterError: an operation is none of LiteRT's own.
+    """
+    module = tf.Module()
+    module.weights = list(model.variables)
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures={SIGNATURE: function})
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
+        if precision != FLOAT32:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if precision == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        with _native_notes_dropped():
+            return converter.convert()
+
+
+@contextlib.contextmanager
+def _native_notes_dropped() -> Iterator[None]:
+    """A context in which stderr is lost: LiteRT's native code prints statistics there, a page for
+    each model. What goes wrong becomes an exception.
+    """
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def export_litert(
+    model_dir: str,
+    output_dir: str,
+    task: str,
+    precision: str = FLOAT32,
+    max_seq_length: int | None = None,
+    scored_on: EvalSettings | None = None,
+) -> LiteRTExport:
+    """Writes a model folder as a model for LiteRT, after its answers were checked.
+
+    Args:
+      model_dir: a folder that `albert_tf.checkpoints.native.save` wrote.
+      output_dir: the folder to write; there must be none yet.
+      task: one of LITERT_TASKS.
+      precision: one of PRECISIONS.
+      max_seq_length: longest sequence that the application makes of a text; None: see `open_model`.
+      scored_on: labeled data, on which float32 and LiteRT are scored.
+
+    Returns:
+      The path, signature and checks.
+
+    Raises:
+      UserError: what is asked for does not fit the model, the folder exists, or the answers are not
+        those of the Keras model.
+    """
+    if task not in LITERT_TASKS:
+        raise UserError(f"--task={task} is not one of {', '.join(LITERT_TASKS)}.")
+    if precision not in PRECISIONS:
+        raise UserError(
+            f"--precision={precision}: LiteRT has {', '.join(PRECISIONS)}. Choose one of them."
+        )
+    if scored_on:
+        check_scored(task)
+    if tf.io.gfile.exists(output_dir):
+        raise UserError(f"{output_dir} exists already. Remove it, or choose another --output_dir.")
+    model_dir = replacement.existing(model_dir)
+    metadata = native.read_metadata(model_dir)
+    check_task(task, model_kind(metadata), model_dir)
+    with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
+        loaded = open_model(model_dir, metadata, max_seq_length, folder)
+        evaluation = Evaluation.of(model_dir, loaded, scored_on)
+        module, probes = TASKS[task].build(loaded)
+        content = convert(module.signatures()[SIGNATURE], loaded.model, precision)
+        (probe,) = (each for each in probes if each.signature == SIGNATURE)
+        runner = Runner(content)
+        comparison = Comparison(
+            precision, float32_bytes(loaded.model), _check(runner, probe, precision)
+        )
+        if evaluation:
+            accuracy = evaluation.accept(runner, runner.input_names, precision)
+            comparison = dataclasses.replace(comparison, accuracy=accuracy)
+        inputs, outputs = runner.describe()
+        exported = LiteRTExport(output_dir, inputs, outputs, len(content), comparison)
+        manifest = {**provenance(task, loaded, model_dir), **dataclasses.asdict(exported)}
+        del manifest["path"]
+        _write(loaded, content, manifest, output_dir)
+    return exported
+
+
+def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
+    """The differences of LiteRT's answers from those of the model; in float32 there are none."""
+    given = {name: tf.constant(value) for name, value in probe.inputs.items()}
+    answer = {name: value.numpy() for name, value in runner(**given).items()}
+    if precision == FLOAT32:
+        try:
+            largest_difference(probe, answer, TOLERANCE)
+        except ValueError as error:
+            raise UserError(
+                f"Nothing was written, because LiteRT does not answer as the Keras model does: "
+                f"{error}. Please report this with the versions of tensorflow and ai-edge-litert."
+            ) from error
+    return largest_by_output(probe, answer)
+
+
+def _write(
+    loaded: LoadedModel, content: bytes, manifest: Mapping[str, Any], output_dir: str
+) -> None:
+    """Writes the folder under another name, and renames it last."""
+    temporary = f"{output_dir.rstrip('/')}.tmp-{uuid.uuid4().hex}"
+    tf.io.gfile.makedirs(temporary)
+    try:
+        atomic_files.write_bytes(os.path.join(temporary, MODEL_FILE), content)
+        for path in loaded.files():
+            tf.io.gfile.copy(path, os.path.join(temporary, os.path.basename(path)))
+        atomic_files.write_json(os.path.join(temporary, MANIFEST_FILE), dict(manifest))
+        tf.io.gfile.rename(temporary, output_dir)
+    finally:
+        if tf.io.gfile.exists(temporary):
+            tf.io.gfile.rmtree(temporary)

@@ -1,0 +1,137 @@
+"""The precision in which the weights of an export are stored: matrices in few bits.
+
+A matrix gives up its variable for a `StoredMatrix`, which reads as float32. From then on the Keras
+model itself computes with what is stored: signatures and their probes need not know, and a graph is
+compared with its model as exactly as ever. Arithmetic stays float32: a served graph does not know
+its processor, and only some are faster in fewer bits (docs/serving.md has figures).
+
+Vectors (biases, layer normalization) stay float32: they are one weight in two hundred.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.keras_compat import keras
+from data_pipeline.errors import UserError
+
+FLOAT32 = "float32"
+PRECISIONS = (FLOAT32, "bfloat16", "float16", "int8")
+_LARGEST_INT8 = 127  # Not -128: a matrix and its negative are stored alike.
+
+
+class StoredMatrix(tf.Module):
+    """A matrix of weights that is stored in few bits and reads as float32.
+
+    Of int8 there is a scale for each output: for each column of a kernel [in, out], and for each
+    row of a table of embeddings [V, E].
+
+    Args:
+      values: float32 [rows, columns].
+      precision: one of PRECISIONS, but for float32.
+      output_axis: the axis of the outputs, of which each has a scale.
+      name: of the variable.
+    """
+
+    def __init__(self, values: np.ndarray, precision: str, output_axis: int, name: str) -> None:
+        super().__init__(name=name)
+        self.shape = tf.TensorShape(values.shape)
+        self.dtype = tf.float32
+        self._scales: tf.Variable | None = None
+        # The tensor of each graph: layers that share a matrix expand it once.
+        self._expanded: weakref.WeakKeyDictionary[tf.Graph, tf.Tensor] = weakref.WeakKeyDictionary()
+        if precision == "int8":
+            stored, scales = quantize(values, output_axis)
+            self._stored = tf.Variable(stored, trainable=False, name="stored")
+            self._scales = tf.Variable(scales, trainable=False, name="scales")
+        else:
+            self._stored = tf.Variable(tf.cast(values, precision), name="stored")
+
+    def read(self) -> tf.Tensor:
+        """float32 [rows, columns]."""
+        if tf.executing_eagerly():
+            return self._expand(self._stored, self._scales)
+        graph = tf.compat.v1.get_default_graph()
+        if graph not in self._expanded:
+            self._expanded[graph] = self._expand(self._stored, self._scales)
+        return self._expanded[graph]
+
+    def sparse_read(self, indices: tf.Tensor, name: str | None = None) -> tf.Tensor:
+        """Rows float32 [..., columns], for `tf.gather`: only they are expanded."""
+        del name
+        rows = tf.gather(self._stored, indices)
+        scales = self._scales
+        if scales is not None and scales.shape[0] > 1:
+            scales = tf.gather(scales, indices)
+        return self._expand(rows, scales)
+
+    def __getitem__(self, places: slice) -> tf.Tensor:
+        return self.read()[places]
+
+    @staticmethod
+    def _expand(stored: tf.Tensor, scales: tf.Tensor | None) -> tf.Tensor:
+        values = tf.cast(stored, tf.float32)
+        return values if scales is None else values * scales
+
+
+def _to_tensor(matrix: StoredMatrix, dtype=None, name=None, as_ref=False) -> tf.Tensor:
+    del name, as_ref
+    if dtype is not None and not dtype.is_compatible_with(tf.float32):
+        return NotImplemented
+    return matrix.read()
+
+
+tf.register_tensor_conversion_function(StoredMatrix, _to_tensor)
+
+
+def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers and scales whose products are closest to the values.
+
+    Args:
+      values: float32 [rows, columns].
+      output_axis: the axis that keeps its size in the scales.
+
+    Returns:
+      int8 [rows, columns]; float32 [rows, 1] or [1, columns], 1 where all values are 0.
+    """
+    largest = np.abs(values).max(axis=1 - output_axis, keepdims=True)
+    scales = np.where(largest > 0, largest / _LARGEST_INT8, 1).astype(np.float32)
+    return np.rint(values / scales).astype(np.int8), scales
+
+
+def store(model: keras.Model, precision: str) -> None:
+    """Stores the matrices of a model in a precision, from then on; float32 changes nothing.
+
+    Raises:
+      UserError: a weight is beyond what float16 holds.
+    """
+    if precision == FLOAT32:
+        return
+    for layer, name, variable in list(_matrices(model)):
+        values = variable.numpy()
+        if precision == "float16" and np.abs(values).max() > np.finfo(np.float16).max:
+            raise UserError(
+                f"--precision=float16: {variable.name} holds {np.abs(values).max():.3g}, and "
+                f"float16 ends at {np.finfo(np.float16).max:.0f}. Use --precision=bfloat16."
+            )
+        # A table is read by rows, and multiplied with transposed: its rows are the outputs.
+        output_axis = 1 if name == "kernel" else 0
+        setattr(layer, name, StoredMatrix(values, precision, output_axis, name))
+
+
+def float32_bytes(model: keras.Model) -> int:
+    """Size of the weights of a model whose matrices are not stored yet."""
+    return sum(4 * variable.shape.num_elements() for variable in model.variables)
+
+
+def _matrices(model: keras.Model) -> Iterator[tuple[keras.layers.Layer, str, tf.Variable]]:
+    """All matrices of a model: the layer, the name of its attribute, and the variable."""
+    for module in (model, *model.submodules):
+        if isinstance(module, keras.layers.Layer):
+            for name, value in vars(module).items():
+                if isinstance(value, tf.Variable) and value.shape.rank == 2:
+                    yield module, name, value

@@ -1,0 +1,124 @@
+"""Models for LiteRT, run in its own interpreter."""
+
+import itertools
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from export.encoding import encode_batch
+from tests.export.conftest import EXPORTED, LABELS, MAX_SEQ_LENGTH
+
+pytest.importorskip(
+    "ai_edge_litert", reason='SKIPPED: LITERT IS NOT INSTALLED (pip install "albert-tf[litert]")'
+)
+
+from export.litert import LITERT_TASKS, PRECISIONS, Runner, convert, export_litert
+
+# Every task in one precision, in turn, and the classifier, the first, in all.
+PAIRS = [
+    *zip(LITERT_TASKS, itertools.cycle(PRECISIONS)),
+    *(("classifier", precision) for precision in PRECISIONS[1:]),
+]
+LARGEST = {"float32": 1e-5, "float16": 0.02, "int8": 0.3}
+EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs" / "litert.md"
+
+
+@pytest.fixture(scope="module")
+def exported(model_dirs, tmp_path_factory):
+    """(task, precision) -> its export, for all of PAIRS."""
+    root = tmp_path_factory.mktemp("litert")
+    return {
+        (task, precision): export_litert(
+            model_dirs[EXPORTED[task]], str(root / f"{task}_{precision}"), task, precision
+        )
+        for task, precision in PAIRS
+    }
+
+
+@pytest.mark.parametrize(("task", "precision"), PAIRS)
+def test_answers_are_those_of_the_model(exported, task, precision):
+    found = exported[task, precision]
+    assert set(found.inputs) >= {"input_word_ids", "input_mask", "input_type_ids"}
+    assert set(found.outputs) >= set(found.comparison.differences)
+    assert set(found.inputs.values()) <= {"int32[?, ?]", "int32[?, ?, ?]"}
+    differences = found.comparison.differences
+    assert differences and max(differences.values()) <= LARGEST[precision]
+    assert (max(differences.values()) > 1e-5) == (precision != "float32")
+    with open(os.path.join(found.path, "export_manifest.json")) as file:
+        manifest = json.load(file)
+    assert (manifest["task"], manifest["model_bytes"]) == (task, found.model_bytes)
+    assert os.path.getsize(os.path.join(found.path, "model.tflite")) == found.model_bytes
+
+
+def test_smaller_is_smaller(exported):
+    sizes = [exported["classifier", precision].model_bytes for precision in PRECISIONS]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_rows_of_any_number_and_length(exported, keras_models, vocabulary):
+    """Padding changes nothing, and neither do other rows."""
+    path = os.path.join(exported["classifier", "float32"].path, "model.tflite")
+    runner = Runner(Path(path).read_bytes())
+    model = keras_models["classifier"]
+    for texts in (["a cat"], ["the dog runs in 2010, slowly", "a", ""]):
+        inputs = encode_batch(vocabulary, texts, MAX_SEQ_LENGTH)
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        answer = runner(**tensors)
+        np.testing.assert_allclose(answer["logits"], model(tensors), atol=1e-5)
+
+
+def test_the_example_of_the_documentation(exported, vocabulary, capsys):
+    """It makes the ids of training, and answers as the model does."""
+    (code,) = EXAMPLE.findall(DOCS.read_text(encoding="utf-8"))
+    assert len([line for line in code.splitlines() if line]) <= 20
+    folder = exported["classifier", "float32"].path
+    assert '"phone/topics"' in code
+    names: dict = {}
+    exec(code.replace('"phone/topics"', repr(folder)), names)
+    for text in ("Café, in 2010, 3.0,  1,000, naïve", "the cat", ""):
+        inputs = encode_batch(vocabulary, [text], MAX_SEQ_LENGTH)
+        assert names["token_ids"](text) == inputs["input_word_ids"][0].tolist()
+    label = capsys.readouterr().out.split()[0]
+    assert label == LABELS[int(names["answer"]["logits"].argmax())]
+
+
+def test_what_cannot_be_exported_is_refused(model_dirs, tmp_path):
+    model_dir = model_dirs["classifier"]
+    for arguments, pattern in (
+        (("classifier", "bfloat16"), "--precision=bfloat16: LiteRT has float32, float16, int8"),
+        (("preprocessor",), "--task=preprocessor is not one of classifier"),
+        (("tagging",), "--task=tagging needs a model for token_classification"),
+    ):
+        with pytest.raises(UserError, match=pattern):
+            export_litert(model_dir, str(tmp_path / "out"), *arguments)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UserError, match="there exists already"):
+        export_litert(model_dir, str(tmp_path / "there"), "classifier")
+    assert os.listdir(tmp_path) == ["there"]
+
+
+def test_nothing_is_printed(model_dirs, tmp_path, capfd):
+    out = str(tmp_path / "out")
+    export_litert(model_dirs["regression"], out, "regression", "float16", max_seq_length=16)
+    printed = "".join(capfd.readouterr())
+    assert "Summary" not in printed and "XNNPACK" not in printed
+
+
+def test_a_wrong_answer_leaves_nothing_behind(model_dirs, tmp_path, monkeypatch):
+    """The graph that is converted is not the one of the model."""
+
+    def convert_another(function, model, precision):
+        model.encoder.pooler.bias.assign_add(tf.ones_like(model.encoder.pooler.bias))
+        return convert(function, model, precision)
+
+    monkeypatch.setattr("export.litert.convert", convert_another)
+    with pytest.raises(UserError, match="LiteRT does not answer as the Keras model does"):
+        export_litert(model_dirs["classifier"], str(tmp_path / "out"), "classifier")
+    assert not list(tmp_path.iterdir())

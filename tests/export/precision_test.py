@@ -1,0 +1,148 @@
+"""Weights in few bits: every task in every precision, and what is refused."""
+
+import dataclasses
+import itertools
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.models import AlbertClassifier
+from data_pipeline.errors import UserError
+from export import precision
+from export.precision import PRECISIONS, StoredMatrix, quantize
+from export.saved_model import MANIFEST_FILE, TOLERANCE
+from export.tasks import TASKS, export_model
+from tests.export.conftest import EXPORTED
+from tests.export.saved_model_test import CORE_OPS, TEXT_OPS, ops_of
+from tests.export.signatures.every_task_test import CONTRACT
+
+COMPACT = PRECISIONS[1:]
+_TOKENS = ("input_word_ids", "input_mask", "input_type_ids")
+# Precision -> bytes of a weight in a matrix, and its largest error as a share of the largest one.
+STORED = {"bfloat16": (2, 2**-8), "float16": (2, 2**-11), "int8": (1, 0.5 / 127)}
+
+
+@pytest.mark.parametrize("stored", COMPACT)
+@pytest.mark.parametrize("output_axis", [0, 1])
+def test_a_stored_matrix_reads_as_the_matrix(stored, output_axis):
+    values = np.random.default_rng(0).normal(size=[6, 5]).astype(np.float32)
+    values[:, 2] *= 100  # A scale for each output: others are as exact as before.
+    values[3] = 0
+    matrix = StoredMatrix(values, stored, output_axis, "kernel")
+    read = tf.convert_to_tensor(matrix).numpy()
+    largest = np.abs(values).max(axis=1 - output_axis, keepdims=True)
+    assert (np.abs(read - values) <= STORED[stored][1] * largest + 1e-7).all()
+    assert (read[3] == 0).all()
+    assert read.dtype == np.float32
+    ids = np.array([[4, 0], [3, 5]])
+    np.testing.assert_array_equal(tf.gather(matrix, ids), read[ids])
+    np.testing.assert_array_equal(matrix[:2], read[:2])
+    np.testing.assert_array_equal(tf.matmul(values.T, matrix), tf.matmul(values.T, read))
+
+
+def test_quantize_takes_the_closest_integers():
+    stored, scales = quantize(np.array([[1.0, -127.0], [0.25, 63.4]], np.float32), 1)
+    np.testing.assert_array_equal(stored, [[127, -127], [32, 63]])
+    np.testing.assert_allclose(scales, [[1 / 127, 1.0]])
+
+
+def test_layers_that_share_a_matrix_expand_it_once():
+    matrix = StoredMatrix(np.ones([2, 2], np.float32), "int8", 1, "kernel")
+
+    @tf.function
+    def twice(x):
+        return tf.matmul(tf.matmul(x, matrix), matrix)
+
+    graph = twice.get_concrete_function(tf.TensorSpec([2, 2])).graph
+    assert [node.op for node in graph.as_graph_def().node].count("Cast") == 1
+
+
+def test_weights_beyond_float16_are_refused(config):
+    model = AlbertClassifier(config, 2)
+    model.encoder.pooler.kernel[0, 0].assign(1e5)
+    with pytest.raises(UserError, match=r"precision=float16.*1e\+05.*65504.*bfloat16"):
+        precision.store(model, "float16")
+
+
+# Every task in one precision, in turn: signatures do not know of any.
+PAIRS = tuple(zip(TASKS, itertools.cycle(COMPACT)))
+every_pair = pytest.mark.parametrize(("task", "stored"), PAIRS)
+
+
+@pytest.fixture(scope="module")
+def stored_exports(model_dirs, tmp_path_factory):
+    """Task -> its export in the precision of PAIRS."""
+    root = tmp_path_factory.mktemp("stored")
+    return {
+        task: export_model(model_dirs[EXPORTED[task]], str(root / task), task, precision=stored)
+        for task, stored in PAIRS
+    }
+
+
+@every_pair
+def test_every_task_keeps_its_contract(stored_exports, task, stored):
+    exported = stored_exports[task]
+    assert exported.max_difference <= TOLERANCE  # From a Keras model with the same weights.
+    default, others, warmup_requests = CONTRACT[task]
+    assert set(exported.signatures) == {"serving_default"} | others
+    assert set(exported.signatures["serving_default"]["inputs"]) == default
+    assert exported.warmup_requests == warmup_requests
+    assert not sorted(ops_of(exported.path) - TEXT_OPS - set(CORE_OPS.split()))
+
+
+@every_pair
+def test_the_report_has_sizes_and_differences(keras_models, stored_exports, task, stored):
+    exported = stored_exports[task]
+    found = exported.comparison
+    assert (found.precision, found.accuracy) == (stored, None)
+    with open(os.path.join(exported.path, MANIFEST_FILE)) as file:
+        manifest = json.load(file)
+    assert manifest["comparison"] == dataclasses.asdict(found)
+    assert manifest["weights_bytes"] == exported.weights_bytes
+    variables = keras_models[EXPORTED[task]].variables
+    assert found.float32_bytes == sum(variable.numpy().nbytes for variable in variables)
+    if task == "preprocessor":  # It has no weights, and no numbers to differ.
+        assert not found.differences
+    else:
+        assert max(found.differences.values()) > 0
+    if task in ("classifier", "regression"):  # Probabilities and logits near 0.
+        assert max(found.differences.values()) < 0.05
+
+
+@pytest.mark.parametrize(("task", "stored"), PAIRS[:3])
+def test_matrices_are_stored_in_few_bits(keras_models, stored_exports, task, stored):
+    """The rest is vectors, scales and the checkpoint's own table of objects."""
+    variables = keras_models[EXPORTED[task]].variables
+    sizes = dict.fromkeys((1, 2), 0)
+    for variable in variables:
+        sizes[variable.shape.rank] += variable.shape.num_elements()
+    outputs = sum(max(v.shape) for v in variables if v.shape.rank == 2)
+    expected = 4 * sizes[1] + STORED[stored][0] * sizes[2] + 4 * outputs
+    assert stored_exports[task].weights_bytes < expected + 15_000
+
+
+def test_two_exports_have_the_same_hashes(model_dirs, stored_exports, tmp_path):
+    path = str(tmp_path / "again")
+    for task, stored in PAIRS[:3]:
+        again = export_model(model_dirs[EXPORTED[task]], path, task, precision=stored)
+        assert again.graph_sha256 == stored_exports[task].graph_sha256
+        assert again.weights_sha256 == stored_exports[task].weights_sha256
+
+
+def test_a_hub_encoder_of_integers_trains_its_vectors(stored_exports):
+    """Integers have no gradient; it passes through them all the same."""
+    encoder = tf.saved_model.load(stored_exports["encoder"].path)
+    tokens = {name: tf.ones([2, 4], tf.int32) for name in _TOKENS}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder(tokens, training=True)["pooled_output"])
+    variables = encoder.trainable_variables
+    assert variables and all(variable.shape.rank == 1 for variable in variables)
+    assert all(gradient is not None for gradient in tape.gradient(loss, variables))
+
+
+def test_an_unknown_precision_is_refused(model_dirs, tmp_path):
+    with pytest.raises(UserError, match="--precision=int4 is not one of float32, bfloat16"):
+        export_model(model_dirs["classifier"], str(tmp_path), "classifier", precision="int4")
