@@ -133,7 +133,7 @@ def test_an_export_that_loses_too_much_leaves_what_there_was(perfect, tmp_path, 
         kernel.assign(-kernel)
 
     monkeypatch.setattr(tasks, "store", ruin)
-    with pytest.raises(UserError, match=r"--precision=int8 loses .* max_accuracy_loss=0.1 allows"):
+    with pytest.raises(UserError, match=r"--precision=int8 loses .*max_accuracy_loss=0.1 allows"):
         export_model(folder, out, "classifier", precision="int8", scored_on=allowed)
     assert os.listdir(out) == ["1"]
 
