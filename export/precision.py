@@ -37,6 +37,9 @@ class StoredMatrix(tf.Module):
       name: of the variable.
     """
 
+    # TensorFlow looks for modules in all other attributes.
+    _TF_MODULE_IGNORED_PROPERTIES = tf.Module._TF_MODULE_IGNORED_PROPERTIES | {"_expanded"}
+
     def __init__(self, values: np.ndarray, precision: str, output_axis: int, name: str) -> None:
         super().__init__(name=name)
         self.shape = tf.TensorShape(values.shape)
