@@ -53,6 +53,7 @@ OF_EXTRAS = {
     "export/client.py",
     "export/litert.py",
     "export/server/grpc_service.py",
+    "export/server/connections.py",
     "export/server/listeners.py",
     "export/server/bodies.py",
     "export/server/models.py",

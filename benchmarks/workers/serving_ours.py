@@ -2,7 +2,6 @@
 
 import protocol
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  Its ops are in the graph.
 from load import Load
 
 _ANSWER = {"classifier": "label", "question_answering": "answer"}
@@ -10,6 +9,8 @@ _ANSWER = {"classifier": "label", "question_answering": "answer"}
 
 def build(case):
     """The default signature; with `batching`, behind TensorFlow Serving's scheduler."""
+    import tensorflow_text  # noqa: F401  Its ops are in the graph.
+
     model = tf.saved_model.load(case["saved_model"])
     signature = model.signatures["serving_default"]
     output = _ANSWER[case["task"]]
