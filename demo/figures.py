@@ -8,22 +8,20 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from albert_tf.finetuning.results import read_results
-from albert_tf.training.report.metrics_file import read_metrics
+from albert_tf.finetuning.series import SERIES_FILE
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from data_pipeline.finetuning.tsv import read_tsv
-from data_pipeline.pretraining.statistics import unigram_baseline
 from data_pipeline.records.record_folder import read_manifest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+CLASSIFIERS = ("classifier", "classifier_from_scratch")
+
+
 def _json(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _metrics(model_dir: Path) -> dict[str, float]:
-    return _json(model_dir / "model.json")["metrics"]
 
 
 def _megabytes(path: Path) -> float:
@@ -40,12 +38,6 @@ def corpus(out: Path) -> str:
     return f"{len(texts[0]) / 1e6:.1f} MB, {documents[0]} documents, {documents[1]} held out"
 
 
-def vocabulary(out: Path) -> str:
-    """Size of the vocabulary."""
-    pieces = (out / "vocabulary" / "spiece.vocab").read_text(encoding="utf-8").count("\n")
-    return f"{pieces} pieces"
-
-
 def records(out: Path) -> str:
     """Numbers of records."""
     train, heldout = (read_manifest(str(out / "records" / split)) for split in ("train", "heldout"))
@@ -53,27 +45,28 @@ def records(out: Path) -> str:
     return f"{train['num_records']} records of {length} tokens, {heldout['num_records']} held out"
 
 
-def pretraining(out: Path) -> str:
-    """Held-out accuracies beside their baselines."""
-    metrics = _metrics(out / "pretraining" / "model")
-    folders = [str(out / "records" / split) for split in ("train", "heldout")]
-    baseline = unigram_baseline(*map(read_manifest, folders))
-    return (
-        f"held-out MLM accuracy {metrics['masked_lm_accuracy']:.3f} (unigram "
-        f"{baseline['accuracy']:.3f}), SOP accuracy {metrics['sentence_order_accuracy']:.3f} "
-        "(chance 0.5)"
+def adaptation(out: Path) -> str:
+    """Held-out words before and after."""
+    rows = read_metrics(str(out / "adaptation" / METRICS_FILE))
+    before, *_, after = [row for row in rows if row["split"] == "eval"]
+    loss, accuracy = (
+        " to ".join(f"{float(row[name]):.{digits}f}" for row in (before, after))
+        for name, digits in (("masked_lm_loss", 2), ("masked_lm_accuracy", 3))
     )
+    return f"held-out words: loss {loss}, accuracy {accuracy}"
 
 
 def fine_tuning(out: Path) -> str:
     """Accuracy on dev.tsv, beside that from scratch and that of the most frequent label."""
     best, scratch = (
-        read_results(str(out / folder))[0].best.metrics["accuracy"]
-        for folder in ("classifier", "classifier_from_scratch")
+        _json(out / folder / SERIES_FILE)["settings"][0]["median"] for folder in CLASSIFIERS
     )
     labels = [example.label for example in read_tsv(str(out / "task" / "dev.tsv")).examples]
     majority = max(collections.Counter(labels).values()) / len(labels)
-    return f"dev accuracy {best:.3f} (from scratch {scratch:.3f}, majority {majority:.3f})"
+    return (
+        f"dev accuracy {best:.3f}, from scratch {scratch:.3f} (medians of "
+        f"{_json(out / CLASSIFIERS[0] / SERIES_FILE)['planned']}; majority {majority:.3f})"
+    )
 
 
 def export(out: Path) -> str:
@@ -89,38 +82,34 @@ def serving(out: Path) -> str:
 
 
 def plot(out: Path) -> None:
-    """Writes curves.png: losses and accuracies of pre-training and of both fine-tuning runs."""
+    """Writes curves.png: the words of the text, and the labels from both starts."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 7), layout="constrained")
-    panels = figure.subplots(2, 2).flat
-    steps = _json(out / "pretraining" / "flags.json")["num_train_steps"]
-    figure.suptitle(f"Pre-training ({steps} steps) and fine-tuning; dots: held-out data")
-    runs = {
-        "pretraining": "",
-        "classifier": "pre-trained",
-        "classifier_from_scratch": "from scratch",
-    }
-    for axes, (folder, metric) in zip(
-        panels,
-        [
-            ("pretraining", "masked_lm_loss"),
-            ("pretraining", "masked_lm_accuracy"),
-            ("pretraining", "sentence_order_accuracy"),
-            ("classifier", "accuracy"),
-        ],
-    ):
-        for run in [name for name in runs if name.startswith(folder)]:
-            _draw(axes, read_metrics(str(out / run / "metrics.csv")), metric, runs[run])
-        axes.set_title(f"{folder}: {metric}")
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    first, second, third = figure.subplots(1, 3)
+    rows = read_metrics(str(out / "adaptation" / METRICS_FILE))
+    for axes, metric in ((first, "masked_lm_loss"), (second, "masked_lm_accuracy")):
+        _draw(axes, rows, metric, "", "C0")
+        axes.set_title(f"adaptation: {metric}")
+    starts = zip(CLASSIFIERS, ("shipped weights", "from scratch"), ("C0", "C1"))
+    for folder, name, color in starts:
+        label: str | None = name
+        for run in sorted((out / folder).glob("seed-*")):
+            _draw(third, read_metrics(str(run / METRICS_FILE)), "accuracy", label, color)
+            label = None  # Once in the legend.
+    third.set_title("fine-tuning: accuracy, each seed")
+    for axes in figure.axes:
         axes.set_xlabel("step")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
+    figure.suptitle("Lines: training; dots: held-out data")
     figure.savefig(out / "curves.png", dpi=110)
 
 
-def _draw(axes: Axes, rows: list[dict[str, str]], metric: str, label: str) -> None:
-    """Draws a metric over the steps, for training and held-out data."""
+def _draw(
+    axes: Axes, rows: list[dict[str, str]], metric: str, label: str | None, color: str
+) -> None:
+    """Draws a metric over the steps, for training and held-out data; None: not in the legend."""
     for split, style in (("train", "-"), ("eval", "o--")):
         points = [
             (int(row["step"]), float(row[metric]))
@@ -129,6 +118,5 @@ def _draw(axes: Axes, rows: list[dict[str, str]], metric: str, label: str) -> No
         ]
         points = [point for point in points if math.isfinite(point[1])]
         if points:
-            axes.plot(
-                *zip(*points), style, label=f"{label} {split}".strip(), linewidth=1.1, markersize=4
-            )
+            name = "_" if label is None else f"{label} {split}".strip()
+            axes.plot(*zip(*points), style, color=color, label=name, linewidth=1.1, markersize=4)

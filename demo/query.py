@@ -58,7 +58,7 @@ def main() -> None:
     texts = [example.text_a for example in examples]
     differences = {}
     with local_server(out / "saved_models", ["classifier", "masked_lm"]) as address:
-        expected = keras_probabilities(out / "classifier" / "model", examples)
+        expected = keras_probabilities(out / "classifier" / "seed-0" / "model", examples)
         rows = predict_rest(address["rest"], "classifier", texts)
         differences["REST"] = largest(expected, [row["probabilities"] for row in rows])
         answer = predict_grpc(address["grpc"], "classifier", {"text": texts})
@@ -115,7 +115,7 @@ def hub_differences(out: Path, examples: list[TextExample]) -> dict[str, float]:
     """Differences of the encoder loaded by TF Hub, as a function and as a trainable Keras layer."""
     folder = out / "saved_models" / "encoder"
     path = str(folder / str(existing_versions(str(folder))[-1]))
-    model_dir = out / "pretraining" / "model"
+    model_dir = out / "adaptation" / "model"
     inputs = {
         name: tf.constant(values) for name, values in keras_inputs(model_dir, examples).items()
     }

@@ -1,5 +1,8 @@
 """The demonstration: everything from raw text to a served model, to be run and copied from.
 
+It begins with the weights of this package: they go on with the words of the text, and learn a task
+of few labels, beside the same network from scratch.
+
     python -m demo.run --output_dir=demo_out
 
 Every stage is an ordinary command, which is printed before it runs. A stage that was finished
@@ -20,12 +23,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from albert_tf.pretrained import preset_vocabulary
 from data_pipeline.errors import UserError
 from demo import figures
 
 FLAGS = flags.FLAGS
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+WEIGHTS = "albert-small-en"
+TRAIN_PER_CLASS = 125  # Few labels: what weights are for.
+# The best of 1e-4, 2e-4, 5e-4 and 1e-3 for each start.
+PRETRAINED_RATE, SCRATCH_RATE = 2e-4, 5e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,28 +56,20 @@ class Stage:
 def stages(out: Path) -> list[Stage]:
     """The stages in order; the commands are what a user would type."""
     corpus = (f"--corpus={FLAGS.corpus}",) if FLAGS.corpus else ()
-    vocabulary = f"--vocab_file={out}/vocabulary/spiece.model"
-    task = (f"--train_file={out}/task/train.tsv", f"--dev_file={out}/task/dev.tsv")
-    classifier = ("albert_tf.run_finetuning", f"--flagfile={CONFIGS}/demo_classifier.flags", *task)
+    vocabulary = f"--vocab_file={preset_vocabulary(WEIGHTS)}"
     return [
         Stage(
             "corpus",
-            (("demo.collect_docstrings", f"--output_dir={out}/corpus", *corpus),),
-            "corpus",
-            figures.corpus,
-        ),
-        Stage(
-            "vocabulary",
             (
                 (
-                    "data_pipeline.train_vocabulary",
-                    f"--input={out}/corpus/train.txt",
-                    f"--output_dir={out}/vocabulary",
-                    f"--vocab_size={FLAGS.vocab_size}",
+                    "demo.collect_docstrings",
+                    f"--output_dir={out}/corpus",
+                    "--heldout_share=0.02",
+                    *corpus,
                 ),
             ),
-            "vocabulary",
-            figures.vocabulary,
+            "corpus",
+            figures.corpus,
         ),
         Stage(
             "records",
@@ -78,19 +78,19 @@ def stages(out: Path) -> list[Stage]:
             figures.records,
         ),
         Stage(
-            "pre-training",
+            "adaptation",
             (
                 (
                     "albert_tf.run_pretraining",
-                    f"--flagfile={CONFIGS}/demo_pretrain.flags",
+                    f"--flagfile={CONFIGS}/demo_adaptation.flags",
                     f"--train_data={out}/records/train",
                     f"--eval_data={out}/records/heldout",
-                    f"--output_dir={out}/pretraining",
-                    *FLAGS.pretraining_flag,
+                    f"--output_dir={out}/adaptation",
+                    *FLAGS.adaptation_flag,
                 ),
             ),
-            "pretraining/model",
-            figures.pretraining,
+            "adaptation/model",
+            figures.adaptation,
         ),
         Stage(
             "fine-tuning",
@@ -99,22 +99,14 @@ def stages(out: Path) -> list[Stage]:
                     "demo.make_classification_task",
                     f"--corpus_dir={out}/corpus",
                     f"--output_dir={out}/task",
+                    f"--train_per_class={TRAIN_PER_CLASS}",
                 ),
-                (
-                    *classifier,
-                    f"--init_checkpoint={out}/pretraining/model",
-                    f"--output_dir={out}/classifier",
-                    *FLAGS.classifier_flag,
-                ),
-                (
-                    *classifier,
-                    f"--config_file={out}/pretraining/model/albert_config.json",
-                    vocabulary,
-                    f"--output_dir={out}/classifier_from_scratch",
-                    *FLAGS.classifier_flag,
+                _fine_tuning(out, "classifier", f"--init_checkpoint={WEIGHTS}", PRETRAINED_RATE),
+                _fine_tuning(
+                    out, "classifier_from_scratch", f"--preset={WEIGHTS}", SCRATCH_RATE, vocabulary
                 ),
             ),
-            "classifier/model",
+            "classifier/seeds.md",
             figures.fine_tuning,
         ),
         Stage(
@@ -127,9 +119,9 @@ def stages(out: Path) -> list[Stage]:
                     f"--output_dir={out}/saved_models/{name}",
                 )
                 for folder, name in (
-                    ("classifier", "classifier"),
-                    ("pretraining", "masked_lm"),
-                    ("pretraining", "encoder"),
+                    ("classifier/seed-0", "classifier"),
+                    ("adaptation", "masked_lm"),
+                    ("adaptation", "encoder"),
                 )
             ),
             "saved_models",
@@ -151,6 +143,21 @@ def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
     )
 
 
+def _fine_tuning(out: Path, folder: str, start: str, rate: float, *more: str) -> tuple[str, ...]:
+    """The command that trains on the labeled task from a start, with several seeds."""
+    return (
+        "albert_tf.run_finetuning",
+        f"--flagfile={CONFIGS}/demo_classifier.flags",
+        f"--train_file={out}/task/train.tsv",
+        f"--dev_file={out}/task/dev.tsv",
+        start,
+        *more,
+        f"--learning_rate={rate}",
+        f"--output_dir={out}/{folder}",
+        *FLAGS.classifier_flag,
+    )
+
+
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Demonstration")
@@ -161,9 +168,8 @@ def define_flags() -> None:
         "Your own text instead of docstrings: txt (blank line between documents), jsonl, .gz.",
     )
     flags.DEFINE_bool("restart", False, "Delete what an earlier run made, and start over.")
-    flags.DEFINE_integer("vocab_size", 8000, "Number of word pieces.", 1)
     flags.DEFINE_multi_string(
-        "pretraining_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
+        "adaptation_flag", [], "Further flag of run_pretraining, e.g. --num_train_steps=50."
     )
     flags.DEFINE_multi_string(
         "classifier_flag", [], "Further flag of run_finetuning, e.g. --num_train_epochs=1."

@@ -33,6 +33,8 @@ SHORTENED = {
     "--num_warmup_steps=1000": "--num_warmup_steps=2",
     "--eval_steps=2000": "--eval_steps=4",
     "--train_batch_size=64": "--train_batch_size=8",
+    "demo/tickets": str(ROOT / "demo" / "tickets"),
+    "--num_train_epochs=10": "--num_train_steps=3 --max_failures=2 --fast=off",
     "--num_train_epochs=3": "--num_train_epochs=1 --max_failures=2 --fast=off",
     'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
 }
@@ -155,20 +157,19 @@ def test_the_commands_of_the_readme(folder, run):
 def test_the_demonstration(folder, run, quick_python):
     command = [
         *("python", "-m", "demo.run", "--output_dir=demo_out", "--corpus=corpus.txt"),
-        "--vocab_size=400",
-        "--pretraining_flag=--num_train_steps=20",
-        "--pretraining_flag=--num_warmup_steps=5",
-        "--pretraining_flag=--fast=off",
-        "--classifier_flag=--num_train_epochs=1",
+        "--adaptation_flag=--num_train_steps=4",
+        "--adaptation_flag=--num_warmup_steps=2",
+        "--adaptation_flag=--fast=off",
+        "--classifier_flag=--num_train_steps=3",
+        "--classifier_flag=--seeds=2",
         "--classifier_flag=--fast=off",
     ]
     output = run(command, folder, quick_python)
     table = output[output.index("stage ") :]
     for stage in (
         "corpus",
-        "vocabulary",
         "records",
-        "pre-training",
+        "adaptation",
         "fine-tuning",
         "export",
         "serving",
@@ -182,11 +183,11 @@ def test_the_demonstration(folder, run, quick_python):
     again = run(command, folder, quick_python)
     assert "===" not in again  # Nothing is run twice.
     other = subprocess.run(
-        [*command, "--pretraining_flag=--seed=1"],
+        [*command, "--adaptation_flag=--seed=1"],
         cwd=folder,
         env=environment(folder, quick_python),
         capture_output=True,
         text=True,
     )
     assert other.returncode == 2
-    assert "holds the stage 'pre-training' of a demonstration with other settings" in other.stderr
+    assert "holds the stage 'adaptation' of a demonstration with other settings" in other.stderr

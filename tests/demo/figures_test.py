@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.finetuning.results import Result, Scored, write_results
 from data_pipeline.records import record_folder
 from demo import figures
 
@@ -24,14 +23,12 @@ def write(tmp_path):
     return write
 
 
-def test_corpus_and_vocabulary(tmp_path, write):
+def test_corpus(tmp_path, write):
     write("corpus/train.txt", f"{'a' * 149_990}\n\nb\n\n \n\nc\n")
     write("corpus/heldout.txt", "a\nb\n")
     assert figures.corpus(tmp_path) == "0.1 MB, 3 documents, 1 held out"
     write("corpus/train.txt", f"{'a' * 2_600_000}\n")
     assert figures.corpus(tmp_path) == "2.6 MB, 1 documents, 1 held out"
-    write("vocabulary/spiece.vocab", "<pad>\t0\n<unk>\t0\n▁the\t-3\n")
-    assert figures.vocabulary(tmp_path) == "3 pieces"
 
 
 @pytest.fixture
@@ -49,23 +46,17 @@ def test_records(tmp_path, records):
     assert figures.records(tmp_path) == "300 records of 64 tokens, 20 held out"
 
 
-def test_pretraining(tmp_path, records, write):
-    metrics = {"masked_lm_accuracy": 0.4567, "sentence_order_accuracy": 0.81249}
-    write("pretraining/model/model.json", {"metrics": metrics})
-    assert figures.pretraining(tmp_path) == (
-        "held-out MLM accuracy 0.457 (unigram 0.750), SOP accuracy 0.812 (chance 0.5)"
-    )
+def test_adaptation(tmp_path, write):
+    write("adaptation/metrics.csv", METRICS)
+    expected = "held-out words: loss 9.75 to 9.25, accuracy 0.050 to 0.250"
+    assert figures.adaptation(tmp_path) == expected
 
 
 def test_fine_tuning(tmp_path, write):
-    """Of the best checkpoint, not the last."""
-    for name, accuracy in (("classifier", 0.9), ("classifier_from_scratch", 0.7)):
-        best, last = Scored(2, {"accuracy": accuracy}), Scored(4, {"accuracy": 0.1})
-        result = Result("tsv", "dev", 5, "accuracy", "dev", best, last, 0, None, {})
-        (tmp_path / name).mkdir()
-        write_results(str(tmp_path / name), [result])
+    for name, median in (("classifier", 0.9), ("classifier_from_scratch", 0.7)):
+        write(f"{name}/seeds.json", {"planned": 3, "settings": [{"median": median}]})
     write("task/dev.tsv", "label\ttext\na\tx\nb\ty\na\tz\nc\tw\na\tv\n")
-    expected = "dev accuracy 0.900 (from scratch 0.700, majority 0.600)"
+    expected = "dev accuracy 0.900, from scratch 0.700 (medians of 3; majority 0.600)"
     assert figures.fine_tuning(tmp_path) == expected
 
 
@@ -78,41 +69,34 @@ def test_export_and_serving(tmp_path, write):
     assert figures.serving(tmp_path) == "REST, gRPC and TF Hub agree with Keras to 1.2e-06"
 
 
-METRICS = """step,split,masked_lm_loss,masked_lm_accuracy,sentence_order_accuracy,accuracy
-10,train,9.5,0.1,0.5,0.3
-20,train,nan,0.2,0.6,0.4
-20,eval,9.25,,0.7,0.5
-30,train,9.0,0.3,0.8,0.6
+METRICS = """step,split,masked_lm_loss,masked_lm_accuracy,accuracy
+0,eval,9.75,0.05,
+10,train,9.5,0.1,0.3
+20,train,nan,0.2,0.4
+20,eval,9.25,0.25,0.5
+30,train,9.0,0.3,0.6
 """
 
 
 def test_curves(tmp_path, write, monkeypatch):
-    """Points without a number are left out; fine-tuning shows both runs in one panel."""
+    """Points without a number are left out; fine-tuning shows all seeds of both starts."""
     from matplotlib.figure import Figure
 
-    for run in ("pretraining", "classifier", "classifier_from_scratch"):
+    for run in ("adaptation", *(f"{c}/seed-{n}" for c in figures.CLASSIFIERS for n in (0, 1))):
         write(f"{run}/metrics.csv", METRICS)
-    write("pretraining/flags.json", {"num_train_steps": 30})
     saved = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, path, dpi: saved.append((figure, path)))
     figures.plot(tmp_path)
     [(figure, path)] = saved
     assert path == Path(tmp_path / "curves.png")
-    assert "30 steps" in figure.get_suptitle()
-    found = {
-        axes.get_title(): {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-        for axes in figure.axes
-    }
-    assert list(found) == [
-        "pretraining: masked_lm_loss",
-        "pretraining: masked_lm_accuracy",
-        "pretraining: sentence_order_accuracy",
-        "classifier: accuracy",
-    ]
-    assert found["pretraining: masked_lm_loss"] == {
-        "train": [[10, 9.5], [30, 9.0]], "eval": [[20, 9.25]],
+    loss, accuracy, labels = figure.axes
+    assert [axes.get_title() for axes in (loss, accuracy)] == [
+        "adaptation: masked_lm_loss", "adaptation: masked_lm_accuracy",
+    ]  # fmt: skip
+    assert {line.get_label(): line.get_xydata().tolist() for line in loss.lines} == {
+        "train": [[10, 9.5], [30, 9.0]], "eval": [[0, 9.75], [20, 9.25]],
     }  # fmt: skip
-    assert found["pretraining: masked_lm_accuracy"] == {"train": [[10, 0.1], [20, 0.2], [30, 0.3]]}
-    assert set(found["classifier: accuracy"]) == {
-        "pre-trained train", "pre-trained eval", "from scratch train", "from scratch eval",
-    }  # fmt: skip
+    assert [text.get_text() for text in labels.get_legend().get_texts()] == [
+        "shipped weights train", "shipped weights eval", "from scratch train", "from scratch eval",
+    ]  # fmt: skip
+    assert len(labels.lines) == 8

@@ -13,27 +13,28 @@ from data_pipeline.command_line import flags
 from data_pipeline.errors import UserError
 from demo import run
 
-NAMES = ["corpus", "vocabulary", "records", "pre-training", "fine-tuning", "export", "serving"]
+NAMES = ["corpus", "records", "adaptation", "fine-tuning", "export", "serving"]
 
 
 @pytest.fixture
 def chosen(monkeypatch, tmp_path):
     """The flags of the demonstration, to be changed by a test."""
     values = SimpleNamespace(
-        output_dir=str(tmp_path / "out"), corpus=None, restart=False, vocab_size=500,
-        pretraining_flag=["--seed=1"], classifier_flag=["--seed=2"],
+        output_dir=str(tmp_path / "out"), corpus=None, restart=False,
+        adaptation_flag=["--seed=1"], classifier_flag=["--seed=2"],
     )  # fmt: skip
     monkeypatch.setattr(run, "FLAGS", values)
+    monkeypatch.setattr(run, "preset_vocabulary", lambda name: f"{name}.model")
     return values
 
 
 def test_stages_and_what_they_make(chosen):
     stages = run.stages(Path("out"))
     assert [stage.name for stage in stages] == NAMES
-    assert [len(stage.commands) for stage in stages] == [1, 1, 2, 1, 3, 3, 1]
+    assert [len(stage.commands) for stage in stages] == [1, 2, 1, 3, 3, 1]
     assert [stage.artifact for stage in stages] == [
-        "corpus", "vocabulary", "records", "pretraining/model", "classifier/model",
-        "saved_models", "serving.json",
+        "corpus", "records", "adaptation/model", "classifier/seeds.md", "saved_models",
+        "serving.json",
     ]  # fmt: skip
 
 
@@ -49,23 +50,22 @@ def test_commands_are_those_that_a_user_would_type(chosen, new_flags):
         assert {name for name, _, _ in given} <= names
         for name, _, value in given:
             assert name != "flagfile" or Path(value).exists()
-    assert commands[0] == ("demo.collect_docstrings", "--output_dir=out/corpus")
-    assert commands[1][1:] == (
-        "--input=out/corpus/train.txt", "--output_dir=out/vocabulary", "--vocab_size=500",
-    )  # fmt: skip
-    assert commands[3] == (
+    assert commands[0][:2] == ("demo.collect_docstrings", "--output_dir=out/corpus")
+    assert commands[2] == (
         "data_pipeline.create_pretraining_data", "--input=out/corpus/heldout.txt",
-        "--output_dir=out/records/heldout", "--vocab_file=out/vocabulary/spiece.model",
+        "--output_dir=out/records/heldout", "--vocab_file=albert-small-en.model",
         "--max_seq_length=64", "--overwrite",
     )  # fmt: skip
-    assert commands[4][-2:] == ("--output_dir=out/pretraining", "--seed=1")
-    assert "--init_checkpoint=out/pretraining/model" in commands[6]
-    assert commands[6][-1] == commands[7][-1] == "--seed=2"
-    assert "--output_dir=out/classifier_from_scratch" in commands[7]
-    assert [command[1:3] for command in commands[8:11]] == [
-        ("--model_dir=out/classifier/model", "--task=classifier"),
-        ("--model_dir=out/pretraining/model", "--task=masked_lm"),
-        ("--model_dir=out/pretraining/model", "--task=encoder"),
+    assert commands[3][-2:] == ("--output_dir=out/adaptation", "--seed=1")
+    ours, scratch = (set(command) for command in commands[5:7])
+    assert commands[5][-1] == commands[6][-1] == "--seed=2"
+    assert {flag.partition("=")[0] for flag in ours ^ scratch} == {
+        "--init_checkpoint", "--preset", "--vocab_file", "--learning_rate", "--output_dir",
+    }  # fmt: skip
+    assert [command[1:3] for command in commands[7:10]] == [
+        ("--model_dir=out/classifier/seed-0/model", "--task=classifier"),
+        ("--model_dir=out/adaptation/model", "--task=masked_lm"),
+        ("--model_dir=out/adaptation/model", "--task=encoder"),
     ]
 
 
