@@ -26,7 +26,7 @@ from data_pipeline.errors import UserError
 
 FLAGS = flags.FLAGS
 ROOT = Path(__file__).parents[1]
-_SAMPLE_SECONDS = 0.5
+_SAMPLE_SECONDS = 0.1
 _ROWS = 10
 
 

@@ -32,7 +32,7 @@ FLAGS = flags.FLAGS
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 WEIGHTS = "albert-small-en"
 TRAIN_PER_CLASS = 125  # Few labels: what weights are for.
-# The best of 1e-4, 2e-4, 5e-4 and 1e-3 for each start.
+# Not searched: from scratch the weights have further to go.
 PRETRAINED_RATE, SCRATCH_RATE = 2e-4, 5e-4
 
 

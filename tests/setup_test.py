@@ -277,7 +277,7 @@ def wheel(tmp_path_factory) -> dict[str, str]:
     subprocess.run([*command, str(source)], check=True)
     (path,) = folder.glob("albert_tf-*-py3-none-any.whl")
     with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name).decode("utf-8") for name in archive.namelist()}
+        return {name: archive.read(name).decode("utf-8", "replace") for name in archive.namelist()}
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def test_making_records(tmp_path):
 
 
 def test_memory_over_blocks(tmp_path):
-    shown = run("block_memory", tmp_path, "--megabytes=0.2", "--block_kb=1")
+    shown = run("block_memory", tmp_path, "--megabytes=1", "--block_kb=1")
     assert shown.count("MB at most") == 1
     rows = (tmp_path / "out" / "pretraining_data_blocks.csv").read_text().splitlines()
     assert len(rows) == 11 and int(rows[-1].split(",")[1]) > 50
