@@ -43,10 +43,7 @@ PEER_LIBRARIES = (
 )
 _REQUESTS = 96  # Of one client and turn.
 _REQUESTS_OF_MANY = 12  # Of each of several clients, or of many rows.
-_TASKS = {
-    "classification": "classifier",
-    "span": "question_answering",
-}  # Of model.json -> export's.
+_EXPORT_TASKS = {"classification": "classifier", "span": "question_answering"}  # By model.json's.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,12 +102,12 @@ def prepare(model_dir: str, folder: Path) -> Model:
       UserError: the model is of another kind.
     """
     metadata = native.read_metadata(model_dir)
-    if metadata["task"] not in _TASKS:
+    if metadata["task"] not in _EXPORT_TASKS:
         raise UserError(
             f"--model_dirs: {model_dir} is a model of {metadata['task']}; expected one of "
-            f"{', '.join(_TASKS)}."
+            f"{', '.join(_EXPORT_TASKS)}."
         )
-    task = _TASKS[metadata["task"]]
+    task = _EXPORT_TASKS[metadata["task"]]
     exported = export_model(model_dir, str(folder / "saved_model"), task)
     source = locate(model_dir)
     converted = str(folder / "huggingface")
