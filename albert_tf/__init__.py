@@ -21,15 +21,14 @@ _MODULES = {
         "AlbertClassifier",
         "AlbertMultipleChoice",
         "AlbertPretrainer",
-        "AlbertReplacedTokenDetector",
         "AlbertSentenceEncoder",
-        "AlbertSpanLabeler",
-        "AlbertSpanLabelerV2",
         "AlbertTokenClassifier",
     ],
     "albert_tf.preprocessor": ["AlbertPreprocessor"],
     "albert_tf.presets": ["PRESETS", "get_preset"],
     "albert_tf.pretrained": ["from_preset", "preset_vocabulary"],
+    "albert_tf.replaced_tokens": ["AlbertReplacedTokenDetector"],
+    "albert_tf.span_models": ["AlbertSpanLabeler", "AlbertSpanLabelerV2"],
     "albert_tf.text_models": ["MaskFiller", "SentenceEmbedder"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -45,6 +45,9 @@ class AlbertModel(keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
+    def build(self, input_shape: Any = None) -> None:
+        """Nothing is left to do: the constructor has made every variable."""
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
         traces its first step, and traces it again.
@@ -71,7 +74,7 @@ class AlbertModel(keras.Model):
     def summary(self, *args: Any, expand_nested: bool = True, **kwargs: Any) -> None:
         """Prints Keras's table, here with the parts of the encoder, and how the layers share."""
         super().summary(*args, expand_nested=expand_nested, **kwargs)
-        (kwargs.get("print_fn") or print)(self.config.describe_stack())
+        (kwargs.get("print_fn") or print)(_describe_stack(self.config))
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
@@ -117,6 +120,18 @@ class AlbertModel(keras.Model):
         from albert_tf.pretrained import from_preset  # Here, as that module imports this one.
 
         return from_preset(name_or_path, cls, config=config, **arguments)
+
+
+def _describe_stack(config: AlbertConfig) -> str:
+    """How the layers share their weights, in a sentence."""
+    inner = config.inner_group_num
+    layers = f"{config.num_hidden_layers} layers" + (f" of {inner} inner ones" * (inner > 1))
+    numbers = {"attention": config.num_attention_groups, "feed-forward": config.num_ffn_groups}
+    blocks = [
+        f"{number * inner} {kind} block{'s' * (number * inner > 1)}"
+        for kind, number in numbers.items()
+    ]
+    return f"The transformer's {layers} use {' and '.join(blocks)}."
 
 
 def _assign_by_name(variables: Sequence[tf.Variable], values: Sequence[tf.Variable]) -> None:

@@ -132,17 +132,6 @@ class AlbertConfig:
             return layer
         return int(layer / self.num_hidden_layers * num_groups)
 
-    def describe_stack(self) -> str:
-        """How the layers share their weights, in a sentence."""
-        inner = self.inner_group_num
-        layers = f"{self.num_hidden_layers} layers" + (f" of {inner} inner ones" * (inner > 1))
-        numbers = {"attention": self.num_attention_groups, "feed-forward": self.num_ffn_groups}
-        blocks = [
-            f"{number * inner} {kind} block{'s' * (number * inner > 1)}"
-            for kind, number in numbers.items()
-        ]
-        return f"The transformer's {layers} use {' and '.join(blocks)}."
-
     @classmethod
     def field_names(cls) -> list[str]:
         """Names of all fields."""
@@ -176,43 +165,12 @@ class AlbertConfig:
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 
-    def as_groups(self) -> AlbertConfig:
-        """The same architecture with parameter_sharing="all", for formats that know groups only:
-        where nothing is shared, each layer is a group.
-        """
-        if self.parameter_sharing != "none":
-            return self
-        grouped = self.replace(parameter_sharing="all", num_hidden_groups=self.num_hidden_layers)
-        layers = range(self.num_hidden_layers)
-        if any(grouped.group_of_layer(layer, self.num_hidden_layers) != layer for layer in layers):
-            raise UserError(
-                f"with {self.num_hidden_layers} layers the reference's formula does not give each "
-                "layer its own group, so that unshared weights cannot be said with groups."
-            )
-        return grouped
-
     @classmethod
     def from_json_file(cls, path: str) -> AlbertConfig:
         """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
-        if not tf.io.gfile.exists(path):
-            raise UserError(f"config file {path} does not exist. Pass that of albert_config.json.")
-        if tf.io.gfile.isdir(path):
-            raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
-        with tf.io.gfile.GFile(path) as file:
-            try:
-                values = json.load(file)
-            except json.JSONDecodeError as error:
-                raise UserError(f"config file {path} is not valid JSON: {error}.") from None
-        if not isinstance(values, dict):
-            raise UserError(
-                f"config file {path} holds a JSON {type(values).__name__}, not an object."
-            )
-        if "model_type" in values:
-            # Here, as that module imports this one.
-            from albert_tf.huggingface_config import from_huggingface
+        from albert_tf.config_file import read_config  # Here, as that module imports this one.
 
-            return from_huggingface(values, source=path)
-        return cls.from_dict(values, source=path)
+        return read_config(path)
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""

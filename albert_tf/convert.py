@@ -18,9 +18,10 @@ import tensorflow as tf
 from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors, vocabulary
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
+from albert_tf.huggingface_config import as_groups
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertReplacedTokenDetector
 from albert_tf.pretrained import locate
+from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -106,7 +107,7 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
     tf.io.gfile.makedirs(folder)
     if FLAGS.format == "google":
         google.save(model, os.path.join(folder, _GOOGLE_PREFIX))
-        model.config.as_groups().to_json_file(os.path.join(folder, native.CONFIG_FILE))
+        as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
     else:
         huggingface.save(model, folder, metadata.get("labels"), FLAGS.dtype)
     if vocab_file:

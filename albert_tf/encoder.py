@@ -60,10 +60,7 @@ class AlbertEncoder(AlbertModel):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
             self.pooler = Pooler(
-                config.hidden_size,
-                activation="tanh",
-                kernel_initializer=initializer(config),
-                name="pooler",
+                config.hidden_size, "tanh", kernel_initializer=initializer(config), name="pooler"
             )
         self.build()
 
@@ -105,9 +102,7 @@ class AlbertEncoder(AlbertModel):
         training: bool = False,
         seed: Seed = None,
     ) -> tf.Tensor:
-        """The sequence output at positions, float [B, P, H]; elsewhere the last layer is not
-        computed.
-        """
+        """The sequence output at positions, float [B, P, H], all that the last layer computes."""
         (hidden,) = self._layers(inputs, positions, training, seed)
         return hidden
 

@@ -44,25 +44,6 @@ class MaskedLMHead(SizedLayer):
         return tf.cast(logits, tf.float32) + self.output_bias
 
 
-class DetectionHead(SizedLayer):
-    """Tells at every token whether it was replaced: two dense layers, as in ELECTRA."""
-
-    def __init__(self, config: AlbertConfig, **kwargs) -> None:
-        super().__init__(config, 1, **kwargs)
-        self._activation = ACTIVATIONS[config.hidden_act]
-        self.transform = dense(config.hidden_size, config, name="transform")
-        self.logits = dense(1, config, name="logits")
-
-    def build(self, input_shape: tf.TensorShape | None = None) -> None:
-        build_children(self._config.hidden_size, self.transform, self.logits)
-        super().build(input_shape)
-
-    def call(self, hidden: tf.Tensor) -> tf.Tensor:
-        """float [B, S, H] -> float32 [B, S]."""
-        logits = self.logits(self._activation(self.transform(hidden)))
-        return tf.cast(logits[:, :, 0], tf.float32)
-
-
 class OutputHead(SizedLayer):
     """Dropout and a dense layer to `units` logits, C or 2 for start and end: of most tasks."""
 

@@ -1,4 +1,6 @@
-"""Hugging Face's config.json as an AlbertConfig, and back."""
+"""Hugging Face's config.json as an AlbertConfig, and back; both it and google-research/albert know
+groups of layers only.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     """
     _check_groups_agree(config, "Hugging Face's config.json")
     activations = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-    values = config.as_groups().to_dict()
+    values = as_groups(config).to_dict()
     del values["parameter_sharing"], values["recompute"]
     if not config.always_project_embeddings:
         del values["always_project_embeddings"]
@@ -71,13 +73,29 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     }
 
 
+def as_groups(config: AlbertConfig) -> AlbertConfig:
+    """The same architecture with parameter_sharing="all", for formats that know groups only: where
+    nothing is shared, each layer is a group.
+    """
+    if config.parameter_sharing != "none":
+        return config
+    number = config.num_hidden_layers
+    grouped = config.replace(parameter_sharing="all", num_hidden_groups=number)
+    if any(grouped.group_of_layer(layer, number) != layer for layer in range(number)):
+        raise UserError(
+            f"with {number} layers the reference's formula does not give each layer its own group, "
+            "so that unshared weights cannot be said with groups."
+        )
+    return grouped
+
+
 def _check_groups_agree(config: AlbertConfig, source: str) -> None:
     """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
 
     With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
     int(15 / 22 * 22) is 14 in the reference and here.
     """
-    layers, groups = config.num_hidden_layers, config.as_groups().num_hidden_groups
+    layers, groups = config.num_hidden_layers, as_groups(config).num_hidden_groups
     for layer in range(layers):
         if int(layer / (layers / groups)) != int(layer / layers * groups):
             raise UserError(

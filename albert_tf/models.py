@@ -1,8 +1,6 @@
 """Encoder and heads put together, one Keras model for each task.
 
-All take the inputs of AlbertEncoder, a dict with `input_word_ids`, `input_mask` and
-`input_type_ids` [B, S], of which the last two may be missing, and some of them more. Logits are
-float32.
+All take the inputs of AlbertEncoder, and some of them more. Logits are float32.
 """
 
 from __future__ import annotations
@@ -14,11 +12,10 @@ import tensorflow as tf
 from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
-from albert_tf.heads import DetectionHead, MaskedLMHead, OutputHead
+from albert_tf.heads import MaskedLMHead, OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.operations import Seed, fold_in
-from albert_tf.span_head import SpanHead, position_mask
 
 Tensors = dict[str, tf.Tensor]
 
@@ -52,9 +49,6 @@ class TaskModel(AlbertModel):
         with tf.name_scope(f"{name}/"):  # Absolute: checkpoints know no other name.
             head.build((*leading_axes, self.config.hidden_size))
         return head
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing is left to do: the constructor has made every variable."""
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
@@ -98,31 +92,6 @@ class AlbertPretrainer(TaskModel):
             "masked_lm_logits": self.masked_lm(hidden[:, 1:], words),
             "sentence_order_logits": self.sentence_order(pooled),
             "pooled_output": pooled,
-        }
-
-
-@keras.utils.register_keras_serializable("albert_tf")
-class AlbertReplacedTokenDetector(TaskModel):
-    """Tells which tokens of a text are not the original ones (ELECTRA's discriminator).
-
-    Outputs, a dict: `replaced_logits` float32 [B, S], above 0 where a token looks replaced,
-    unspecified at padding; `sentence_order_logits` float32 [B, 2], as of AlbertPretrainer;
-    `pooled_output` float [B, H].
-    """
-
-    default_name = "replaced_token_detector"
-
-    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
-        super().__init__(config, **kwargs)
-        self.replaced = self.new_head(DetectionHead, name="replaced", per_token=True)
-        self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
-
-    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        outputs = self.encoder(inputs, training=training, seed=seed)
-        return {
-            "replaced_logits": self.replaced(outputs["sequence_output"]),
-            "sentence_order_logits": self.sentence_order(outputs["pooled_output"]),
-            "pooled_output": outputs["pooled_output"],
         }
 
 
@@ -183,62 +152,6 @@ class AlbertMultipleChoice(TaskModel):
         pooled = self.pooled_output(flat, training, fold_in(seed, 0))
         logits = self.classification(pooled, training=training, seed=fold_in(seed, 1))
         return tf.reshape(logits, shape[:2])
-
-
-@keras.utils.register_keras_serializable("albert_tf")
-class AlbertSpanLabeler(TaskModel):
-    """Start and end of an answer, independently (SQuAD 1.1).
-
-    Outputs, a dict: `start_logits`, `end_logits` float32 [B, S], very low at padding, which the
-    reference lets compete with real tokens.
-    """
-
-    default_name = "span_labeler"
-
-    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
-        super().__init__(config, **kwargs)
-        self.span = self.new_head(OutputHead, 2, name="span", per_token=True)
-
-    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        inputs = complete_inputs(inputs)
-        start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
-        mask = position_mask(1 - inputs["input_mask"])
-        return {"start_logits": start + mask, "end_logits": end + mask}
-
-
-@keras.utils.register_keras_serializable("albert_tf")
-class AlbertSpanLabelerV2(TaskModel):
-    """Start, end given the start, and whether there is an answer (SQuAD 2.0).
-
-    Further inputs: `impossible_positions` int32 [B, S], 1 where no answer may start or end (the
-    reference's p_mask); in training `start_positions` int32 [B]. Outputs and settings: see
-    SpanHead.
-    """
-
-    default_name = "span_labeler_v2"
-    settings = ("start_n_top", "end_n_top", "dropout_rate")
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        start_n_top: int = 5,
-        end_n_top: int = 5,
-        dropout_rate: float = 0.1,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, **kwargs)
-        self.start_n_top, self.end_n_top, self.dropout_rate = start_n_top, end_n_top, dropout_rate
-        beam = (start_n_top, end_n_top)
-        self.span = self.new_head(SpanHead, *beam, dropout_rate, name="span", per_token=True)
-
-    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        return self.span(
-            self.sequence_output(inputs, training, fold_in(seed, 0)),
-            inputs["impossible_positions"],
-            inputs.get("start_positions"),
-            training=training,
-            seed=fold_in(seed, 1),
-        )
 
 
 @keras.utils.register_keras_serializable("albert_tf")

@@ -79,7 +79,7 @@ def from_preset(
 
     Args:
       name_or_path: see `locate`.
-      model_class: AlbertEncoder or any model of models.py.
+      model_class: AlbertEncoder or any model of `albert_tf`.
       config: None takes the one beside the weights; another may differ in dropout, for example.
       arguments: of the model's constructor.
 

@@ -17,10 +17,12 @@ import tensorflow as tf
 
 from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
+from albert_tf.heads import OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.operations import Seed, fold_in
-from albert_tf.models import AlbertPretrainer, AlbertReplacedTokenDetector, Tensors
+from albert_tf.layers.basic import SizedLayer, build_children, dense
+from albert_tf.layers.operations import ACTIVATIONS, Seed, fold_in
+from albert_tf.models import AlbertPretrainer, TaskModel, Tensors
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
@@ -74,6 +76,50 @@ def put_at(ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor, weights: tf.T
     return tf.tensor_scatter_nd_update(ids, tf.stack([rows, positions], axis=-1), words)
 
 
+class DetectionHead(SizedLayer):
+    """Tells at every token whether it was replaced: two dense layers, as in ELECTRA."""
+
+    def __init__(self, config: AlbertConfig, **kwargs) -> None:
+        super().__init__(config, 1, **kwargs)
+        self._activation = ACTIVATIONS[config.hidden_act]
+        self.transform = dense(config.hidden_size, config, name="transform")
+        self.logits = dense(1, config, name="logits")
+
+    def build(self, input_shape: tf.TensorShape | None = None) -> None:
+        build_children(self._config.hidden_size, self.transform, self.logits)
+        super().build(input_shape)
+
+    def call(self, hidden: tf.Tensor) -> tf.Tensor:
+        """float [B, S, H] -> float32 [B, S]."""
+        logits = self.logits(self._activation(self.transform(hidden)))
+        return tf.cast(logits[:, :, 0], tf.float32)
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertReplacedTokenDetector(TaskModel):
+    """Tells which tokens of a text are not the original ones (ELECTRA's discriminator).
+
+    Outputs, a dict: `replaced_logits` float32 [B, S], above 0 where a token looks replaced,
+    unspecified at padding; `sentence_order_logits` float32 [B, 2], as of AlbertPretrainer;
+    `pooled_output` float [B, H].
+    """
+
+    default_name = "replaced_token_detector"
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.replaced = self.new_head(DetectionHead, name="replaced", per_token=True)
+        self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
+
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        outputs = self.encoder(inputs, training=training, seed=seed)
+        return {
+            "replaced_logits": self.replaced(outputs["sequence_output"]),
+            "sentence_order_logits": self.sentence_order(outputs["pooled_output"]),
+            "pooled_output": outputs["pooled_output"],
+        }
+
+
 @keras.utils.register_keras_serializable("albert_tf")
 class ReplacedTokenPretrainer(AlbertModel):
     """A generator and a detector that share their embeddings, to be trained together.
@@ -124,9 +170,6 @@ class ReplacedTokenPretrainer(AlbertModel):
     def encoder(self) -> AlbertModel:
         """The detector's."""
         return self.detector.encoder
-
-    def build(self, input_shape: Any = None) -> None:
-        """Nothing is left to do: the constructor has made every variable."""
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)

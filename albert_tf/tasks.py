@@ -13,11 +13,10 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
 from albert_tf.replaced_tokens import ReplacedTokenPretrainer
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 Batch = dict[str, tf.Tensor]
 

@@ -15,12 +15,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import (
-    AlbertClassifier,
-    AlbertPretrainer,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
-)
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
 # Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.

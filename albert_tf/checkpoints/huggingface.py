@@ -25,9 +25,9 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertSpanLabeler,
     AlbertTokenClassifier,
 )
+from albert_tf.span_models import AlbertSpanLabeler
 from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "config.json"

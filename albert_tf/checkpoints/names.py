@@ -15,11 +15,10 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertReplacedTokenDetector,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 # Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"

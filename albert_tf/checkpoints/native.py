@@ -29,12 +29,11 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertReplacedTokenDetector,
     AlbertSentenceEncoder,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "albert_config.json"

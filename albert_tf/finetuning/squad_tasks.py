@@ -31,7 +31,7 @@ from albert_tf.finetuning.squad_candidates import (
 from albert_tf.finetuning.squad_scores import Thresholds, best_thresholds, scores_v1, scores_v2
 from albert_tf.finetuning.squad_writers import write_answers
 from albert_tf.metrics import Scores
-from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.tasks import SpanTask, SpanTaskV2
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.features import LengthSettings

@@ -74,11 +74,7 @@ class AttentionBlock(SizedLayer):
         return self.output_dropout(output, training=forward.training, seed=fold_in(seed, 1))
 
     def _query_key_value(
-        self,
-        x: tf.Tensor,
-        weights: DenseWeights,
-        forward: ForwardPass,
-        positions: tf.Tensor | None,
+        self, x: tf.Tensor, weights: DenseWeights, forward: ForwardPass, positions: tf.Tensor | None
     ) -> list[tf.Tensor]:
         """Queries [B, N, S or P, D]; keys and values [B, N, S, D]."""
         project, layout = forward.operations.dense, forward.layout
@@ -86,20 +82,17 @@ class AttentionBlock(SizedLayer):
             return self._split_heads(layout.to_padded(project(x, weights)), 3)
         for_query, for_key_value = weights.split(self._config.hidden_size)
         chosen = project(layout.rows_at(x, positions), for_query)  # [B * P, H]
-        chosen = tf.reshape(chosen, [*_shape(positions), self._config.hidden_size])  # [B, P, H]
+        chosen = tf.reshape(chosen, [-1, _length(positions), self._config.hidden_size])  # [B, P, H]
         others = layout.to_padded(project(x, for_key_value))  # [B, S, 2H]
         return self._split_heads(chosen, 1) + self._split_heads(others, 2)
 
     def _split_heads(self, projected: tf.Tensor, parts: int) -> list[tf.Tensor]:
         """[B, S, parts * H] -> parts tensors [B, N, S, D]."""
         heads, size = self._config.num_attention_heads, self._config.head_size
-        split = tf.reshape(projected, [*_shape(projected)[:2], parts, heads, size])
+        split = tf.reshape(projected, [-1, _length(projected), parts, heads, size])
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
 
 
-def _shape(tensor: tf.Tensor) -> list[int | tf.Tensor]:
-    """Static sizes where they are known."""
-    dynamic = tf.shape(tensor)
-    return [
-        dynamic[axis] if size is None else size for axis, size in enumerate(tensor.shape.as_list())
-    ]
+def _length(tensor: tf.Tensor) -> int | tf.Tensor:
+    """S of [B, S, ...], a number where it is known."""
+    return tensor.shape[1] or tf.shape(tensor)[1]

@@ -19,10 +19,7 @@ from albert_tf.layers.packing import PaddedLayout
 
 class AlbertEmbedding(SizedLayer):
     """Sum of word, type and position embeddings, layer norm, dropout, and the projection E -> H
-    (paper, section 3.1).
-
-    When E equals H the projection and its variables do not exist, unless the configuration's
-    `always_project_embeddings` asks for them.
+    (paper, section 3.1) where the configuration `has_embedding_projection`.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:

@@ -39,9 +39,8 @@ class DenseWeights(NamedTuple):
     def split(self, at: int) -> tuple[DenseWeights, DenseWeights]:
         """Weights for the first `at` outputs, and for the others."""
         sizes = [at, self.bias.shape[0] - at]
-        first_kernel, other_kernel = tf.split(self.kernel, sizes, axis=1)
-        first_bias, other_bias = tf.split(self.bias, sizes)
-        return DenseWeights(first_kernel, first_bias), DenseWeights(other_kernel, other_bias)
+        kernels, biases = tf.split(self.kernel, sizes, axis=1), tf.split(self.bias, sizes)
+        return DenseWeights(kernels[0], biases[0]), DenseWeights(kernels[1], biases[1])
 
 
 # What a block of a layer reads for one use: weights of its first dense layer and of its last.

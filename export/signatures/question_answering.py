@@ -17,7 +17,7 @@ import tensorflow as tf
 from albert_tf.finetuning.squad_answers import ScoredAnswer
 from albert_tf.finetuning.squad_candidates import AnswerSettings
 from albert_tf.finetuning.squad_tasks import SquadSettings, squad
-from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
 from data_pipeline.finetuning.squad_windows import WindowSettings

@@ -65,31 +65,6 @@ def test_impossible_values(changes, message):
         AlbertConfig(**{**AlbertConfig.from_dict(PUBLISHED_BASE_V2).to_dict(), **changes})
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is not valid JSON"),
-        ("[1]", "holds a JSON list, not an object"),
-        ('{"hidden_size": 8}', "the key 'vocab_size' is missing"),
-        (
-            '{"vocab_size": 8, "hiden_size": 8}',
-            "unknown key 'hiden_size'. Did you mean 'hidden_size'?",
-        ),
-        ('{"vocab_size": -1}', "albert_config.json: vocab_size must be a positive integer, not -1"),
-    ],
-)
-def test_broken_files(tmp_path, content, message):
-    path = tmp_path / "albert_config.json"
-    path.write_text(content)
-    with pytest.raises(UserError, match=message):
-        AlbertConfig.from_json_file(str(path))
-
-
-def test_a_missing_file():
-    with pytest.raises(UserError, match="nowhere.json does not exist"):
-        AlbertConfig.from_json_file("nowhere.json")
-
-
 def test_groups_follow_the_references_floating_point_formula(tiny_config):
     config = tiny_config.replace(num_hidden_layers=22, num_hidden_groups=22)
     assert config.group_of_layer(15, 22) == 14  # int(15 / 22 * 22): not 15.
@@ -185,16 +160,3 @@ def test_hugging_faces_file(tmp_path):
     ):
         with pytest.raises(UserError, match=message):
             read_huggingface(tmp_path, **values)
-
-
-def test_nothing_shared_said_with_groups(tiny_config):
-    unshared = tiny_config.replace(parameter_sharing="none")
-    assert unshared.as_groups() == tiny_config.replace(num_hidden_groups=2)
-    assert tiny_config.as_groups() is tiny_config
-    with pytest.raises(UserError, match="with 22 layers the reference's formula does not give"):
-        unshared.replace(num_hidden_layers=22).as_groups()
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(UserError, match="is a folder. Pass the albert_config.json in it"):
-        AlbertConfig.from_json_file(str(tmp_path))

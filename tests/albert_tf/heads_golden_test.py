@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import models
+from albert_tf import models, span_models
 from albert_tf.checkpoints import google
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.config import AlbertConfig
@@ -47,8 +47,8 @@ def load_model(kind: str, packed: bool = False) -> keras.Model:
         "classifier": lambda: models.AlbertClassifier(CONFIG, 3, 0.0, packed=packed),
         "regression": lambda: models.AlbertClassifier(CONFIG, 1, 0.0, packed=packed),
         "race": lambda: models.AlbertMultipleChoice(CONFIG, 0.0, packed=packed),
-        "squad_v1": lambda: models.AlbertSpanLabeler(CONFIG, packed=packed),
-        "squad_v2": lambda: models.AlbertSpanLabelerV2(CONFIG, 5, 4, 0.0, packed=packed),
+        "squad_v1": lambda: span_models.AlbertSpanLabeler(CONFIG, packed=packed),
+        "squad_v2": lambda: span_models.AlbertSpanLabelerV2(CONFIG, 5, 4, 0.0, packed=packed),
     }[kind]()
     if kind == "regression":
         load_regression(model)

@@ -4,7 +4,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import from_huggingface, to_huggingface
+from albert_tf.huggingface_config import as_groups, from_huggingface, to_huggingface
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_unshared_layers_are_groups():
     )  # fmt: skip
     values = to_huggingface(config)
     assert values["num_hidden_groups"] == 3 and "parameter_sharing" not in values
-    assert from_huggingface(values) == config.as_groups()
+    assert from_huggingface(values) == as_groups(config)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,11 @@ def test_unshared_layers_are_groups():
 def test_what_is_not_computed_here_is_refused(tiny_config, change, message):
     with pytest.raises(UserError, match=message):
         from_huggingface({**to_huggingface(tiny_config), **change}, "c.json")
+
+
+def test_nothing_shared_said_with_groups(tiny_config):
+    unshared = tiny_config.replace(parameter_sharing="none")
+    assert as_groups(unshared) == tiny_config.replace(num_hidden_groups=2)
+    assert as_groups(tiny_config) is tiny_config
+    with pytest.raises(UserError, match="with 22 layers the reference's formula does not give"):
+        as_groups(unshared.replace(num_hidden_layers=22))

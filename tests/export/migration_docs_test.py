@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import google, huggingface, vocabulary
+from albert_tf.huggingface_config import as_groups
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "migration.md"
 PEERS = ("transformers", "albert", "official", "keras_hub", "tensorflow_hub")
@@ -29,7 +30,7 @@ def folders(keras_models, vocabulary_dir, tmp_path_factory):
     (root / "google").mkdir()
     huggingface.save(model, str(root / "hub"), None, "float32")
     google.save(model, str(root / "google" / "model.ckpt-best"))
-    model.config.as_groups().to_json_file(str(root / "google" / "albert_config.json"))
+    as_groups(model.config).to_json_file(str(root / "google" / "albert_config.json"))
     for name, stored in (("hub", vocabulary.SENTENCEPIECE), ("google", google.VOCABULARY)):
         content = (vocabulary_dir / "spiece.model").read_bytes()
         (root / name / stored).write_bytes(content)

@@ -14,10 +14,9 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
-    AlbertSpanLabeler,
-    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "google_tiny"
 PREFIX = str(GOLDEN / "model.ckpt")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf import models
+from albert_tf import models, span_models
 from albert_tf.checkpoints import huggingface
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -63,7 +63,7 @@ def test_classes_without_names(tiny_config, tmp_path):
         (AlbertEncoder, "AlbertModel"),
         (models.AlbertPretrainer, "AlbertForPreTraining"),
         (models.AlbertMultipleChoice, "AlbertForMultipleChoice"),
-        (models.AlbertSpanLabeler, "AlbertForQuestionAnswering"),
+        (span_models.AlbertSpanLabeler, "AlbertForQuestionAnswering"),
         (lambda config: models.AlbertTokenClassifier(config, 2), "AlbertForTokenClassification"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_damaged_file(tiny_config, tmp_path):
 
 
 def test_a_model_without_counterpart(tiny_config, tmp_path):
-    model = models.AlbertSpanLabelerV2(tiny_config)
+    model = span_models.AlbertSpanLabelerV2(tiny_config)
     for work in (huggingface.save, huggingface.load):
         with pytest.raises(UserError, match="AlbertSpanLabelerV2 has no counterpart in Hugging"):
             work(model, str(tmp_path))

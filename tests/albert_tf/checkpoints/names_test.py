@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from albert_tf import models
+from albert_tf import models, replaced_tokens, span_models
 from albert_tf.checkpoints.names import VariableName, check_sharing, variable_names
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
@@ -14,12 +14,12 @@ KINDS = {
     AlbertEncoder: {},
     models.AlbertSentenceEncoder: {},
     models.AlbertPretrainer: {},
-    models.AlbertReplacedTokenDetector: {},
+    replaced_tokens.AlbertReplacedTokenDetector: {},
     models.AlbertClassifier: {"num_classes": 3},
     models.AlbertTokenClassifier: {"num_classes": 3},
     models.AlbertMultipleChoice: {},
-    models.AlbertSpanLabeler: {},
-    models.AlbertSpanLabelerV2: {},
+    span_models.AlbertSpanLabeler: {},
+    span_models.AlbertSpanLabelerV2: {},
 }
 
 

@@ -1,17 +1,22 @@
-"""Answer spans with answerability, as google-research/albert's run_squad_v2 has it.
+"""Where in a text the answer lies: models of SQuAD 1.1, and of 2.0 with its head.
 
-The end of the answer is predicted from its start: the gold one in training, the likeliest few
-otherwise.
+In 2.0, as google-research/albert's run_squad_v2 has it, the end of the answer is predicted from its
+start: the gold one in training, the likeliest few otherwise.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.heads import OutputHead
+from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
-from albert_tf.layers.operations import Seed
+from albert_tf.layers.operations import Seed, fold_in
+from albert_tf.models import TaskModel, Tensors
 
 # The logit of positions that no answer may start or end at: exp of it is 0 in float32.
 _IMPOSSIBLE = -10000.0
@@ -122,3 +127,59 @@ class SpanHead(keras.layers.Layer):
         transformed = tf.tanh(self.answer_transform(features))
         dropped = self.answer_dropout(transformed, training=training, seed=seed)
         return tf.cast(self.answer_logits(dropped)[:, 0], tf.float32)
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertSpanLabeler(TaskModel):
+    """Start and end of an answer, independently (SQuAD 1.1).
+
+    Outputs, a dict: `start_logits`, `end_logits` float32 [B, S], very low at padding, which the
+    reference lets compete with real tokens.
+    """
+
+    default_name = "span_labeler"
+
+    def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.span = self.new_head(OutputHead, 2, name="span", per_token=True)
+
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        inputs = complete_inputs(inputs)
+        start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
+        mask = position_mask(1 - inputs["input_mask"])
+        return {"start_logits": start + mask, "end_logits": end + mask}
+
+
+@keras.utils.register_keras_serializable("albert_tf")
+class AlbertSpanLabelerV2(TaskModel):
+    """Start, end given the start, and whether there is an answer (SQuAD 2.0).
+
+    Further inputs: `impossible_positions` int32 [B, S], 1 where no answer may start or end (the
+    reference's p_mask); in training `start_positions` int32 [B]. Outputs and settings: see
+    SpanHead.
+    """
+
+    default_name = "span_labeler_v2"
+    settings = ("start_n_top", "end_n_top", "dropout_rate")
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        dropout_rate: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(config, **kwargs)
+        self.start_n_top, self.end_n_top, self.dropout_rate = start_n_top, end_n_top, dropout_rate
+        beam = (start_n_top, end_n_top)
+        self.span = self.new_head(SpanHead, *beam, dropout_rate, name="span", per_token=True)
+
+    def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        return self.span(
+            self.sequence_output(inputs, training, fold_in(seed, 0)),
+            inputs["impossible_positions"],
+            inputs.get("start_positions"),
+            training=training,
+            seed=fold_in(seed, 1),
+        )

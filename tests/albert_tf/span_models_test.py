@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.span_head import SpanHead, position_mask
+from albert_tf.span_models import SpanHead, position_mask
 
 RNG = np.random.default_rng(0)
 HIDDEN = RNG.normal(size=[2, 6, 16]).astype(np.float32)
