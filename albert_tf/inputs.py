@@ -2,46 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-_EXPECTED = (
+_TOKENS = (
     "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
-    "input_type_ids), or a tensor of word ids; each of integers [{axes}]"
+    "input_type_ids)"
 )
 _AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
+# What only some models read: its axes, and what it is cast to.
+_FURTHER = {
+    "impossible_positions": ("batch, sequence", tf.int32),
+    "masked_lm_positions": ("batch, predictions", tf.int32),
+    "masked_lm_ids": ("batch, predictions", tf.int32),
+    "masked_lm_weights": ("batch, predictions", tf.float32),
+    "sampling_noise": ("batch, predictions", tf.float32),
+}
 
 
-def complete_inputs(inputs: Any, rank: int = 2) -> dict[str, tf.Tensor]:
-    """The three inputs of an encoder, from all that it may be called with.
+def complete_inputs(inputs: Any, rank: int = 2, also: Sequence[str] = ()) -> dict[str, tf.Tensor]:
+    """The inputs of a model, from all that it may be called with.
 
     Args:
       inputs: a dict with `input_word_ids`, and `input_mask` (1 for real tokens; missing: all are)
         and `input_type_ids` (segment; missing: 0); or word ids alone. Integers or booleans of any
         width, as tensors, arrays or lists [B, S].
-      rank: of the tensors; 3 where each example has several sequences.
+      rank: of these three; 3 where each example has several sequences.
+      also: names of further inputs that the model cannot do without.
 
     Returns:
-      `inputs` with `input_word_ids`, `input_mask` and `input_type_ids` as int32 tensors.
+      `inputs` with `input_word_ids`, `input_mask` and `input_type_ids` as int32 tensors of one
+      shape, and with those of `also`, int32 or float32.
 
     Raises:
-      ValueError: there are no word ids, or something has another rank or is no integer.
+      ValueError: something is missing, has another shape, or is no integer where it must be one.
     """
-    given = dict(inputs) if isinstance(inputs, Mapping) else {"input_word_ids": inputs}
-    if "input_word_ids" not in given:
-        raise ValueError(f"Expected {_expected(rank)}; received a dict with {', '.join(given)}.")
-    ids = _integers("input_word_ids", given["input_word_ids"], rank)
-    mask, types = given.get("input_mask"), given.get("input_type_ids")
-    return {
-        **given,
-        "input_word_ids": ids,
-        "input_mask": tf.ones_like(ids) if mask is None else _integers("input_mask", mask, rank),
-        "input_type_ids": (
-            tf.zeros_like(ids) if types is None else _integers("input_type_ids", types, rank)
-        ),
-    }
+    is_dict = isinstance(inputs, Mapping)
+    given = dict(inputs) if is_dict else {"input_word_ids": inputs}
+    expected = _expected(rank, also)
+    missing = [name for name in ("input_word_ids", *also) if given.get(name) is None]
+    if missing:
+        received = f"a dict with {', '.join(given)}" if is_dict else "word ids alone"
+        raise ValueError(f"Expected {expected}; received {received}. Add {', '.join(missing)}.")
+
+    def checked(name: str, shape: tf.TensorShape, dtype: tf.DType = tf.int32) -> tf.Tensor:
+        return _cast(name, given[name], shape, dtype, expected)
+
+    ids = checked("input_word_ids", tf.TensorShape([None] * rank))
+    complete = {**given, "input_word_ids": ids}
+    for name, default in (("input_mask", tf.ones_like), ("input_type_ids", tf.zeros_like)):
+        is_missing = given.get(name) is None
+        complete[name] = default(ids) if is_missing else checked(name, ids.shape)
+    for name in also:
+        axes, dtype = _FURTHER[name]
+        of_example = ids.shape[:1].concatenate([None])
+        complete[name] = checked(name, ids.shape if axes == _AXES[2] else of_example, dtype)
+    return complete
 
 
 def lists_to_tensors(inputs: Any) -> Any:
@@ -51,21 +69,27 @@ def lists_to_tensors(inputs: Any) -> Any:
     return tf.convert_to_tensor(inputs) if isinstance(inputs, (list, tuple)) else inputs
 
 
-def _expected(rank: int) -> str:
-    return _EXPECTED.format(axes=_AXES[rank])
+def _expected(rank: int, also: Sequence[str]) -> str:
+    integers = f"each of integers [{_AXES[rank]}]"
+    if not also:
+        return f"{_TOKENS}, or a tensor of word ids; {integers}"
+    further = ", ".join(f"{name} [{_FURTHER[name][0]}]" for name in also)
+    return f"{_TOKENS}, {integers}, and {further}"
 
 
-def _integers(name: str, value: Any, rank: int) -> tf.Tensor:
+def _cast(
+    name: str, value: Any, shape: tf.TensorShape, dtype: tf.DType, expected: str
+) -> tf.Tensor:
+    """An input as a tensor of the dtype; fractions are no integers, and shapes have to fit."""
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:
+        raise ValueError(f"Expected {expected}; received {name} of {type(value)}.") from error
+    is_number = tensor.dtype.is_integer or tensor.dtype == tf.bool
+    is_number |= tensor.dtype.is_floating and dtype.is_floating
+    if not is_number or not tensor.shape.is_compatible_with(shape):
         raise ValueError(
-            f"Expected {_expected(rank)}; received {name} of {type(value)}."
-        ) from error
-    is_integer = tensor.dtype.is_integer or tensor.dtype == tf.bool
-    if not is_integer or tensor.shape.rank not in (None, rank):
-        raise ValueError(
-            f"Expected {_expected(rank)}; received {name} of {tensor.dtype.name} with the shape "
-            f"{tensor.shape}. Cast it, or add the missing axis."
+            f"Expected {expected}; received {name} of {tensor.dtype.name} with the shape "
+            f"{tensor.shape}. Cast it, or bring it to the shape {shape}."
         )
-    return tf.cast(tensor, tf.int32)
+    return tf.cast(tensor, dtype)

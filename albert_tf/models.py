@@ -82,9 +82,8 @@ class AlbertPretrainer(TaskModel):
         self.sentence_order = self.new_head(OutputHead, 2, name="sentence_order")
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        inputs = complete_inputs(inputs)
-        positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
-        read = tf.pad(positions, [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
+        inputs = complete_inputs(inputs, also=("masked_lm_positions",))
+        read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
         pooled = self.encoder.pooler(hidden[:, 0])
         words = self.encoder.embeddings.word_embeddings

@@ -24,6 +24,9 @@ from albert_tf.layers.basic import SizedLayer, build_children, dense
 from albert_tf.layers.operations import ACTIVATIONS, Seed, fold_in
 from albert_tf.models import AlbertPretrainer, TaskModel, Tensors
 
+# Of the pre-training model, besides those of its encoder.
+_FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "sampling_noise")
+
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
     """The architecture of a generator: fewer heads of the same width, and what follows from that.
@@ -172,13 +175,11 @@ class ReplacedTokenPretrainer(AlbertModel):
         return self.detector.encoder
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        inputs = complete_inputs(inputs)
+        inputs = complete_inputs(inputs, also=_FURTHER_INPUTS)
+        at, words, weights, noise = (inputs[name] for name in _FURTHER_INPUTS)
         masked = self.generator(inputs, training=training, seed=fold_in(seed, 0))
         logits = masked["masked_lm_logits"]
-        drawn = draw(logits, inputs["sampling_noise"], self.sampling_temperature)
-        at = tf.cast(inputs["masked_lm_positions"], tf.int32)
-        words = tf.cast(inputs["masked_lm_ids"], tf.int32)
-        weights = inputs["masked_lm_weights"]
+        drawn = draw(logits, noise, self.sampling_temperature)
         original = put_at(inputs["input_word_ids"], at, words, weights)
         corrupted = put_at(original, at, drawn, weights)
         detected = self.detector(

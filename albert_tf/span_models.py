@@ -176,6 +176,7 @@ class AlbertSpanLabelerV2(TaskModel):
         self.span = self.new_head(SpanHead, *beam, dropout_rate, name="span", per_token=True)
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
+        inputs = complete_inputs(inputs, also=("impossible_positions",))
         return self.span(
             self.sequence_output(inputs, training, fold_in(seed, 0)),
             inputs["impossible_positions"],

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertClassifier, AlbertEncoder, AlbertMultipleChoice, AlbertSpanLabeler
+from albert_tf import (
+    AlbertClassifier,
+    AlbertEncoder,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+)
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 
 IDS = [[5, 6, 7], [8, 9, 0]]
 MASK = [[1, 1, 1], [1, 1, 0]]
@@ -63,11 +71,77 @@ def test_in_a_functional_model(encoder):
         (tf.constant(IDS[0]), r"received input_word_ids of int32 with the shape \(3,\)"),
         ({"input_word_ids": IDS, "input_mask": [[1.0] * 3] * 2}, "received input_mask of float32"),
         (tf.constant([["text"]]), "received input_word_ids of string"),
+        (
+            {"input_word_ids": IDS, "input_mask": [[1] * 4] * 2},
+            r"input_mask of int32 with the shape \(2, 4\).* bring it to the shape \(2, 3\)",
+        ),
+        ({"input_word_ids": IDS, "input_type_ids": [[0] * 3]}, r"input_type_ids of .* \(1, 3\)"),
     ],
 )
 def test_anything_else_is_a_sentence(given, match):
     with pytest.raises(ValueError, match=match):
         complete_inputs(given)
+
+
+def test_a_shape_that_is_not_known_yet_fits():
+    """A graph of any batch and length; of these the mask may know more than the ids do."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([4, None])])
+    def mask(ids, given):
+        inputs = {"input_word_ids": tf.cast(ids, tf.int32), "input_mask": tf.cast(given, tf.int32)}
+        return complete_inputs(inputs)["input_mask"]
+
+    np.testing.assert_array_equal(mask(tf.zeros([4, 3]), tf.ones([4, 3])), np.ones([4, 3]))
+
+
+PAIRS = [[0, 1], [1, 2]]
+# Models that need more than the inputs of an encoder, with what they need.
+NEEDS = {
+    AlbertPretrainer: {"masked_lm_positions": PAIRS},
+    AlbertSpanLabelerV2: {"impossible_positions": MASK},
+    ReplacedTokenPretrainer: {
+        "masked_lm_positions": PAIRS,
+        "masked_lm_ids": PAIRS,
+        "masked_lm_weights": [[1.0, 1.0], [1.0, 0.0]],
+        "sampling_noise": [[0.5, 0.5], [0.5, 0.5]],
+    },
+}
+
+
+@pytest.mark.parametrize("model_class", NEEDS)
+def test_what_a_task_model_needs_besides(model_class, tiny_config):
+    beam = {"start_n_top": 2, "end_n_top": 2} if model_class is AlbertSpanLabelerV2 else {}
+    model, needed = model_class(tiny_config, packed=False, **beam), NEEDS[model_class]
+    names = ", ".join(needed)
+    with pytest.raises(
+        ValueError, match=f"Expected a dict .*; received word ids alone. Add {names}"
+    ):
+        model(tf.constant(IDS))
+    given = {"input_word_ids": IDS, **needed}
+    expected = tf.nest.flatten(model(given))
+    for name, values in needed.items():
+        rest = {key: value for key, value in given.items() if key != name}
+        with pytest.raises(ValueError, match=f"and {names.replace(', ', '.*')}.*Add {name}"):
+            model(rest)
+        with pytest.raises(ValueError, match=rf"{name} of .* with the shape \(1, 2, \d\)"):
+            model({**rest, name: [values]})
+        with pytest.raises(ValueError, match=rf"{name} of .*with the shape \(3, \d\)"):
+            model({**rest, name: [values[0]] * 3})
+        with pytest.raises(ValueError, match=f"received {name} of string"):
+            model({**rest, name: [["text", "text"]] * 2})
+        kind = np.int64 if isinstance(values[0][0], int) else np.float64
+        found = model({**rest, name: np.array(values, kind)})
+        for one, other in zip(tf.nest.flatten(found), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_fractions_are_no_positions(tiny_config):
+    with pytest.raises(ValueError, match="received masked_lm_positions of float32"):
+        AlbertPretrainer(tiny_config)({"input_word_ids": IDS, "masked_lm_positions": [[0.5]] * 2})
+    with pytest.raises(ValueError, match=r"bring it to the shape \(2, 3\)"):
+        complete_inputs(
+            {"input_word_ids": IDS, "impossible_positions": PAIRS}, also=("impossible_positions",)
+        )
 
 
 def test_task_models_complete_their_inputs(tiny_config):
