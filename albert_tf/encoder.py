@@ -116,6 +116,7 @@ class AlbertEncoder(AlbertModel):
         operations: Operations | None = None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
+        # `training` means dropout; only here it also says that there will be a gradient.
         operations = operations or operations_for(training, self.config.recompute)
 
         def run(word_ids, type_ids, mask, positions, seed) -> list[tf.Tensor]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -25,9 +23,8 @@ class AttentionBlock(SizedLayer):
         self.key = dense(config.hidden_size, config, name="key")
         self.value = dense(config.hidden_size, config, name="value")
         self.output_dense = dense(config.hidden_size, config, name="output")
-        self.probs_dropout = SeededDropout(
-            config.attention_probs_dropout_prob, name="probs_dropout"
-        )
+        probs_rate = config.attention_probs_dropout_prob
+        self.probs_dropout = SeededDropout(probs_rate, name="probs_dropout")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
         self.drops = bool(self.probs_dropout.rate or self.output_dropout.rate)
@@ -61,10 +58,11 @@ class AttentionBlock(SizedLayer):
         """
         for_query_key_value, for_output = weights
         query, key, value = self._query_key_value(x, for_query_key_value, forward, positions)
-        dropout = None
-        if forward.training and self.probs_dropout.rate:
-            drop: Callable[..., tf.Tensor] = self.probs_dropout
-            dropout = functools.partial(drop, training=True, seed=fold_in(seed, 0))
+
+        def drop(probs: tf.Tensor) -> tf.Tensor:
+            return self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
+
+        dropout = drop if forward.training and self.probs_dropout.rate else None
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
         if positions is None:

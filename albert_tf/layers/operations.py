@@ -137,9 +137,9 @@ class ReadyBlock(NamedTuple):
     block: Any
     weights: BlockWeights
 
-    def __call__(self, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
-        """block(x, weights, ...)."""
-        return self.operations.apply(self.block, x, self.weights, *arguments)
+    def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed) -> tf.Tensor:
+        """The output of the block; positions: where it is computed, of an AttentionBlock only."""
+        return self.operations.apply(self.block, x, self.weights, forward, *positions, seed=seed)
 
     def norm(self, x: tf.Tensor) -> tf.Tensor:
         """The layer normalization that follows the block."""
@@ -177,9 +177,11 @@ class Operations:
         """
         return [block.read_weights() for block in blocks]
 
-    def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
-        """The output of a block: block(x, weights, ...)."""
-        return block(x, *arguments)
+    def apply(
+        self, block: Any, x: tf.Tensor, weights: Any, forward: Any, *positions: Any, seed: Seed
+    ) -> tf.Tensor:
+        """The output of a block, see `ReadyBlock`."""
+        return block(x, weights, forward, *positions, seed=seed)
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         """norm(x) of a LayerNorm."""

@@ -52,22 +52,36 @@ def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretrain
     assert traced(make_stepper(tiny_config, two_devices), pretraining_data(0)) == []
 
 
+# TensorFlow's own gradients of what dense layers, GELU and normalization are made of. The fast ones
+# have other formulas.
+PLAIN_GRADIENTS = ("BiasAddGrad", "TanhGrad", "RsqrtGrad")
+
+
+@pytest.mark.parametrize("recompute", [False, True])
 def test_on_a_gpu_training_has_the_operations_of_the_plain_layers(
-    monkeypatch, tiny_config, pretraining_data
+    recompute, monkeypatch, tiny_config, pretraining_data
 ):
     """`auto` with a GPU is `off`, whose graph has nothing but TensorFlow's own operations."""
     monkeypatch.setattr(fast_switch, "has_gpu", lambda: True)
-    counts = {}
-    for mode in fast_switch.MODES:
+    config = tiny_config.replace(num_hidden_layers=1)
+
+    def operations(mode: str, recompute: bool) -> collections.Counter:
         fast_switch.choose(mode)
-        stepper = make_stepper(tiny_config.replace(num_hidden_layers=1), packed=False)
+        stepper = make_stepper(config.replace(recompute=recompute), packed=False)
         iterator = iter(stepper.distribute(pretraining_data(0)))
         graph = stepper.train.get_concrete_function(iterator, tf.constant(1)).graph
         definition = graph.as_graph_def()
         bodies = [definition.node, *(each.node_def for each in definition.library.function)]
-        counts[mode] = collections.Counter(node.op for body in bodies for node in body)
-    assert counts["auto"] == counts["off"]
-    assert counts["on"] != counts["off"]  # As it would be with anything fast.
+        return collections.Counter(node.op for body in bodies for node in body)
+
+    plain, off, auto, on = (
+        operations(*given)
+        for given in (("off", False), *((mode, recompute) for mode in ("off", "auto", "on")))
+    )
+    assert auto == off
+    for name in PLAIN_GRADIENTS:  # All of them, whatever is computed again.
+        assert plain[name] == off[name] > on[name], name
+    assert (off == plain) is not recompute
 
 
 def test_on_compiles_also_where_nobody_chose(

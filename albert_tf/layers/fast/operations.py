@@ -14,30 +14,24 @@ from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights, Operations
 
 
-def operations_for(training: bool, recompute: bool = False) -> Operations:
-    """The operations for one forward pass; the plain ones when the fast form is off.
+def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
+    """The operations for one forward pass; they compute by the plain formulas when the fast form is
+    off.
 
     Args:
-      training: whether there will be a gradient.
-      recompute: activations are computed again for it instead of being kept. There is no plain form
-        of that; when the fast form is off, nothing of it is compiled.
+      with_gradient: whether there will be a gradient.
+      recompute: activations are computed again for it instead of being kept, in both forms.
     """
-    if training and recompute:
-        return RecomputingOperations()
-    if fast_switch.is_on():
-        return TrainingOperations() if training else InferenceOperations()
-    return Operations()
+    is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
+    if recompute:
+        return RecomputingOperations() if is_fast else PlainRecomputingOperations()
+    if not is_fast:
+        return Operations()
+    return TrainingOperations() if with_gradient else InferenceOperations()
 
 
-class InferenceOperations(Operations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams.
-
-    Used for one forward pass: it remembers the weights that it has read.
-    """
-
-    take_rows = staticmethod(rows.take_rows)
-    put_rows = staticmethod(rows.put_rows)
-    in_parts = staticmethod(streams.in_streams)
+class _ReadOnce(Operations):
+    """Used for one forward pass: it remembers the weights that it has read."""
 
     def __init__(self) -> None:
         self._weights: dict[str, Any] = {}
@@ -53,11 +47,10 @@ class InferenceOperations(Operations):
         return [self._weights[block.name] for block in blocks]
 
 
-class TrainingOperations(InferenceOperations):
-    """Few passes over memory, forward and backward; compiled once for each number of rows."""
+class _Shared(_ReadOnce):
+    """Weights are read once for one forward pass, and their gradients added as they come."""
 
-    row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
-    uses_at_once = 3  # So many gradients of shared weights are added at a time, in each stream.
+    uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
         """The weights of each block, as copies whose gradients are added as they come.
@@ -71,6 +64,21 @@ class TrainingOperations(InferenceOperations):
             for block, tensors in weights.items()
         }
         return [next(copies[block]) for block in blocks]
+
+
+class InferenceOperations(_ReadOnce):
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+
+    take_rows = staticmethod(rows.take_rows)
+    put_rows = staticmethod(rows.put_rows)
+    in_parts = staticmethod(streams.in_streams)
+
+
+class TrainingOperations(_Shared, InferenceOperations):
+    """Few passes over memory, forward and backward; compiled once for each number of rows."""
+
+    row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
+    uses_at_once = 3  # In each stream: fewer passes over memory than one at a time.
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         """norm(x) of a LayerNorm."""
@@ -98,7 +106,13 @@ class TrainingOperations(InferenceOperations):
         return attention.attend(query, key, value, bias)
 
 
+class PlainRecomputingOperations(Recomputing, _Shared):
+    """Training in less memory, by the plain formulas. Weights are shared here, too: without it they
+    and their gradients are kept for every layer, more than recomputation saves on a small batch.
+    """
+
+
 class RecomputingOperations(Recomputing, TrainingOperations):
     """Training in less memory."""
 
-    uses_at_once = 1  # Gradients that wait to be added are memory, too.
+    uses_at_once = 1

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import once_in_graph
-from albert_tf.layers.operations import Operations, fold_in
+from albert_tf.layers.operations import Operations, Seed, fold_in
 
 
 class _Norm(NamedTuple):
@@ -60,18 +60,31 @@ class Recomputing(Operations):
         self._x, self._total, self._norm = super().layer_norm(x, norm), x, norm
         return self._x
 
-    def apply(self, block: Any, x: tf.Tensor, *arguments: Any) -> tf.Tensor:
-        """block(x, weights, forward, ..., seed), computed again for its gradient."""
-        weights, forward, *others, seed = arguments
+    def apply(
+        self, block: Any, x: tf.Tensor, weights: Any, forward: Any, *positions: Any, seed: Seed
+    ) -> tf.Tensor:
+        """The output of a block, which is computed again for its gradient.
+
+        Args:
+          block: AttentionBlock or FeedForwardBlock.
+          x: float [T, H].
+          weights: what the block's `read_weights` gave.
+          forward: ForwardPass.
+          positions: int32 [B, P] or None, given to an AttentionBlock only.
+          seed: int32 [2], or None.
+
+        Returns:
+          float [T, H], or [B * P, H] at positions.
+        """
         # The first x is the embedding, perhaps projected: no norm of anything, and kept itself.
         norm = self._norm if x is self._x else None
         # Layers that share their weights have the same operations: the graph holds them once. Those
-        # of the last layer differ where it is computed at some positions only (`others`).
-        key = (block.name, norm and norm.gamma.name, *(other is None for other in others))
+        # of the last layer differ where it is computed at some positions only.
+        key = (block.name, norm and norm.gamma.name, *(given is None for given in positions))
         if key not in self._blocks:
 
             def function(x: tf.Tensor, weights: Any, seed: tf.Tensor | None) -> tf.Tensor:
-                return block(x, weights, forward, *others, seed)
+                return block(x, weights, forward, *positions, seed=seed)
 
             self._blocks[key] = _RecomputedBlock(function, norm and super().layer_norm, norm)
         if seed is None and block.drops:  # Both computations have to draw the same dropout masks.

@@ -143,8 +143,8 @@ class Block:
         self.reads += 1
         return self.scale
 
-    def __call__(self, x, weights, *arguments):
-        return x * weights + sum(arguments)
+    def __call__(self, x, weights, *arguments, seed):
+        return x * weights + sum(arguments) + seed
 
 
 def test_blocks_are_read_in_order_and_for_each_use():
@@ -152,7 +152,8 @@ def test_blocks_are_read_in_order_and_for_each_use():
     ready = Operations().read([one, other, one])
     assert [each.weights for each in ready] == [2.0, 3.0, 2.0]
     assert (one.reads, other.reads) == (2, 1)
-    np.testing.assert_array_equal(ready[1](tf.constant([1.0, 2.0]), 10.0, 100.0), [113.0, 116.0])
+    found = ready[1](tf.constant([1.0, 2.0]), 10.0, 20.0, seed=100.0)
+    np.testing.assert_array_equal(found, [133.0, 136.0])
     np.testing.assert_allclose(ready[0].norm(tf.constant([1.0, 3.0])), [0.0, 2.0], atol=1e-6)
     assert isinstance(ready[0], ReadyBlock)
 

@@ -146,7 +146,7 @@ def test_packed_rows_come_in_few_numbers_in_training(fast_choice):
     rows = set()
     for real in range(1, 240):
         mask.flat[:real] = 1
-        layout = make_layout(tf.constant(mask), operations_for(training=True), packed=True)
+        layout = make_layout(tf.constant(mask), operations_for(with_gradient=True), packed=True)
         places = layout.to_rows(tf.range(240)).numpy()
         assert set(range(real)) <= set(places)
         rows.add(len(places))

@@ -13,6 +13,7 @@ from albert_tf.layers import operations as plain
 from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams
 from albert_tf.layers.fast.operations import (
     InferenceOperations,
+    PlainRecomputingOperations,
     RecomputingOperations,
     TrainingOperations,
     operations_for,
@@ -21,23 +22,34 @@ from albert_tf.layers.operations import DenseWeights, Operations
 
 
 @pytest.mark.parametrize(
-    ("is_on", "training", "recompute", "expected"),
+    ("is_on", "with_gradient", "recompute", "expected"),
     [
         (False, False, False, Operations),
         (False, True, False, Operations),
         (False, False, True, Operations),
-        (False, True, True, RecomputingOperations),
+        (False, True, True, PlainRecomputingOperations),
         (True, False, False, InferenceOperations),
         (True, False, True, InferenceOperations),
         (True, True, False, TrainingOperations),
         (True, True, True, RecomputingOperations),
     ],
 )
-def test_the_choice(monkeypatch, is_on, training, recompute, expected):
+def test_the_choice(monkeypatch, is_on, with_gradient, recompute, expected):
     monkeypatch.setattr(fast_switch, "is_on", lambda: is_on)
-    assert type(operations_for(training, recompute)) is expected
+    assert type(operations_for(with_gradient, recompute)) is expected
     if not recompute:
-        assert type(operations_for(training)) is expected
+        assert type(operations_for(with_gradient)) is expected
+
+
+FORMULAS = ("attend", "dense", "activation", "take_rows", "put_rows", "row_multiple")
+
+
+def test_what_is_recomputed_without_the_fast_form_is_plain():
+    for name in FORMULAS:
+        assert getattr(PlainRecomputingOperations, name) is getattr(Operations, name), name
+    x, norm = tf.constant([[1.0, 3.0]]), SimpleNamespace(gamma=1.0, beta=2.0, epsilon=0.0)
+    found = PlainRecomputingOperations().layer_norm(x, norm)
+    np.testing.assert_array_equal(found, Operations().layer_norm(x, norm))
 
 
 def test_rows_and_streams():
@@ -46,6 +58,7 @@ def test_rows_and_streams():
     assert InferenceOperations.in_parts is streams.in_streams
     assert (InferenceOperations.row_multiple, TrainingOperations.row_multiple) == (1, 64)
     assert (TrainingOperations.uses_at_once, RecomputingOperations.uses_at_once) == (3, 1)
+    assert PlainRecomputingOperations.uses_at_once == 1
 
 
 class Block:
@@ -59,7 +72,9 @@ class Block:
         return tf.convert_to_tensor(self._value)
 
 
-@pytest.mark.parametrize("kind", [InferenceOperations, TrainingOperations])
+@pytest.mark.parametrize(
+    "kind", [InferenceOperations, TrainingOperations, PlainRecomputingOperations]
+)
 def test_weights_are_read_once_for_all_uses_and_streams(kind, fast_choice):
     fast_choice("off")
     one, other, operations = Block("one", 1.0), Block("other", 2.0), kind()

@@ -87,8 +87,12 @@ def executed(graph: tf.Graph) -> collections.Counter:
     return count(definition.node, [output.op.name for output in graph.outputs])
 
 
-@pytest.mark.parametrize(("packed", "dropout"), [(False, 0.0), (False, 0.1), (True, 0.0)])
-def test_the_last_product_of_a_block_is_not_computed_again(packed, dropout):
+@pytest.mark.parametrize(
+    ("mode", "packed", "dropout"),
+    [("on", False, 0.0), ("on", False, 0.1), ("on", True, 0.0), ("off", False, 0.1)],
+)
+def test_the_last_product_of_a_block_is_not_computed_again(mode, packed, dropout, fast_choice):
+    fast_choice(mode)
     config = CONFIG.replace(hidden_dropout_prob=dropout)
     kept, again = (
         executed(training_step(config.replace(recompute=recompute), packed))
@@ -100,7 +104,10 @@ def test_the_last_product_of_a_block_is_not_computed_again(packed, dropout):
     assert again["BatchMatMulV2"] - kept["BatchMatMulV2"] == 2 * LAYERS
 
 
-def test_the_graph_has_the_operations_of_equal_layers_once():
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_the_graph_has_the_operations_of_equal_layers_once(mode, fast_choice):
+    fast_choice(mode)
+
     def products(num_layers: int) -> int:
         config = CONFIG.replace(recompute=True, num_hidden_layers=num_layers)
         graph = training_step(config, packed=True).as_graph_def()
