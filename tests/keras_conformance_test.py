@@ -24,6 +24,10 @@ from tests.conformance_cases import (
 )
 
 
+def mean_square(_, output: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(output**2)
+
+
 # On one replica every model; on two, one for each kind of output.
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
@@ -35,15 +39,18 @@ from tests.conformance_cases import (
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_keras_own_fit_predict_and_save(model_class, replicas, two_devices, tmp_path):
+def test_keras_own_fit_evaluate_predict_and_save(model_class, replicas, two_devices, tmp_path):
     strategy = two_devices if replicas == 2 else tf.distribute.get_strategy()
     inputs = make_batch(model_class)
     with strategy.scope():
         model = MODELS[model_class].make(SHALLOW)
-        model.compile(optimizer=AdamW(1e-3), loss=lambda _, output: tf.reduce_mean(output**2))
+        model.compile(optimizer=AdamW(1e-3), loss=mean_square)
     targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
     history = model.fit(inputs, targets, batch_size=BATCH, epochs=3, verbose=0).history["loss"]
     assert history[-1] < history[0]
+    evaluated = model.evaluate(inputs, targets, batch_size=BATCH, verbose=0, return_dict=True)
+    squares = [mean_square(None, output) for output in tf.nest.flatten(model(inputs))]
+    assert evaluated["loss"] == pytest.approx(float(sum(squares)), rel=1e-5)
     predicted = model.predict(inputs, batch_size=BATCH, verbose=0)
     for left, right in zip(tf.nest.flatten(predicted), floats(model(inputs))):
         np.testing.assert_allclose(left, right, atol=1e-5)
@@ -307,6 +314,35 @@ def test_training_goes_on_with_frozen_parts(file_name, tmp_path):
 def test_an_unknown_argument_is_refused():
     with pytest.raises(TypeError, match="droput_rate"):
         albert_tf.AlbertClassifier(BASE, CLASSES, droput_rate=0.1)
+
+
+@every_model
+def test_a_clone_has_the_settings_and_weights_of_its_own(model_class):
+    model, batch = MODELS[model_class].make(SHALLOW, name="mine"), make_batch(model_class)
+    getattr(model, "encoder", model).embeddings.trainable = False
+    clone = keras.models.clone_model(model)
+    assert type(clone) is type(model) and clone.get_config() == model.get_config()
+    assert is_trainable(clone) == is_trainable(model)
+    expected = floats(model(batch))
+    clone.set_weights([0 * value for value in clone.get_weights()])
+    for left, right in zip(floats(model(batch)), expected, strict=True):
+        np.testing.assert_array_equal(left, right)  # No variable is of both.
+    clone.set_weights(model.get_weights())
+    for left, right in zip(floats(clone(batch)), expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_a_clone_of_a_functional_model():
+    inputs = named_inputs()
+    encoder = albert_tf.AlbertEncoder(SHALLOW, name="student")
+    model = keras.Model(inputs, keras.layers.Dense(CLASSES)(encoder(inputs)["pooled_output"]))
+    clone = keras.models.clone_model(model)
+    copy = clone.get_layer("student")
+    assert copy is not encoder and copy.get_config() == encoder.get_config()
+    batch = {name: make_batch()[name] for name in INPUTS}
+    assert np.abs(clone(batch) - model(batch)).max() > 1e-3
+    clone.set_weights(model.get_weights())
+    np.testing.assert_array_equal(clone(batch), model(batch))
 
 
 @every_model
