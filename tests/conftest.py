@@ -114,6 +114,12 @@ def fast_choice(monkeypatch):
     return fast_switch.choose
 
 
+@pytest.fixture(params=["plain", "fast"])
+def plain_and_fast(request, fast_choice) -> None:
+    """The test runs twice: with plain operations, and with the fast ones."""
+    fast_choice("on" if request.param == "fast" else "off")
+
+
 @pytest.fixture(autouse=True)
 def layers_of_the_test(request, monkeypatch) -> None:
     """Plain operations, or the fast ones where the test is marked `fast_layers`."""

@@ -20,10 +20,9 @@ from albert_tf.variable_names import variable_name
 GOLDENS = Path(__file__).parents[1] / "goldens"
 
 
-CASES = [
-    *itertools.product(("google_tiny", "google_tiny_groups"), ("padded", "packed", "recomputed")),
-    ("google_tiny", "not fast"),
-]
+pytestmark = pytest.mark.usefixtures("plain_and_fast")
+
+CASES = itertools.product(("google_tiny", "google_tiny_groups"), ("padded", "packed", "recomputed"))
 
 
 @pytest.fixture(params=CASES, ids="-".join)
@@ -43,9 +42,8 @@ def read(path: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def model(case, golden, fast_choice) -> AlbertPretrainer:
+def model(case, golden) -> AlbertPretrainer:
     _, execution = case
-    fast_choice("off" if execution == "not fast" else "auto")
     config = AlbertConfig.from_json_file(str(golden / "albert_config.json"))
     config = config.replace(recompute=execution == "recomputed")
     model = AlbertPretrainer(config, packed=execution == "packed")

@@ -11,8 +11,6 @@ from albert_tf import AlbertPretrainer, get_preset
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.variable_names import variable_name
 
-pytestmark = pytest.mark.fast_layers
-
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hub_base_v2"
 
 
@@ -23,6 +21,7 @@ def made_up(name: str, shape: list[int]) -> np.ndarray:
     return (value + 1 if name.endswith("gamma") else value).astype(np.float32)
 
 
+@pytest.mark.usefixtures("plain_and_fast")
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_released_graph(packed):
     model = AlbertPretrainer(get_preset("albert-base-v2"), packed=packed)

@@ -21,8 +21,6 @@ from albert_tf import (
 from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
 
-pytestmark = pytest.mark.fast_layers
-
 GOLDEN = Path(__file__).parents[1] / "goldens" / "hf_tiny"
 MODELS = {
     "pretraining": AlbertPretrainer,
@@ -56,6 +54,7 @@ def batch() -> dict[str, tf.Tensor]:
     return {ours: tf.constant(inputs[theirs], tf.int32) for ours, theirs in names.items()}
 
 
+@pytest.mark.usefixtures("plain_and_fast")
 @every_head
 def test_outputs(head):
     model, inputs, golden = load(head), batch(), read("outputs.npz")
