@@ -11,7 +11,9 @@ from albert_tf import fast_switch
 
 
 def sum_rows(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [width], in x's precision, but summed in float32."""
+    """`tf.reduce_sum` over all axes but the last, [..., width] -> [width]; summed in float32 and
+    returned in x's precision.
+    """
     rows = tf.reshape(x, [-1, x.shape[-1]])
     # A CPU is fastest at it as a product with ones. On accelerators such a product would have less
     # than float32's precision.
@@ -21,23 +23,25 @@ def sum_rows(x: tf.Tensor) -> tf.Tensor:
 
 
 def row_sum(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; to be called in a compiled function."""
+    """`tf.reduce_sum` of rows, [..., width] -> [..., 1]; to be called in a compiled function."""
     return tf.reduce_sum(folded(x, tf.add), axis=-1, keepdims=True)
 
 
 def row_mean(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; to be called in a compiled function."""
+    """`tf.reduce_mean` of rows, [..., width] -> [..., 1]; to be called in a compiled function."""
     return row_sum(x) / tf.cast(tf.shape(x)[-1], x.dtype)
 
 
 def row_max(x: tf.Tensor) -> tf.Tensor:
-    """[..., width] -> [..., 1]; to be called in a compiled function."""
+    """`tf.reduce_max` of rows, [..., width] -> [..., 1]; to be called in a compiled function."""
     return tf.reduce_max(folded(x, tf.maximum), axis=-1, keepdims=True)
 
 
 def folded(x: tf.Tensor, operation: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """[..., width] -> [..., width / 8], each column combined with those width / 8 further on; x as
-    it is if it cannot be folded.
+    """The first part of `tf.reduce_sum` of rows, if the operation is `tf.add`.
+
+    [..., width] -> [..., width / 8], each column combined with those width / 8 further on; x as it
+    is if it cannot be folded.
 
     A row of 16 numbers, added: [0, 1, ..., 15] -> [0 + 2 + ... + 14, 1 + 3 + ... + 15].
     """

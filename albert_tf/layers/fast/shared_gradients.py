@@ -19,7 +19,7 @@ from albert_tf.layers.fast.compiled import compiled, once_in_graph
 
 
 def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
-    """Copies of a structure of tensors for several uses, whose gradients are added in float32.
+    """`Operations.weights_of_each` for one block: copies, whose gradients are added in float32.
 
     Args:
       tensors: weights, a structure of float tensors.

@@ -26,7 +26,7 @@ _MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.
 def in_streams(
     function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: tf.Tensor | None
 ) -> Any:
-    """function(*batch, seed), a part of the batch in each stream; see `Operations.in_parts`."""
+    """`Operations.in_parts`: function(*batch, seed), with a part of the batch in each stream."""
     sizes = stream_sizes(batch[0])
     if sizes is None:
         return function(*batch, fold_in(seed, 0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -10,8 +12,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.layers import operations
-from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, shared_gradients
+from albert_tf.layers import fast, operations
+from albert_tf.layers.fast import (
+    attention,
+    dense,
+    gelu,
+    layer_norm,
+    reductions,
+    rows,
+    shared_gradients,
+    streams,
+)
 
 pytestmark = pytest.mark.fast_layers
 
@@ -53,8 +64,33 @@ def at(places: Sequence[int], function: Callable[..., tf.Tensor], *arguments: in
     return lambda x: function(x, places, *arguments)
 
 
+def of_rows(function: Callable[..., tf.Tensor], **arguments) -> Callable[..., tf.Tensor]:
+    """A reduction over the last axis."""
+    return functools.partial(function, axis=-1, keepdims=True, **arguments)
+
+
+def in_graph(in_parts: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """A function of a batch, by parts as they are in a graph."""
+    return tf.function(lambda x: in_parts(lambda part, _: part * tf.tanh(part), [x], None))
+
+
+def used(uses: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Something of each use of a weight."""
+    return tf.add_n([tf.tanh((number + 1) * use) for number, use in enumerate(uses)])
+
+
 NORM = with_epsilon(layer_norm.layer_norm), with_epsilon(operations.layer_norm)
 ATTENTION = masked(attention.attend), masked(operations.attend)
+REDUCTIONS = {
+    "sum_rows": (reductions.sum_rows, lambda x: tf.reduce_sum(tf.reshape(x, [-1, x.shape[-1]]), 0)),
+    "row_sum": (reductions.row_sum, of_rows(tf.reduce_sum)),
+    "row_mean": (reductions.row_mean, of_rows(tf.reduce_mean)),
+    "row_max": (reductions.row_max, of_rows(tf.reduce_max)),
+    "folded": (
+        lambda x: of_rows(tf.reduce_sum)(reductions.folded(x, tf.add)),
+        of_rows(tf.reduce_sum),
+    ),
+}
 PAIRS = {
     "gelu": Pair(gelu.gelu, operations.gelu, [(40, WIDTH)]),
     "dense": Pair(dense.dense, operations.dense, [(7, 5), (5, WIDTH), (WIDTH,)]),
@@ -72,6 +108,19 @@ PAIRS = {
             ("put_rows", [rows.put_rows, 5], [operations.put_rows, 5], [(len(places), 6)]),
         )
     },
+    **{
+        f"{name} of {width} columns": Pair(*pair, [(2, 3, width)])
+        for width in (WIDTH, 5)
+        for name, pair in REDUCTIONS.items()
+    },
+    "in_streams": Pair(
+        in_graph(streams.in_streams), in_graph(operations.Operations().in_parts), [(9, 128)]
+    ),
+    "share": Pair(
+        lambda weight: used(shared_gradients.share(weight, uses=5, at_once=2)),
+        lambda weight: used([weight] * 5),
+        [(3, WIDTH)],
+    ),
 }
 
 
@@ -112,14 +161,28 @@ def test_pair(pair, dtype, device):
         assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
 
 
+MODULES = (attention, dense, gelu, layer_norm, reductions, rows, shared_gradients, streams)
+# The choice of operations, two decorators, and what is a whole stack's:
+# test_recomputation_changes_nothing.
+OTHERS = {"operations", "compiled", "recompute"}
+DECIDING = {"folds", "stream_sizes"}  # They compute nothing.
+
+
 def test_every_fast_function_has_a_row_and_names_its_twin():
     tested = {name.split(" of ")[0].split(" over ")[0] for name in PAIRS}
-    for module in (attention, dense, gelu, layer_norm, rows):
+    found = set()
+    for module in MODULES:
         for name, function in vars(module).items():
             is_own = getattr(function, "__module__", None) == module.__name__
-            if is_own and not name.startswith("_"):
-                assert name in tested, name
-                assert f"`operations.{name}`" in function.__doc__.splitlines()[0], name
+            if is_own and not name.startswith("_") and name not in DECIDING:
+                found.add(name)
+                first_line = function.__doc__.splitlines()[0]
+                is_formula = hasattr(operations, name)
+                twin = rf"operations\.{name}" if is_formula else r"(Operations|tf)\.\w+"
+                assert re.search(f"`{twin}`", first_line), name
+    assert found == tested
+    names = {module.__name__.rpartition(".")[2] for module in MODULES}
+    assert names | OTHERS == {module.name for module in pkgutil.iter_modules(fast.__path__)}
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 4, 8, 9])
