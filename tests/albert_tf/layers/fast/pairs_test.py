@@ -70,8 +70,9 @@ def of_rows(function: Callable[..., tf.Tensor], **arguments) -> Callable[..., tf
 
 
 def in_graph(in_parts: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """A function of a batch, by parts as they are in a graph."""
-    return tf.function(lambda x: in_parts(lambda part, _: part * tf.tanh(part), [x], None))
+    """A function of a batch, by parts as they are in a graph; traced again in each mode."""
+    function = functools.partial(in_parts, lambda part, _: part * tf.tanh(part))
+    return lambda x: tf.function(lambda x: function([x], None))(x)
 
 
 def used(uses: Sequence[tf.Tensor]) -> tf.Tensor:
