@@ -1,12 +1,12 @@
 """Every kind of architecture and every public model, as tables that conformance tests go through.
 
-A new public model or a new kind of architecture adds a row to a table here, and gets all tests.
+A new public model, task or kind of architecture adds a row to a table here, and gets all tests.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,12 @@ import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.losses import Ratio
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.tasks import (
     ClassificationTask,
     PretrainingTask,
+    RegressionTask,
+    ReplacedTokensTask,
     SpanTask,
     SpanTaskV2,
     TokenClassificationTask,
@@ -63,14 +66,14 @@ class Model:
     """A public model: how to make it, and a task that trains it.
 
     Attributes:
-      num_head_variables: beside the encoder's.
-      untrained: start of the names of variables that its loss does not reach.
+      num_head_variables: beside the encoder's, of a public model.
+      untrained: paths of the parts that its loss does not reach.
     """
 
     make: Callable[..., keras.Model]
     task: Callable[[keras.Model], Any]
-    num_head_variables: int
-    untrained: str = "-"
+    num_head_variables: int = 0
+    untrained: Sequence[str] = ()
 
 
 class OutputsTask:
@@ -102,16 +105,33 @@ MODELS = {
     albert_tf.AlbertEncoder: Model(albert_tf.AlbertEncoder, OutputsTask, 0),
     albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingTask, 7),
     albert_tf.AlbertReplacedTokenDetector: Model(
-        albert_tf.AlbertReplacedTokenDetector, OutputsTask, 6, "sentence_order"
+        albert_tf.AlbertReplacedTokenDetector, OutputsTask, 6, ["sentence_order"]
     ),
     albert_tf.AlbertClassifier: Model(classes(albert_tf.AlbertClassifier), ClassificationTask, 2),
     albert_tf.AlbertTokenClassifier: Model(
-        classes(albert_tf.AlbertTokenClassifier), TokenClassificationTask, 2, "encoder/pooler"
+        classes(albert_tf.AlbertTokenClassifier), TokenClassificationTask, 2, ["encoder.pooler"]
     ),
     albert_tf.AlbertMultipleChoice: Model(albert_tf.AlbertMultipleChoice, ClassificationTask, 2),
-    albert_tf.AlbertSpanLabeler: Model(albert_tf.AlbertSpanLabeler, SpanTask, 2, "encoder/pooler"),
-    albert_tf.AlbertSpanLabelerV2: Model(beam, SpanTaskV2, 11, "encoder/pooler"),
+    albert_tf.AlbertSpanLabeler: Model(
+        albert_tf.AlbertSpanLabeler, SpanTask, 2, ["encoder.pooler"]
+    ),
+    albert_tf.AlbertSpanLabelerV2: Model(beam, SpanTaskV2, 11, ["encoder.pooler"]),
     albert_tf.AlbertSentenceEncoder: Model(albert_tf.AlbertSentenceEncoder, OutputsTask, 0),
+}
+
+# What is trained, by its model or, where that has a row already, by its task. A generator and its
+# detector are no public model: of the two only the detector is kept, and that has a row above.
+TRAININGS = {
+    **MODELS,
+    RegressionTask: Model(
+        lambda config, **arguments: albert_tf.AlbertClassifier(config, 1, **arguments),
+        RegressionTask,
+    ),
+    ReplacedTokenPretrainer: Model(
+        ReplacedTokenPretrainer,
+        ReplacedTokensTask,
+        untrained=["generator.encoder.pooler", "generator.sentence_order"],
+    ),
 }
 
 every_config = pytest.mark.parametrize("config_name", CONFIGS)
@@ -122,9 +142,15 @@ every_config_or_model = pytest.mark.parametrize(
     [(name, albert_tf.AlbertPretrainer) for name in CONFIGS]
     + [("all shared", model) for model in MODELS if model is not albert_tf.AlbertPretrainer],
 )
+every_training = pytest.mark.parametrize("kind", TRAININGS, ids=lambda kind: kind.__name__)
+every_config_or_training = pytest.mark.parametrize(
+    ("config_name", "kind"),
+    [(name, albert_tf.AlbertPretrainer) for name in CONFIGS]
+    + [("all shared", kind) for kind in TRAININGS if kind is not albert_tf.AlbertPretrainer],
+)
 
 
-def make_batch(model_class: type | None = None) -> dict[str, tf.Tensor]:
+def make_batch(kind: type | None = None) -> dict[str, tf.Tensor]:
     """Inputs and labels of every task; rows of 10, 7, 3 and 1 real tokens."""
     rng = np.random.default_rng(1)
     lengths = np.array([LENGTH, 7, 3, 1])[:, None]
@@ -146,7 +172,12 @@ def make_batch(model_class: type | None = None) -> dict[str, tf.Tensor]:
     batch["masked_lm_weights"] = tf.ones([BATCH, 2])
     batch["token_weights"] = tf.cast(batch["input_mask"], tf.float32)
     batch["example_weights"] = tf.ones([BATCH])
-    if model_class is albert_tf.AlbertMultipleChoice:
+    batch["label_values"] = tf.constant([1.5, 2.0, 1.0, 2.5])
+    if kind is ReplacedTokenPretrainer:  # It puts words to places that differ, all of them real.
+        batch["masked_lm_positions"] = tf.constant([[0, 1]] * BATCH)
+        batch["input_mask"] = tf.sequence_mask([LENGTH, 7, 3, 2], LENGTH, tf.int32)
+        batch["sampling_noise"] = tf.random.stateless_uniform([BATCH, 2], [1, 2])
+    if kind is albert_tf.AlbertMultipleChoice:
         for name in INPUTS:  # Three choices: the rows shifted by one, two and three.
             batch[name] = tf.stack([tf.roll(batch[name], shift, 0) for shift in (1, 2, 3)], axis=1)
     return batch
