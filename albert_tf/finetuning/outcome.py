@@ -45,7 +45,7 @@ def conclude(
     preset: str | None,
     init_sha256: str | None,
 ) -> list[Result]:
-    """Scores the best model as it lies in its folder, and writes what the run has found.
+    """Scores the best model, and writes what the run has found.
 
     Args:
       task: of the run.
@@ -68,9 +68,10 @@ def conclude(
         for split, kept in evaluator.kept.items():
             about = origin(splits[split], os.path.join(output_dir, LAST_MODEL))
             write_kept(kept_path(output_dir, split, "last"), kept, about)
-    native.load_weights(model, best_folder(output_dir))
-    evaluator()
     best, last = best_folder(output_dir), os.path.join(output_dir, LAST_MODEL)
+    if _weights_of(best) != _weights_of(last):  # Otherwise the best one has just been evaluated.
+        native.load_weights(model, best)
+        evaluator()
     results = [
         Result(
             task=task.name,
@@ -114,7 +115,12 @@ def _scored(folder: str, scores: Scores) -> Scored:
     """The scores of a model folder, with what it is known by."""
     metadata = native.read_metadata(folder)
     step = metadata["step"] if "step" in metadata else metadata["num_train_steps"]
-    return Scored(step, scores, weights_sha256(formats.recognize(folder)))
+    return Scored(step, scores, _weights_of(folder))
+
+
+def _weights_of(folder: str) -> str:
+    """Hash of the weights in a model folder."""
+    return weights_sha256(formats.recognize(folder))
 
 
 def predictions_path(output_dir: str, task: str, split: str) -> str:
@@ -152,7 +158,7 @@ def kept_origin(
         "task": task.name,
         "labels": list(labels),
         "data_sha256": examples.sha256(),
-        "model_sha256": weights_sha256(formats.recognize(model_folder)),
+        "model_sha256": _weights_of(model_folder),
     }
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training
+from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.results import read_results
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.text_tasks import classification
@@ -72,8 +73,14 @@ def train(small_model, small_splits, vocab_file, one_device, tmp_path):
     return run
 
 
-def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys):
+def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys, monkeypatch):
+    evaluate, evaluations = ScoreEvaluator.__call__, []
+    monkeypatch.setattr(
+        ScoreEvaluator, "__call__", lambda self: [evaluations.append(self), evaluate(self)][1]
+    )
     (result,) = train("run")
+    # Each checkpoint, and the best one again, unless it is the last.
+    assert len(evaluations) == 3 + (result.best.step != 15)
     shown = capsys.readouterr().out
     assert shown.startswith("Fine-tuning: mine\n") and "15 (3.0 passes over 20 examples)" in shown
     assert "2: long, short" in shown and "0.69 (ln 2)" in shown
