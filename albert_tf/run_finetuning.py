@@ -17,13 +17,11 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import gc
 
-import tensorflow as tf
-
 from albert_tf import finetuning_flags
 from albert_tf import flags as shared_flags
 from albert_tf.finetuning.attempts import finished_results, run_until_good
 from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
-from albert_tf.finetuning.outcome import best_folder
+from albert_tf.finetuning.outcome import answering_folder
 from albert_tf.finetuning.results import Result
 from albert_tf.finetuning.series import Variant, best_run, delete_series, run_series
 from albert_tf.finetuning.spec import DataSource, FineTuning
@@ -56,10 +54,7 @@ def main() -> None:
         train(task, data, devices)
         return
     run = best_run(FLAGS.output_dir)
-    # The run's own model: a command of training is repeated with another mode as it is.
-    folder = best_folder(run)
-    if FLAGS.init_checkpoint and not tf.io.gfile.exists(folder):
-        folder = FLAGS.init_checkpoint
+    folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
     found = load_finetuned(folder, task, devices)
     use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from albert_tf import flags as shared_flags
+from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
@@ -65,7 +66,7 @@ def define_flags() -> None:
 def main() -> None:
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
-        folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, "model")
+        folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
         evaluate_model(folder, shared_flags.held_out(), devices, train_manifest())
     elif FLAGS.mode == "continuous_eval":
         evaluate_run(

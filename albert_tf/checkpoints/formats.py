@@ -54,8 +54,8 @@ def recognize(path: str) -> Source:
     """The model folder or checkpoint at a path.
 
     Args:
-      path: a model folder of this project, a Hugging Face folder, the prefix of a checkpoint of
-        google-research, or a folder with exactly one such checkpoint.
+      path: a model folder of this project, or of a run that has its model; a Hugging Face folder;
+        the prefix of a checkpoint of google-research, or a folder with exactly one such checkpoint.
 
     Raises:
       UserError: the path is none of them.
@@ -66,6 +66,9 @@ def recognize(path: str) -> Source:
     names = set(tf.io.gfile.listdir(path))
     if native.METADATA_FILE in names:
         return Source("native", path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
+    model_of_run = os.path.join(path, native.RUN_MODEL)
+    if tf.io.gfile.exists(os.path.join(replacement.existing(model_of_run), native.METADATA_FILE)):
+        return recognize(model_of_run)
     if huggingface.WEIGHTS_FILE in names or huggingface.CONFIG_FILE in names:
         config_file = _in(path, huggingface.CONFIG_FILE)
         return Source("huggingface", path, config_file, vocabulary.find(path))

@@ -39,6 +39,7 @@ from albert_tf.variable_names import variable_name
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
+RUN_MODEL = "model"  # The model folder in the folder of a run.
 TOKENIZER_FILE = "tokenizer_settings.json"
 
 # The task in model.json -> the class of the model.

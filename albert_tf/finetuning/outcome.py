@@ -25,7 +25,7 @@ from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 
-BEST_MODEL, LAST_MODEL = "model", "last_model"
+BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
 # Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
 PREDICTIONS, KEPT = "predictions", "outputs"
 _ABOUT = "about"  # Name of the array in a file of outputs that says what they are of.
@@ -109,6 +109,25 @@ def best_folder(output_dir: str) -> str:
     last = os.path.join(output_dir, LAST_MODEL)
     has_best = tf.io.gfile.exists(replacement.existing(best))
     return last if not has_best and tf.io.gfile.exists(last) else best
+
+
+def answering_folder(run: str, init_checkpoint: str | None) -> str:
+    """The model folder that answers where a run is named.
+
+    Args:
+      run: folder of the run.
+      init_checkpoint: one of the run's own models is taken; another one only where the run has
+        none, since a command of training may be repeated as it is with another mode.
+    """
+    own = best_folder(run)
+    if not init_checkpoint:
+        return own
+    beside = os.path.dirname(init_checkpoint.rstrip("/"))
+    is_of_run = os.path.realpath(beside) == os.path.realpath(run)
+    if is_of_run or not tf.io.gfile.exists(own):
+        return init_checkpoint
+    print(f"{own} answers; --init_checkpoint={init_checkpoint} is what the run began with.")
+    return own
 
 
 def _scored(folder: str, scores: Scores) -> Scored:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from albert_tf.checkpoints import native
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
@@ -59,7 +60,9 @@ def pretrain(
             flops_per_token=flops,
             card=_card(model, data, settings, flops),
             notice=watch.notice if watch else None,
-            next_commands=_next_commands(model, os.path.join(settings.output_dir, "model")),
+            next_commands=_next_commands(
+                model, os.path.join(settings.output_dir, native.RUN_MODEL)
+            ),
             **_evaluation(model, data, settings, eval_data),
         )
     )
@@ -120,7 +123,7 @@ def _model_folders(data: PretrainingData) -> ModelFolders:
     names = ("max_seq_length", "vocab_fingerprint")
     return ModelFolders(
         best="best_model",
-        last="model",
+        last=native.RUN_MODEL,
         metric="loss",
         higher_is_better=False,
         metadata={name: data.manifest[name] for name in names},

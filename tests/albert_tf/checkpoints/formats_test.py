@@ -27,6 +27,11 @@ def folders(tiny_config, tmp_path):
     return tmp_path
 
 
+def test_a_run_stands_for_its_model(tiny_config, tmp_path):
+    native.save(AlbertClassifier(tiny_config, 2), str(tmp_path / "run" / "model"), {})
+    assert locate(str(tmp_path / "run")) == locate(str(tmp_path / "run" / "model"))
+
+
 FOUND = {
     "native": ("native", "albert_config.json", "vocab.txt"),
     "huggingface": ("huggingface", "config.json", "spiece.model"),

@@ -20,6 +20,19 @@ def test_the_model_to_be_used(tiny_config, tmp_path):
     assert outcome.best_folder(str(tmp_path)) == str(tmp_path / "model")
 
 
+def test_the_model_that_answers(tiny_config, tmp_path, capsys):
+    model, run, other = AlbertClassifier(tiny_config, 2), tmp_path / "run", str(tmp_path / "other")
+    own, last = str(run / "model"), str(run / "last_model")
+    assert outcome.answering_folder(str(run), other) == other  # There is no run.
+    for folder in (own, last):
+        native.save(model, folder, {})
+    assert outcome.answering_folder(str(run), None) == own
+    assert outcome.answering_folder(str(run), f"{last}/") == f"{last}/"
+    assert capsys.readouterr().out == ""
+    assert outcome.answering_folder(str(run), other) == own
+    assert f"--init_checkpoint={other} is what the run began with" in capsys.readouterr().out
+
+
 def test_hash_of_weights(tiny_config, tmp_path):
     model = AlbertClassifier(tiny_config, 2)
     native.save(model, str(tmp_path / "native"), {})
