@@ -6,7 +6,9 @@ Each task is trained from real files by its own command. A second command, a pro
 predicts the same examples in another order, and scikit-learn, scipy and the workers' own F1 of
 SQuAD score the files that it writes; nothing of this project takes part. The same is done again
 with shuffled labels, and scored by the right ones. --data_dir has the folders glue, squad, race,
-superglue, sick and wnut17; a task whose files are not there is left out.
+superglue, sick and wnut17; a task whose files are not there is left out. AX, which has nothing to
+be trained on, is answered by the models of MNLI, which are in --output from the same command or
+an earlier one.
 """
 
 from __future__ import annotations
@@ -113,36 +115,48 @@ def by_chance(real: RealTask, right: list[Any]) -> float | None:
     return sum((n / len(right)) ** 2 for n in collections.Counter(right).values())
 
 
-def learn(real: RealTask, shuffle: bool, config_file: Path, folder: Path) -> float:
+def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> float:
     """Trains, predicts in another process and another order, and scores."""
+    ending = "-shuffled" if shuffle else ""
+    folder = output / f"{real.task}{ending}"
+    run = output / f"{real.trained_by or real.task}{ending}" / "run"
     records = records_of(real, Path(FLAGS.data_dir), FLAGS.examples)
-    draw = random.Random(0)
-    learned = real.labels.shuffled(records, draw) if shuffle else records
     turned = list(range(len(records)))
+    draw = random.Random(0)
+    if not real.trained_by:
+        learned = real.labels.shuffled(records, draw) if shuffle else records
+        train(real, learned, config_file, folder)
     draw.shuffle(turned)
     other = in_order(real, [records[place] for place in turned])
-    given = write_splits(
-        real, folder / "train", {"train": learned, **dict.fromkeys(real.dev_splits, learned)}
-    )
-    run, log = folder / "run", folder / "log"
-    common = [f"--task={real.task}", *_OWN_FLAGS.get(real.task, []), f"--output_dir={run}"]
-    common += [f"--max_seq_length={real.max_seq_length}"]
-    run_program(
-        [
-            *(*common, *given, f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
-            *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
-            *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
-            "--fast=off",  # Compiling takes longer than such a model trains.
-        ],
-        log,
-    )
     for path in (run / "predictions").iterdir():
         path.unlink()  # Those of the training's own evaluation.
     split = real.dev_splits[0] if real.copy else "predict"
     asked = write_splits(real, folder / "predict", {split: other})
     splits = [f"--splits={split}"] if real.copy else []
-    run_program([*common, *asked, *splits, "--mode=predict"], log)
+    run_program([*task_flags(real, run), *asked, *splits, "--mode=predict"], folder / "log")
     return score(real, real.labels.values(other), predicted(real, run))
+
+
+def train(real: RealTask, records: list[Record], config_file: Path, folder: Path) -> None:
+    """Trains a tiny model from scratch on records, which are its dev set, too; into folder/run."""
+    splits = {"train": records, **dict.fromkeys(real.dev_splits, records)}
+    given = write_splits(real, folder / "train", splits)
+    run_program(
+        [
+            *(*task_flags(real, folder / "run"), *given),
+            *(f"--config_file={config_file}", f"--vocab_file={FLAGS.vocab_file}"),
+            *(f"--train_batch_size={_BATCH}", f"--num_train_steps={FLAGS.steps}"),
+            *(f"--learning_rate={FLAGS.learning_rate}", "--classifier_dropout=0"),
+            "--fast=off",  # Compiling takes longer than such a model trains.
+        ],
+        folder / "log",
+    )
+
+
+def task_flags(real: RealTask, run: Path) -> list[str]:
+    """Flags of all commands about a task."""
+    own = [*_OWN_FLAGS.get(real.task, []), f"--max_seq_length={real.max_seq_length}"]
+    return [f"--task={real.task}", *own, f"--output_dir={run}"]
 
 
 def new_row(real: RealTask) -> dict[str, object]:
@@ -195,8 +209,7 @@ def main() -> None:
             print(f"{task} is left out: {FLAGS.data_dir} has no {real.source}.")
     for column, shuffle in (("learned", False), ("labels shuffled", True)):
         for task, row in rows.items():
-            real, folder = REAL_TASKS[task], output / f"{task}{'-shuffled' if shuffle else ''}"
-            row[column] = round(learn(real, shuffle, config_file, folder), 3)
+            row[column] = round(learn(REAL_TASKS[task], shuffle, config_file, output), 3)
             print(f"{task}, {column}: {row[column]}", flush=True)
             write_csv(output / "overfit.csv", list(rows.values()))  # A run may be ended early.
     print_rows(list(rows.values()))

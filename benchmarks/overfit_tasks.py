@@ -159,6 +159,7 @@ class RealTask:
       read_with: layout of the source; None: that of the copy.
       dev_splits: names of the files to evaluate.
       choose: which records, and in which form; None: all as they are.
+      trained_by: the task whose model answers; "": this one.
     """
 
     task: str
@@ -172,6 +173,7 @@ class RealTask:
     read_with: Layout | None = None
     dev_splits: tuple[str, ...] = ("dev",)
     choose: Callable[[list[Record]], list[Record]] | None = None
+    trained_by: str = ""
 
 
 def _columns(*numbers: int) -> Callable[[list[str]], list[str]]:
@@ -217,6 +219,10 @@ REAL_TASKS = {
                  "glue/MNLI/matched_1000.tsv", "MNLI/{split}.tsv",
                  note="of the matched dev set, in a made-up file", read_with=Lines(),
                  dev_splits=("dev_matched", "dev_mismatched"), choose=_columns(1, 2, 0)),
+        RealTask("ax", Lines("sentence1\tsentence2\tgold_label"), Column(2),
+                 "glue/MNLI/matched_1000.tsv", "diagnostic/diagnostic.tsv",
+                 note="answered by the model of mnli", read_with=Lines(), dev_splits=("test",),
+                 choose=_columns(1, 2, 0), trained_by="mnli"),
         RealTask("qnli", Lines("index\tquestion\tsentence\tlabel"), Column(3),
                  "glue/QNLI/dev.tsv", "QNLI/{split}.tsv", note="of the dev set"),
         RealTask("rte", Lines(_PAIR), Column(3), "glue/RTE/train.tsv", "RTE/{split}.tsv"),

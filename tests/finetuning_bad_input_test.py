@@ -10,47 +10,28 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.models import AlbertClassifier, AlbertTokenClassifier
 from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.tokenizers.loading import load_tokenizer
-from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+from tests.finetuning_files import (
+    ASKED,
+    CB,
+    COPA,
+    GOOD,
+    IMPOSSIBLE,
+    LENGTHS,
+    RACE,
+    json_rows,
+    rows,
+    squad,
+    write_files,
+    write_start,
+)
 
 PROGRAM = "albert_tf.run_finetuning"
 
-
-def rows(*lines: str) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-OPTIONS = {"choice1": "He ran.", "choice2": "He sat.", "question": "cause"}
-COPA = {"premise": "The cat fled.", **OPTIONS, "label": 0, "idx": 0}
-CB = {"premise": "It rains.", "hypothesis": "It is wet.", "label": "neutral", "idx": 0}
-BOOLQ = {"question": "is it", "passage": "It is.", "label": True, "idx": 0}
-RACE = {"article": "A cat.", "questions": ["A _?"], "options": [["a", "b", "c", "d"]]}
-RACE |= {"answers": ["A"]}
-# Task -> folder, names of the files of train and dev, and a content that is right.
-GOOD = {
-    "cola": ("CoLA", "{}.tsv", rows("s\t1\t\tA cat sat.", "s\t0\t*\tCat a sat.")),
-    "sst-2": ("SST-2", "{}.tsv", rows("sentence\tlabel", "good\t1", "bad\t0")),
-    "sts-b": (
-        *("STS-B", "{}.tsv"),
-        rows("index\tsentence1\tsentence2\tscore", "0\ta\tb\t2.5", "1\ta\ta\t5"),
-    ),
-    "qnli": (
-        *("QNLI", "{}.tsv"),
-        rows("index\tquestion\tsentence\tlabel", "0\ta\tb\tentailment"),
-    ),
-    "boolq": ("BoolQ", "{}.jsonl", rows(json.dumps(BOOLQ))),
-    "cb": ("CB", "{}.jsonl", rows(json.dumps(CB))),
-    "copa": ("COPA", "{}.jsonl", rows(json.dumps(COPA))),
-    "race": ("", "{}/middle/1.txt", json.dumps(RACE)),
-    "tagging": ("", "{}.conll", rows("cat\tB-X", "sat\tO", "", "mat\tO")),
-    "tsv": ("", "{}.tsv", rows("text\tlabel", "good\ta", "bad\tb")),
-    "regression": ("", "{}.tsv", rows("text\tlabel", "good\t1.5", "bad\t2")),
-}
 # Task, what is wrong, the split whose file has it, the content (None: no file), the message.
 FILES = [
     ("cola", "no column", "train", rows("s\t1\t\tx", "s\t1"), "train.tsv:2: expected at least 4"),
@@ -63,7 +44,7 @@ FILES = [
         "dev.tsv:3: the id '7' is that of {dir}/QNLI/dev.tsv:2, too; answers are named by id.",
     ),
     (
-        *("cb", "one id twice", "train", rows(*[json.dumps(CB)] * 2)),
+        *("cb", "one id twice", "train", json_rows(CB, CB)),
         "train.jsonl:2: the id '0' is that of {dir}/CB/train.jsonl:1, too",
     ),
     (
@@ -73,7 +54,13 @@ FILES = [
     ("sst-2", "empty", "train", b"", "train.tsv:1: no column 'sentence'"),
     ("sst-2", "header alone", "dev", rows("sentence\tlabel"), "dev.tsv holds no example"),
     ("sst-2", "no dev", "dev", None, "none of the files SST-2/dev.tsv, dev.tsv"),
-    ("sst-2", "UTF-16", "train", "sentence\tlabel\n".encode("utf-16"), ":1: the text is not UTF-8"),
+    (
+        "sst-2",
+        "UTF-16",
+        "train",
+        "sentence\tlabel\n".encode("utf-16"),
+        "train.tsv:1: the text is not UTF-8",
+    ),
     (
         *("sts-b", "NaN score", "dev"),
         rows("index\tsentence1\tsentence2\tscore", "0\ta\tb\tnan"),
@@ -86,34 +73,107 @@ FILES = [
     ),
     ("boolq", "no JSON", "train", rows("no JSON"), "train.jsonl:1: expected one JSON object"),
     (
-        *("boolq", "no field", "train", rows(json.dumps({"question": "a", "label": True}))),
+        *("boolq", "no field", "train", json_rows({"question": "a", "label": True})),
         "train.jsonl:1: expected a field 'passage'",
     ),
-    ("cb", "empty", "dev", b"", "{dir}/CB/{split}.jsonl"),
+    ("cb", "empty", "dev", b"", "{dir}/CB/dev.jsonl holds no example; download the data of CB"),
     (
-        *("cb", "label", "dev", rows(json.dumps({**CB, "label": "maybe"}))),
-        "{split}.jsonl:1:",
+        *("cb", "label", "dev", json_rows(CB, {**CB, "label": "maybe", "idx": 1})),
+        "{dir}/CB/dev.jsonl:2: the label is 'maybe', not one of contradiction, entailment",
     ),
-    ("copa", "label", "train", rows(json.dumps({**COPA, "label": 2})), "train.jsonl:1:"),
-    ("race", "answer", "dev", json.dumps({**RACE, "answers": ["E"]}), "dev/middle/1.txt:1"),
-    ("race", "no dev", "dev", None, "dev"),
-    ("tagging", "columns", "train", rows("cat\tO", "sat\tO\tO"), ":2: expected 2 columns as in"),
+    (
+        *("copa", "label", "train", json_rows({**COPA, "label": 2})),
+        "{dir}/COPA/train.jsonl:1: expected 0 or 1 in 'label'; found 2.",
+    ),
+    (
+        *("race", "answer", "dev", json.dumps({**RACE, "answers": ["E"]})),
+        "{dir}/dev/middle/1.txt:1: question 1: the answer is 'E', not A, B, C or D.",
+    ),
+    ("race", "no dev", "dev", None, "{dir}/dev/middle holds no passages such as 10229.txt."),
+    (
+        "tagging",
+        "columns",
+        "train",
+        rows("cat\tO", "sat\tO\tO"),
+        "train.conll:2: expected 2 columns",
+    ),
     ("tagging", "no tags", "train", rows("cat", "sat"), "train.conll:1: expected a word and its"),
-    ("tagging", "one tag", "train", rows("cat\tO", "sat\tO"), "every word has the tag 'O'"),
+    ("tagging", "one tag", "train", rows("cat\tO", "sat\tO"), "train.conll: every word has the"),
     ("tagging", "tag", "dev", rows("cat\tB-X", "sat\tB-Y"), "dev.conll:2: the tag 'B-Y' is none"),
     ("tagging", "empty", "dev", b"", "dev.conll holds no word"),
     ("tagging", "no dev", "dev", None, "none of the files dev.conll, dev.txt"),
     ("tsv", "empty", "train", b"", "train.tsv:1: no column 'text'"),
-    ("tsv", "no label", "train", rows("text\tlabel", "x\ta", "y\t"), ":3: the label is empty"),
-    ("tsv", "columns", "train", rows("text\tlabel", 'x "y\ta', 'z"'), ":3: expected 2 tab"),
-    ("tsv", "one label", "train", rows("text\tlabel", "x\ta"), "two are needed"),
+    ("tsv", "no label", "train", rows("text\tlabel", "x\ta", "y\t"), "train.tsv:3: the label is"),
+    ("tsv", "columns", "train", rows("text\tlabel", 'x "y\ta', 'z"'), "train.tsv:3: expected 2"),
+    (
+        *("tsv", "one label", "train", rows("text\tlabel", "x\ta")),
+        "{dir}/train.tsv: every example has the label 'a'; two are needed.",
+    ),
     (
         *("tsv", "label", "dev", rows("text\tlabel", "x\ta", "y\tc")),
         "dev.tsv:3: found the label 'c', not one of a, b",
     ),
     ("tsv", "no dev", "dev", None, "dev.tsv does not exist"),
     ("regression", "NaN score", "train", rows("text\tlabel", "x\tNaN"), "train.tsv:2: expected a"),
-    ("regression", "name", "dev", rows("text\tlabel", "x\tgood"), "found 'good'"),
+    (
+        *("regression", "name", "dev", rows("text\tlabel", "x\tgood")),
+        "{dir}/dev.tsv:2: expected a number as label; found 'good'.",
+    ),
+]
+
+
+def answered(text: str, start: int) -> dict[str, object]:
+    """The question q1 with another answer."""
+    return {**ASKED, "answers": [{"text": text, "answer_start": start}]}
+
+
+# As FILES. A file of `squad` has the id of its first question in line 9, a second one's after an
+# answer in line 20.
+SQUAD_FILES = [
+    (
+        *("squad1.1", "answer elsewhere", "train", squad(answered("cat", 3))),
+        "{dir}/train-v1.1.json:9: question q1: expected the answer 'cat' at character 3 of its "
+        "context, found ' ca'. Correct answer_start.",
+    ),
+    (
+        *("squad2.0", "two answers", "train", squad({**ASKED, "answers": ASKED["answers"] * 2})),
+        "{dir}/train-v2.0.json:9: question q1: expected one answer to learn, found 2.",
+    ),
+    (
+        *("squad1.1", "answer of no piece", "train"),
+        squad(ASKED, {**answered("\x01", 8), "id": "q2"}, context="the cat \x01 sat"),
+        "{dir}/train-v1.1.json:20: question q2: expected an answer of at least one piece; nothing "
+        "is left of '\\x01' after normalization.",
+    ),
+    (
+        *("squad1.1", "no answer", "dev", squad(ASKED, IMPOSSIBLE)),
+        "{dir}/dev-v1.1.json:20: question q2 has no answer, and all questions of --task=squad1.1",
+    ),
+    (
+        *("squad2.0", "no answers", "dev", squad({**ASKED, "answers": []})),
+        "{dir}/dev-v2.0.json: no question has an answer, nor is one marked is_impossible.",
+    ),
+    (
+        *("squad1.1", "one id twice", "dev", squad(ASKED, {**ASKED, "question": "why?"})),
+        "{dir}/dev-v1.1.json:9: two questions have the id q1",
+    ),
+    (
+        *("squad2.0", "one id twice", "train", squad(ASKED, {**IMPOSSIBLE, "id": "q1"})),
+        "{dir}/train-v2.0.json:9: two questions have the id q1",
+    ),
+    (
+        *("squad2.0", "context without text", "train", squad(IMPOSSIBLE, context=" \n")),
+        "{dir}/train-v2.0.json:9: question q2: its context holds no text.",
+    ),
+    (
+        *("squad1.1", "no question", "dev", squad()),
+        "{dir}/dev-v1.1.json:1: expected at least one question; found none.",
+    ),
+    ("squad1.1", "empty", "train", b"", "{dir}/train-v1.1.json:1: expected JSON as SQuAD's"),
+    ("squad2.0", "cut", "dev", squad(ASKED)[:-30], "{dir}/dev-v2.0.json:18: expected JSON"),
+    ("squad2.0", "not JSON", "train", '{"data":\n [}', "{dir}/train-v2.0.json:2: expected JSON"),
+    ("squad1.1", "other JSON", "dev", '[{"id": 1}]', "{dir}/dev-v1.1.json:1: expected 'data' with"),
+    ("squad1.1", "no dev", "dev", None, "none of the files SQuAD/dev-v1.1.json, dev-v1.1.json."),
 ]
 
 
@@ -121,18 +181,7 @@ FILES = [
 def models(tmp_path_factory, few_words) -> Path:
     """A folder with vocab.txt, config.json, and a fine-tuned model for classes and one for tags."""
     folder = tmp_path_factory.mktemp("models")
-    pieces = [*WordPieceTokenizer.SPECIAL_PIECES, *dict.fromkeys(few_words)]
-    (folder / "vocab.txt").write_text("\n".join(pieces))
-    config = AlbertConfig(
-        vocab_size=len(pieces),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
-    config.to_json_file(str(folder / "config.json"))
+    config = write_start(folder, few_words)
     tokenizer = load_tokenizer(str(folder / "vocab.txt"))
     for task, model, labels in (
         ("tsv", AlbertClassifier(config, 2), ["a", "b"]),
@@ -171,39 +220,20 @@ def error_of(run_program, capfd, tmp_path, models, foreign_lines):
     return find
 
 
-def write_files(folder: Path, task: str, **changed: str | bytes | None) -> dict[str, Path]:
-    """Writes a task's files of train and dev; returns the flags that name them."""
-    own, name, good = GOOD[task]
-    found = {}
-    for split in ("train", "dev"):
-        content = changed.get(split, good)
-        path = folder / "data" / own / name.format(split)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if task == "race":
-            (folder / "data" / split / "high").mkdir(parents=True)
-            (folder / "data" / split / "high" / "1.txt").write_text(good)
-        if content is not None:
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        found[f"{split}_file"] = path
-    if task in ("tsv", "regression"):
-        return found
-    return {"data_dir": folder / "data"}
-
-
 @pytest.mark.parametrize(
     ("task", "split", "content", "message"),
-    [(task, *others) for task, _, *others in FILES],
-    ids=[f"{task}-{what}" for task, what, *_ in FILES],
+    [(task, *others) for task, _, *others in FILES + SQUAD_FILES],
+    ids=[f"{task}-{what}" for task, what, *_ in FILES + SQUAD_FILES],
 )
 def test_bad_files(task, split, content, message, error_of, models, tmp_path):
     error = error_of(
         task=task,
         config_file=models / "config.json",
         vocab_file=models / "vocab.txt",
-        max_seq_length=32,
+        **LENGTHS,
         **write_files(tmp_path, task, **{split: content}),
     )
-    assert message.format(dir=tmp_path / "data", split=split) in error
+    assert message.format(dir=tmp_path / "data") in error
 
 
 @pytest.mark.parametrize("task", GOOD)
@@ -211,7 +241,7 @@ def test_marks_line_ends_and_quotes_change_nothing(task, tmp_path):
     """A byte order mark, Windows line ends, no end of the last line; quotes are letters."""
     good = GOOD[task][2]
     if "\t" in good:
-        good = good.replace("bad", '"bad').replace("cat", 'c"at').replace("\ta\t", '\t"a\t')
+        good = re.sub(r"\bcat\b", 'c"at', good.replace("bad", '"bad').replace("\ta\t", '\t"a\t'))
     other = b"\xef\xbb\xbf" + good.rstrip("\n").replace("\n", "\r\n").encode()
     splits = []
     for folder, content in ((tmp_path / "plain", good), (tmp_path / "windows", other)):

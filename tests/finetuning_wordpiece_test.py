@@ -29,18 +29,17 @@ TEXT = """
 WORDS = TEXT.split()
 
 
-@pytest.fixture(scope="module")
-def config() -> AlbertConfig:
-    """A tiny architecture for the vocabulary."""
-    return AlbertConfig(
-        vocab_size=WordPieceTokenizer(str(VOCABULARY)).vocab_size,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=LENGTHS.max_seq_length,
-    )
+# Tiny architectures for the vocabulary.
+ALBERT = AlbertConfig(
+    vocab_size=WordPieceTokenizer(str(VOCABULARY)).vocab_size,
+    embedding_size=8,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=LENGTHS.max_seq_length,
+)
+BERT = ALBERT.replace(embedding_size=16, parameter_sharing="none", num_hidden_layers=2)
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +51,13 @@ def eager():
 
 
 @pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run_functions_eagerly")
-@pytest.mark.parametrize("name", ["mrpc", "sts-b", "copa", "tagging", "squad1.1", "squad2.0"])
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        *((name, ALBERT) for name in ("mrpc", "sts-b", "copa", "tagging", "squad1.1", "squad2.0")),
+        pytest.param("squad2.0", BERT, id="squad2.0-BERT"),
+    ],
+)
 def test_chinese_from_examples_to_answers(name, config):
     task, tokenizer = FORMS[name], WordPieceTokenizer(str(VOCABULARY))
     train = split_of(task, WORDS, 12)

@@ -38,6 +38,7 @@ from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import (
     SquadExamples,
     SquadSplit,
+    question_place,
     read_squad_file,
     read_squad_split,
 )
@@ -213,8 +214,9 @@ def _check_answers(version: str, examples: SquadExamples) -> None:
     """Raises UserError where the right answers to some questions are not known."""
     unknown = [question for question in examples.questions if not question.answers]
     if version == "1.1" and unknown:
+        place = question_place(examples.source, unknown[0].id)
         raise UserError(
-            f"{examples.source}: question {unknown[0].id} has no answer, and all questions of "
+            f"{place}: question {unknown[0].id} has no answer, and all questions of "
             "--task=squad1.1 need one. Use --task=squad2.0, or --mode=predict for questions whose "
             "answers are not known."
         )

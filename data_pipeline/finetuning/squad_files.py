@@ -96,12 +96,15 @@ class _Reader:
             line = content.count(b"\n", 0, error.start) + 1
             raise UserError(f"{path}:{line}: the text is not UTF-8; convert the file.") from error
 
-    def refuse(self, reason: str, near: str = "") -> NoReturn:
-        """Raises UserError with the line on which `near`, a JSON string, stands first."""
+    def place(self, near: str = "") -> str:
+        """File and line on which `near`, a JSON string, stands first: "dev.json:12"."""
         quoted = (json.dumps(near, ensure_ascii=ascii_) for ascii_ in (False, True))
         found = max(map(self._text.find, quoted)) if near else 0
-        line = self._text.count("\n", 0, max(found, 0)) + 1
-        raise UserError(f"{self.path}:{line}: {reason}")
+        return f"{self.path}:{self._text.count(chr(10), 0, max(found, 0)) + 1}"
+
+    def refuse(self, reason: str, near: str = "") -> NoReturn:
+        """Raises UserError with the place of `near`."""
+        raise UserError(f"{self.place(near)}: {reason}")
 
     def load(self) -> Any:
         try:
@@ -183,6 +186,15 @@ def read_squad_file(path: str, split: str) -> SquadSplit:
     """
     content = read_squad(path, training=split == "train")
     return SquadSplit(split, content.questions, content=content)
+
+
+def question_place(source: str, name: str) -> str:
+    """File and line of the question with an id, for messages: "dev.json:12".
+
+    The file is read again, so that no question has to carry its line; of examples that are of no
+    file, it is `source` alone.
+    """
+    return _Reader(source).place(name) if storage.exists(source) else source
 
 
 def read_squad_split(version: str, data_dir: str, split: str) -> SquadSplit:

@@ -17,7 +17,7 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.alignment import AlignedPieces, align, piece_range
 from data_pipeline.finetuning.context_spans import context_spans, max_context
-from data_pipeline.finetuning.squad_files import Question, SquadExamples
+from data_pipeline.finetuning.squad_files import Question, SquadExamples, question_place
 from data_pipeline.tokenizers.base import Tokenizer
 
 FIRST_UNIQUE_ID = 1_000_000_000
@@ -258,9 +258,10 @@ def answer_pieces(
     answer = question.answers[0]
     first, last = piece_range(pieces, answer.start, answer.start + len(answer.text) - 1)
     if first > last:
+        place = question_place(examples.source, question.id)
         raise UserError(
-            f"{examples.source}: question {question.id}: expected an answer of at least one piece; "
-            f"nothing is left of {answer.text!r} after normalization. Remove the question."
+            f"{place}: question {question.id}: expected an answer of at least one piece; nothing "
+            f"is left of {answer.text!r} after normalization. Remove the question."
         )
     return first, last
 

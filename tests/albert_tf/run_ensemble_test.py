@@ -1,4 +1,6 @@
-"""Two tiny runs by --seeds, and what their stored outputs become: an ensemble from end to end."""
+"""Two tiny runs by --seeds, and what their stored outputs become: an ensemble from end to end, of
+classes and of SQuAD's spans.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,18 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.averaging import mean_probabilities
+from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.outcome import read_kept, write_kept
 from data_pipeline.files import atomic_files
+from tests.finetuning_files import (
+    ASKED,
+    IMPOSSIBLE,
+    LENGTHS,
+    LONG,
+    squad,
+    write_files,
+    write_start,
+)
 
 PROGRAM = "albert_tf.run_finetuning"
 
@@ -237,3 +249,93 @@ def test_a_flat_run_of_a_search_is_made_again(
     ):
         result = result_of(PROGRAM, *flags, f"--search={search}")
         assert result.returncode == 2 and words in result.stderr, search
+
+
+@pytest.fixture
+def spans(few_words, tmp_path) -> list[str]:
+    """Flags that name SQuAD 2.0's files, and one with the dev set's questions without answers."""
+    write_start(tmp_path, few_words)
+    data_dir = write_files(tmp_path, "squad2.0")["data_dir"]
+    questions = [{name: asked[name] for name in ("id", "question")} for asked in SPANS_ASKED]
+    (tmp_path / "new.json").write_text(squad(*questions))
+    data = [f"--data_dir={data_dir}", f"--predict_file={tmp_path / 'new.json'}"]
+    return ["--task=squad2.0", *data, "--n_best_size=50"]  # More than a window has.
+
+
+SPANS_ASKED = (ASKED, IMPOSSIBLE, LONG)
+
+
+def read_json(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+def test_spans_of_two_runs(call, result_of, spans, tmp_path):
+    series, output = tmp_path / "series", tmp_path / "ensemble"
+    quick = ("--fast=off", "--distribution=one_device")
+    call(
+        PROGRAM,
+        *(*spans, *quick, *(f"--{name}={value}" for name, value in LENGTHS.items()), "--seeds=2"),
+        *(f"--config_file={tmp_path / 'config.json'}", f"--vocab_file={tmp_path / 'vocab.txt'}"),
+        *("--num_train_steps=2", "--train_batch_size=4", "--learning_rate=0.01"),
+        f"--output_dir={series}",
+    )
+    for seed in (0, 1):
+        call(PROGRAM, "--mode=predict", *spans, *quick, f"--output_dir={series}/seed-{seed}")
+    call("albert_tf.run_ensemble", *spans, f"--runs={series}", f"--output_dir={output}")
+
+    content = read_json(output / "ensemble.json")
+    assert [member["is_chosen"] for member in content["members"]] == [True, True]
+    (result,) = content["results"]
+    assert tuple(result["metrics"]) == TASKS["squad2.0"].metrics
+    _spans_are_averaged(series, output)
+    _one_threshold_for_both_splits(output, result["metrics"])
+    _windows_that_differ(result_of, spans, series, tmp_path)
+
+
+def _spans_are_averaged(series, output) -> None:
+    """Null odds over both runs; a span's scores over the runs that propose it."""
+    name = "predictions/squad2.0_dev_{}.json"
+    odds, best = (
+        [read_json(folder / name.format(kind)) for folder in (*series.glob("seed-?"), output)]
+        for kind in ("null_odds", "nbest_predictions")
+    )
+    for asked in SPANS_ASKED:
+        place = asked["id"]
+        assert odds[2][place] == pytest.approx((odds[0][place] + odds[1][place]) / 2)
+    # All words of the context differ, and its only window is that of the short questions.
+    members = [{answer["text"]: answer for answer in found["q1"]} for found in best[:2]]
+    assert {answer["text"] for answer in best[2]["q1"]} == {*members[0], *members[1]}
+    for answer in best[2]["q1"]:
+        proposed = [found[answer["text"]] for found in members if answer["text"] in found]
+        for score in ("start_log_prob", "end_log_prob"):
+            expected = np.mean([one[score] for one in proposed])
+            assert answer[score] == pytest.approx(expected, abs=1e-5)
+
+
+def _one_threshold_for_both_splits(output, scores) -> None:
+    """Found where the answers are known, it is used where they are not."""
+    threshold = scores["null_score_diff_threshold"]
+    assert scores["f1"] == pytest.approx(scores["best_f1"])
+    texts = {}
+    for split in ("dev", "predict"):
+        path = f"predictions/squad2.0_{split}_{{}}.json"
+        best, odds, texts[split] = (
+            read_json(output / path.format(kind))
+            for kind in ("nbest_predictions", "null_odds", "predictions")
+        )
+        expected = {name: best[name][0]["text"] * (odds[name] <= threshold) for name in best}
+        assert texts[split] == expected and all(best[name][0]["text"] for name in best)
+    assert texts["dev"] == texts["predict"] and "" in texts["dev"].values()
+
+
+def _windows_that_differ(result_of, spans, series, tmp_path) -> None:
+    """Outputs of the same shapes, of runs that cut contexts elsewhere: refused, nothing written."""
+    twin, output = tmp_path / "twin", tmp_path / "refused"
+    shutil.copytree(series / "seed-1", twin)
+    about = read_json(twin / "model" / "model.json")
+    (twin / "model" / "model.json").write_text(json.dumps({**about, "doc_stride": 7}))
+    runs = f"--runs={series / 'seed-0'},{twin}"
+    result = result_of("albert_tf.run_ensemble", *spans, runs, f"--output_dir={output}")
+    assert result.returncode == 2 and not output.exists()
+    words = f"{twin} has doc_stride 7, {series / 'seed-0'} has 8: their windows differ"
+    assert words in result.stderr and "Traceback" not in result.stderr

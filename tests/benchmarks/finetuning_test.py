@@ -15,6 +15,7 @@ from benchmarks.finetuning import CASES, CommandFailed, Turn, rows_of, run_comma
 from benchmarks.workers import finetuning_data
 
 ROOT = Path(__file__).parents[2]
+SQUAD = ROOT.parent / "shared" / "data" / "squad"
 VOCABULARY = ROOT / "tests" / "goldens" / "wordpiece" / "vocab.txt"
 MADE_UP = "\n".join(f"word {number} in a sentence\t{number % 2}" for number in range(40))
 
@@ -135,3 +136,19 @@ def test_the_peers_read_the_copies(tmp_path, monkeypatch):
     assert finetuning_data.f1({"q": "cats."}, [row]) == 100
     assert finetuning_data.f1({"q": "cats sat"}, [row]) == pytest.approx(200 / 3)
     assert finetuning_data.f1({"q": "dogs"}, [row]) == 0
+
+
+# Predictions of systems -> the F1 that the official script gives them.
+PUBLISHED = {"BERT": 92.196, "SLQA": 88.384, "Match-LSTM": 76.756}
+
+
+@pytest.mark.skipif(
+    not SQUAD.exists(), reason=f"NOT compared with published scores: {SQUAD} is not there"
+)
+def test_published_systems_have_their_official_f1(tmp_path):
+    (tmp_path / "dev-v1.1.json").symlink_to(SQUAD / "dev-v1.1.rebuilt.json")
+    asked = finetuning_data.read_rows({"task": "squad1.1", "data_dir": str(tmp_path)}, "dev")
+    for name, expected in PUBLISHED.items():
+        (path,) = (SQUAD / "predictions").glob(f"1.1_{name}*")
+        answers = json.loads(path.read_text(encoding="utf-8"))
+        assert round(finetuning_data.f1(answers, asked), 3) == expected, name

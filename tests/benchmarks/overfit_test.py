@@ -117,6 +117,29 @@ def test_what_is_learned_is_scored_in_another_order(tmp_path, monkeypatch):
     monkeypatch.setattr(overfit, "FLAGS", given)
     monkeypatch.setattr(overfit, "run_program", run_program)
     real = REAL_TASKS["copa"]
-    assert overfit.learn(real, False, tmp_path / "config", tmp_path / "right") == 1
-    assert overfit.learn(real, True, tmp_path / "config", tmp_path / "shuffled") < 1
+    assert overfit.learn(real, False, tmp_path / "config", tmp_path) == 1
+    assert overfit.learn(real, True, tmp_path / "config", tmp_path) < 1
     assert overfit.by_chance(real, ["a", "a", "b", "b"]) == 0.5
+
+
+def test_the_model_of_mnli_answers_ax(tmp_path, monkeypatch):
+    """The command is replaced: nothing is trained, and the right texts are read."""
+    source, run = tmp_path / REAL_TASKS["ax"].source, tmp_path / "out" / "mnli" / "run"
+    source.parent.mkdir(parents=True)
+    kinds = ("neutral", "entailment", "contradiction")
+    Lines().write([f"{kinds[n % 3]}\tp{n}\th{n}" for n in range(8)], source)
+    (run / "predictions").mkdir(parents=True)
+    (run / "predictions" / "mnli_dev_matched.tsv").write_text("of mnli itself")
+
+    def run_program(command, log):
+        assert {"--mode=predict", "--splits=test", f"--output_dir={run}"} < {*command}
+        asked = (tmp_path / "out" / "ax" / "predict" / "diagnostic" / "diagnostic.tsv").read_text()
+        header, *lines = [line.split("\t") for line in asked.splitlines()]
+        assert header[:2] == ["sentence1", "sentence2"] and len(lines) == 6
+        table = ["prediction", *(kinds[int(line[0][1:]) % 3] for line in lines)]
+        (run / "predictions" / "ax_test.tsv").write_text("\n".join(table))
+
+    given = types.SimpleNamespace(data_dir=str(tmp_path), examples=6)
+    monkeypatch.setattr(overfit, "FLAGS", given)
+    monkeypatch.setattr(overfit, "run_program", run_program)
+    assert overfit.learn(REAL_TASKS["ax"], False, tmp_path / "config", tmp_path / "out") == 1

@@ -1,0 +1,144 @@
+"""Every task's own command, from files in the official layout to scores and answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.spec import DataSource
+from albert_tf.training.report import machine
+from tests.finetuning_files import GOOD, LENGTHS, LONG, write_files, write_start
+
+# tf.data traces its functions all the same, and says so.
+pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run_func")
+PROGRAM = "albert_tf.run_finetuning"
+DIAGNOSTIC = "index\tsentence1\tsentence2\n0\tthe cat sat\tthe cat\n1\ta dog\ta cat\n2\ta\tb\n"
+SPANS = ("squad1.1", "squad2.0")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory, few_words) -> Path:
+    """A folder with vocab.txt and config.json."""
+    folder = tmp_path_factory.mktemp("start")
+    write_start(folder, few_words)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Nothing is traced, which would take longer than the few batches, and the machine's rate is
+    not measured, which takes a second.
+    """
+    monkeypatch.setattr(machine, "matmul_flops_per_second", lambda *given: 1e11)
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def call(result_of, tmp_path) -> Callable[..., str]:
+    """(**flags) -> stdout of the program, whose run is tmp_path / "run"."""
+
+    def call(**flags: object) -> str:
+        values = {"output_dir": tmp_path / "run", "distribution": "one_device", "fast": "off"}
+        given = [f"--{name}={value}" for name, value in {**values, **flags}.items()]
+        result = result_of(PROGRAM, *given)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return call
+
+
+@pytest.fixture
+def train(call, start, tmp_path) -> Callable[..., list[dict[str, Any]]]:
+    """(task, **changed files) -> the results of two updates on its files."""
+
+    def train(name: str, **changed: str) -> list[dict[str, Any]]:
+        files = write_files(tmp_path, name, **changed)
+        model = {"config_file": start / "config.json", "vocab_file": start / "vocab.txt"}
+        rates = {"num_train_steps": 2, "train_batch_size": 2, "learning_rate": 0.01}
+        call(task=name, **files, **model, **LENGTHS, **rates)
+        return json.loads((tmp_path / "run" / "results.json").read_text())["results"]
+
+    return train
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of predictions."""
+    return list(csv.DictReader(path.open(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def check_scores(name: str, result: dict[str, Any], folder: Path) -> None:
+    """The result has the task's scores, which are those of the written answers."""
+    task, split = TASKS[name], result["split"]
+    assert (result["task"], result["key"]) == (name, task.key)
+    for checkpoint in ("best", "last"):
+        assert tuple(result[checkpoint]["metrics"]) == task.metrics
+    scores = result["best"]["metrics"]
+    answers = folder / "run" / "predictions" / f"{name}_{split}"
+    if name in SPANS:
+        texts = json.loads(answers.with_name(f"{answers.name}_predictions.json").read_text())
+        right = [texts["q1"] == "cat", texts["long"] == "cat", texts.get("q2") == ""]
+        assert set(texts) == {"q1", LONG["id"], *(["q2"] if name == "squad2.0" else [])}
+        assert scores["exact"] == pytest.approx(100 * sum(right) / len(texts))
+    elif name == "tagging":
+        lines = [line.split("\t") for line in Path(f"{answers}.conll").read_text().splitlines()]
+        assert [line[:2] for line in lines if line != [""]] == [
+            ["cat", "B-X"], ["sat", "O"], ["mat", "O"]
+        ]  # fmt: skip
+    else:
+        check_table(scores, table(Path(f"{answers}.tsv")))
+
+
+def check_table(scores: dict[str, float], rows: list[dict[str, str]]) -> None:
+    """The scores are those of a table with the columns `label` and `prediction`."""
+    assert len(rows) == 2
+    pairs = [(row["label"], row["prediction"]) for row in rows]
+    right = [label == prediction for label, prediction in pairs]
+    if "accuracy" in scores:
+        assert scores["accuracy"] == sum(right) / 2
+    else:
+        errors = [(float(label) - float(prediction)) ** 2 for label, prediction in pairs]
+        assert scores["mean_squared_error"] == pytest.approx(sum(errors) / 2, rel=1e-4)
+    for level in ("middle", "high"):
+        if f"accuracy_{level}" in scores:
+            (of_level,) = [ok for row, ok in zip(rows, right) if row["id"].startswith(level)]
+            assert scores[f"accuracy_{level}"] == of_level
+
+
+@pytest.mark.parametrize("name", sorted({*GOOD} - {"mnli"}))
+def test_from_files_to_scores(name, train, tmp_path):
+    (result,) = train(name)
+    files = {"dev": str(tmp_path / "data" / "dev.tsv")} if TASKS[name].reader is None else {}
+    dev = TASKS[name].read(DataSource(str(tmp_path / "data"), files), "dev")
+    assert (result["split"], result["num_examples"]) == ("dev", len(dev))
+    check_scores(name, result, tmp_path)
+
+
+def test_mnli_is_trained_once_and_answers_the_diagnostic_set(train, call, tmp_path):
+    other = GOOD["mnli"][2].replace("\tentailment", "\tcontradiction")
+    results = train("mnli", dev_mismatched=other)
+    assert [result["split"] for result in results] == ["dev_matched", "dev_mismatched"]
+    for result, label in zip(results, ("entailment", "contradiction")):
+        check_scores("mnli", result, tmp_path)
+        answers = tmp_path / "run" / "predictions" / f"mnli_{result['split']}.tsv"
+        assert [row["label"] for row in table(answers)] == ["neutral", label]
+    (tmp_path / "glue" / "diagnostic").mkdir(parents=True)
+    (tmp_path / "glue" / "diagnostic" / "diagnostic.tsv").write_text(DIAGNOSTIC)
+    path = tmp_path / "run" / "predictions" / "ax_test.tsv"
+    shown = call(mode="predict", task="ax", data_dir=tmp_path / "glue")
+    assert f"3 predictions: {path}" in shown
+    rows = table(path)
+    assert [row["id"] for row in rows] == ["0", "1", "2"]
+    assert {row["prediction"] for row in rows} <= set(TASKS["ax"].labels)
+
+
+def test_no_task_is_left_out():
+    assert {*GOOD, "ax"} == set(TASKS)
