@@ -12,6 +12,7 @@ from albert_tf.finetuning.finished import FineTuned, load_finetuned
 from albert_tf.finetuning.outcome import best_folder, kept_path, read_kept
 from albert_tf.finetuning.series import run_folders
 from albert_tf.finetuning.spec import DataSource, FineTuning, Kept
+from albert_tf.finetuning.squad_candidates import Candidates
 from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -200,7 +201,11 @@ def _check_alike(one: tuple[str, dict, Kept], first: tuple[str, dict, Kept]) -> 
             f"{path} has answers to other examples than {first[0]}. Evaluate or predict the same "
             "files with each run."
         )
-    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in (kept, first[2])]
+    # Each model proposes as many spans as it finds.
+    shapes = [
+        {name: array.shape for name, array in arrays.items() if name not in Candidates._fields}
+        for arrays in (kept, first[2])
+    ]
     if shapes[0] != shapes[1]:
         raise UserError(
             f"{path} has arrays of the shapes {shapes[0]}, {first[0]} of {shapes[1]}. Name runs "
