@@ -119,9 +119,9 @@ def nothing_learned(results: list[Result]) -> str | None:
 def _warning(folder: str, reason: str, is_last: bool) -> str:
     """Loud words about a run, with a remedy."""
     remedy = (
-        "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), longer warm-up "
-        "(--warmup_proportion=0.1), --bias_correction, more updates, and no dropout in the encoder "
-        "(--hidden_dropout=0 --attention_dropout=0)."
+        "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
+        "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags. "
+        "More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
     )
     again = " --retries=3 starts such a run again with other seeds." if is_last else ""
     return f"\nWARNING: {folder} HAS LEARNED NOTHING. {reason}\n{remedy}{again}\n"

@@ -17,7 +17,7 @@ from albert_tf.checkpoints import formats, huggingface, native, replacement
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_table, write_results
-from albert_tf.finetuning.spec import FineTuning, Kept
+from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.training.strategy import is_chief
@@ -61,7 +61,7 @@ def conclude(
     Returns:
       The scores of each dev split.
     """
-    last_scores = dict(evaluator.scores)
+    last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
     writes = is_chief(model.distribute_strategy)
     origin = functools.partial(kept_origin, task, labels)
     if writes:
@@ -97,8 +97,34 @@ def conclude(
             task.write(path, features[split], labels, evaluator.predictions[split])
         write_results(output_dir, results)
         print(results_table(results), end="")
+        for sentence in fallen_back(task, features, last_predictions, labels, results):
+            print(sentence)
         print(f"Results: {os.path.join(output_dir, TABLE_FILE)}")
     return results
+
+
+def fallen_back(
+    task: FineTuning,
+    features: Mapping[str, Features],
+    last_predictions: Mapping[str, Predictions],
+    labels: Sequence[str],
+    results: Sequence[Result],
+) -> list[str]:
+    """Sentences about a last model that tells no examples apart, where the best one does.
+
+    Args:
+      task: of the run.
+      features: those of the dev splits, by name.
+      last_predictions: the last model's answers, by split.
+      labels: names of the classes.
+      results: of the best model.
+    """
+    return [
+        f"The last model has fallen back, and the best one is kept. {result.split}: {remark}"
+        for result in results
+        if not result.notes
+        for remark in task.remarks(features[result.split], last_predictions[result.split], labels)
+    ]
 
 
 def best_folder(output_dir: str) -> str:

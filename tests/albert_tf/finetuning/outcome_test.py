@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import types
 
 import pytest
 
@@ -31,6 +32,18 @@ def test_the_model_that_answers(tiny_config, tmp_path, capsys):
     assert capsys.readouterr().out == ""
     assert outcome.answering_folder(str(run), other) == own
     assert f"--init_checkpoint={other} is what the run began with" in capsys.readouterr().out
+
+
+def test_a_last_model_that_has_fallen_back():
+    """Said where the best one tells examples apart, and only there."""
+    task = types.SimpleNamespace(remarks=lambda features, predictions, labels: predictions)
+    results = [
+        types.SimpleNamespace(split=split, notes=notes)
+        for split, notes in (("dev", ()), ("other", ("All are 1.",)), ("sound", ()))
+    ]
+    last = {"dev": ["All are 0."], "other": ["All are 1."], "sound": []}
+    (sentence,) = outcome.fallen_back(task, dict.fromkeys(last), last, (), results)
+    assert sentence.startswith("The last model has fallen back") and "dev: All are 0." in sentence
 
 
 def test_hash_of_weights(tiny_config, tmp_path):
