@@ -120,8 +120,8 @@ def _warning(folder: str, reason: str, is_last: bool) -> str:
     """Loud words about a run, with a remedy."""
     remedy = (
         "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
-        "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags. "
-        "More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
+        "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags "
+        "have it. More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
     )
     again = " --retries=3 starts such a run again with other seeds." if is_last else ""
     return f"\nWARNING: {folder} HAS LEARNED NOTHING. {reason}\n{remedy}{again}\n"

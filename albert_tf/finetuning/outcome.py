@@ -118,6 +118,9 @@ def fallen_back(
       last_predictions: the last model's answers, by split.
       labels: names of the classes.
       results: of the best model.
+
+    Returns:
+      One sentence for each remark on the last model's answers.
     """
     return [
         f"The last model has fallen back, and the best one is kept. {result.split}: {remark}"
