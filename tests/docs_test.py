@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
 # CHANGELOG.md tells of names that are gone.
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
 # Documents that programs write.
-WRITTEN = {"results.md", "seeds.md", "search.md"}
+WRITTEN = {"results.md", "seeds.md", "search.md", "ensemble.md"}
 # Of docker, curl, pip and tensorflow/serving; of scripts/mutate.py.
 FLAGS_OF_OTHERS = {"rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under"}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from albert_tf.finetuning.published_scores import AVERAGES, PUBLISHED_SCORES, published_score
@@ -19,6 +22,24 @@ def test_averages_of_the_readme(preset):
     squad = [(percent(f"squad{v}", "f1") + percent(f"squad{v}", "exact")) / 2 for v in (1.1, "2.0")]
     others = [percent(task, "accuracy") for task in ("mnli", "sst-2", "race")]
     assert sum([*squad, *others]) / 5 == pytest.approx(AVERAGES[preset], abs=0.0501)
+
+
+def test_the_tables_of_the_documentation():
+    """docs/finetuning.md has every score, by preset and column, and no other."""
+    page = Path(__file__).parents[3] / "docs" / "finetuning.md"
+    found, columns = {}, []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if cells[0] == "preset":
+            columns = [tuple(re.fullmatch(r"`(.+)` (\w+)", cell).groups()) for cell in cells[1:]]
+        elif cells[0] in PUBLISHED_SCORES:
+            values = zip(columns, cells[1:], strict=True)
+            found.update({(cells[0], *column): value for column, value in values if value != "-"})
+    assert found == {
+        (preset, *column): str(score.percent)
+        for preset, scores in PUBLISHED_SCORES.items()
+        for column, score in scores.items()
+    }
 
 
 def test_presets_and_tasks_are_ours():
