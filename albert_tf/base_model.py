@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.inputs import lists_to_tensors
-from albert_tf.keras_compat import keras
+from albert_tf.keras_compat import keras, require_keras_2
 
 # Entries of `get_config` that every model has; the others are of its class.
 COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
@@ -52,6 +52,7 @@ class AlbertModel(keras.Model):
         """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
         traces its first step, and traces it again.
         """
+        require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
         # While Keras loads a SavedModel, this is an object with the saved moments, which Keras
         # then forgets for a new optimizer: training would not go on as before.
         restored = self.optimizer

@@ -40,10 +40,8 @@ def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
 
 def require_keras_2(thing: object, argument: str) -> None:
     """Raises TypeError when `thing`, given as `argument`, is an object of Keras 3."""
-    module = type(thing).__module__
-    if module.startswith("keras.src") and not isinstance(
-        thing, (keras.layers.Layer, keras.optimizers.Optimizer)
-    ):
+    ours, module = keras.layers.Layer.__module__, type(thing).__module__
+    if module.split(".")[0] == "keras" != ours.split(".")[0]:
         raise TypeError(
             f"`{argument}` is a Keras 3 object ({module}.{type(thing).__name__}), and this project "
             "runs on Keras 2. Set TF_USE_LEGACY_KERAS=1 before importing TensorFlow, or make the "

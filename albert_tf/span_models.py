@@ -15,16 +15,14 @@ from albert_tf.heads import OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.forward_pass import MASKED
 from albert_tf.layers.operations import Seed, fold_in
 from albert_tf.models import TaskModel, Tensors
-
-# The logit of positions that no answer may start or end at: exp of it is 0 in float32.
-_IMPOSSIBLE = -10000.0
 
 
 def position_mask(impossible: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 where no answer may start or end -> float32 [B, S], added to logits."""
-    return _IMPOSSIBLE * tf.cast(impossible, tf.float32)
+    return MASKED * tf.cast(impossible, tf.float32)
 
 
 class SpanHead(keras.layers.Layer):

@@ -9,8 +9,8 @@ import tensorflow as tf
 from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PaddedLayout
 
-# Added to the logits of masked keys, as in the reference; small enough for float16.
-_MASKED = -10000.0
+# Added to logits that must not count, as in the reference; small enough for float16.
+MASKED = -10000.0
 
 
 class ForwardPass(NamedTuple):
@@ -33,4 +33,4 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
     # By indices it would be an operation that LiteRT does not have in four dimensions.
     mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
-    return (1.0 - tf.cast(mask, tf.float32)) * _MASKED
+    return (1.0 - tf.cast(mask, tf.float32)) * MASKED

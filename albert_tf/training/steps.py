@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
+from albert_tf.keras_compat import keras, require_keras_2
 from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
 
@@ -68,6 +68,7 @@ class Stepper:
           the other, before one update: less memory, more time.
         jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
+        require_keras_2(optimizer, "optimizer")
         self.task = task
         self.strategy = strategy
         self.optimizer: Any = optimizer

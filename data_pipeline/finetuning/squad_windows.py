@@ -20,7 +20,6 @@ from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, question_place
 from data_pipeline.tokenizers.base import Tokenizer
 
-FIRST_UNIQUE_ID = 1_000_000_000
 _SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
 
 
@@ -97,11 +96,6 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def unique_ids(self) -> np.ndarray:
-        """int64 [F], the number by which google-research/albert calls each window."""
-        return FIRST_UNIQUE_ID + np.arange(len(self))
 
     @functools.cached_property
     def offsets(self) -> np.ndarray:

@@ -8,6 +8,9 @@ import tensorflow as tf
 from albert_tf import keras_compat
 from albert_tf.keras_choice import TF_VERSION
 from albert_tf.keras_compat import keras, policy_scope
+from albert_tf.models import AlbertClassifier
+from albert_tf.tasks import ClassificationTask
+from albert_tf.training.steps import Stepper
 
 
 def test_it_is_keras_2():
@@ -45,17 +48,20 @@ def test_a_policy_that_is_in_force_is_not_set_again(monkeypatch):
         pass
 
 
-class Foreign:
-    """Stands for an object of Keras 3."""
+@pytest.mark.skipif(TF_VERSION < (2, 16), reason="There is no Keras 3 beside this TensorFlow.")
+def test_an_object_of_keras_3_is_refused(tiny_config):
+    import keras as keras_3
+
+    words = r"`optimizer` is a Keras 3 object \(keras\.src\.optimizers\.adam\.Adam\)"
+    model = AlbertClassifier(tiny_config, 2)
+    for given in ([keras_3.optimizers.Adam()], []):
+        with pytest.raises(TypeError, match=words):
+            model.compile(*given, **({} if given else {"optimizer": keras_3.optimizers.Adam()}))
+    with pytest.raises(TypeError, match=words):
+        Stepper(ClassificationTask(model), keras_3.optimizers.Adam(), model.distribute_strategy)
 
 
-Foreign.__module__ = "keras.src.optimizers.adam"
-
-
-def test_an_object_of_keras_3_is_refused():
-    with pytest.raises(
-        TypeError, match=r"`optimizer` is a Keras 3 object \(keras.src.optimizers.adam.Foreign\)"
-    ):
-        keras_compat.require_keras_2(Foreign(), "optimizer")
-    for thing in (keras.optimizers.Adam(), keras.layers.Dense(1), "adam", None):
+def test_objects_of_this_keras_are_taken():
+    legacy = keras.optimizers.legacy.Adam()
+    for thing in (keras.optimizers.Adam(), legacy, keras.layers.Dense(1), "adam", None):
         keras_compat.require_keras_2(thing, "optimizer")

@@ -8,6 +8,7 @@ import pytest
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from data_pipeline.tokenizers import base
 
 
 @pytest.fixture
@@ -64,3 +65,8 @@ def test_weights_that_do_not_fit_the_configuration(tiny_config, tmp_path):
         UserError, match=r"misshapen: encoder/embeddings/word_embeddings has shape \[50, 8\]"
     ):
         native.load_model(str(folder))
+
+
+def test_both_packages_call_the_files_of_a_vocabulary_alike():
+    """The library imports nothing of data_pipeline, so that it has the names once more."""
+    assert native.TOKENIZER_FILE == base.SETTINGS_FILE
