@@ -124,7 +124,7 @@ class AlbertModel(keras.Model):
 
 
 def _describe_stack(config: AlbertConfig) -> str:
-    """How the layers share their weights, in a sentence."""
+    """A sentence on how the layers share their weights."""
     inner = config.inner_group_num
     layers = f"{config.num_hidden_layers} layers" + (f" of {inner} inner ones" * (inner > 1))
     numbers = {"attention": config.num_attention_groups, "feed-forward": config.num_ffn_groups}

@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 def help_text() -> str:
-    """How a command is called; the commands with their purposes; the folder of the flag files."""
+    """The usage of the command; the commands with their purposes; the folder of the flag files."""
     width = max(map(len, COMMANDS))
     lines = [
         "albert-tf COMMAND --name=value ...    COMMAND --help lists its flags",

@@ -222,7 +222,7 @@ def splits(found: FineTuning) -> list[str]:
 
 
 def lengths() -> LengthSettings:
-    """Where texts are cut."""
+    """The lengths at which texts are cut."""
     names = [field.name for field in dataclasses.fields(LengthSettings)]
     return LengthSettings(**{name: FLAGS[name].value for name in names})
 

@@ -134,7 +134,7 @@ class AlbertTokenClassifier(_ClassesModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertMultipleChoice(TaskModel):
-    """Which of C texts fits (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
+    """The choice of one of C texts (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
 
     default_name, settings = "multiple_choice", ("dropout_rate",)
 

@@ -1,4 +1,4 @@
-"""Where in a text the answer lies: models of SQuAD 1.1, and of 2.0 with its head.
+"""Models of the place of an answer in a text: SQuAD 1.1, and 2.0 with its head.
 
 In 2.0, as google-research/albert's run_squad_v2 has it, the end of the answer is predicted from its
 start: the gold one in training, the likeliest few otherwise.

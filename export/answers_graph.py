@@ -212,7 +212,7 @@ def _trimmed(
 
 
 def null_scores(windows: GraphWindows, answer_logits: tf.Tensor) -> tf.Tensor:
-    """How much speaks against any answer, float32 [B]: the lowest logit [F] of all windows.
+    """The score of there being no answer, float32 [B]: the lowest logit [F] of all windows.
 
     1,000,000 for a question whose context has no piece, as in `squad_answers.null_odds`.
     """

@@ -27,7 +27,7 @@ Answer = Callable[..., Mapping[str, tf.Tensor]]
 
 @dataclasses.dataclass(frozen=True)
 class EvalSettings:
-    """What an export is scored on, and how much it may lose.
+    """The examples that an export is scored on, and its largest loss.
 
     Attributes:
       file: labeled examples in a file of one's own, or the folder of a benchmark.
@@ -76,7 +76,7 @@ class Comparison:
 
 
 def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, float]:
-    """How far the answers of a model are from those that it gave in float32.
+    """The distances of a model's answers from those that it gave in float32.
 
     Args:
       exact: probes with the answers in float32.
@@ -186,7 +186,7 @@ class _LikeModel:
 
 
 def _load(model_dir: str) -> FineTuned:
-    """What the inputs and outputs of a fine-tuned model mean."""
+    """The meaning of a fine-tuned model's inputs and outputs."""
     task = native.read_metadata(model_dir).get("finetuned_on")
     if task is None:
         raise UserError(

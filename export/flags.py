@@ -53,7 +53,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
 
 
 def scored_on() -> EvalSettings | None:
-    """What --eval_file and --max_accuracy_loss say.
+    """The settings of --eval_file and --max_accuracy_loss.
 
     Raises:
       UserError: the second is given without the first.

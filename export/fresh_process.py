@@ -28,7 +28,7 @@ _LAST_WORDS = 300  # Characters of stderr that are shown.
 
 
 class FreshProcessError(Exception):
-    """What the process found, or its end; the message is for the user."""
+    """The finding of the process, or its end; the message is for the user."""
 
 
 class FreshProcess:

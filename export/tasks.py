@@ -128,7 +128,7 @@ def export_model(
 
 
 def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]:
-    """What an export was made of, for its manifest.
+    """The origin of an export, for its manifest.
 
     Args:
       task: a key of TASKS.

@@ -103,7 +103,7 @@ def is_put_aside(folder: str) -> bool:
 
 
 def nothing_learned(results: list[Result]) -> str | None:
-    """Why a run counts as having learned nothing, a sentence; None: it has learned something.
+    """A sentence on why a run counts as having learned nothing; None: it has learned something.
 
     Its best model gives all examples one answer, or answers that are no numbers, or has no score,
     on the split that decides which is best.

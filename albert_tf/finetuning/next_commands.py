@@ -1,4 +1,4 @@
-"""What comes after a fine-tuning run: the command lines that it prints at its end."""
+"""The commands that come after a fine-tuning run, which it prints at its end."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def kept_path(output_dir: str, split: str, checkpoint: str) -> str:
 def kept_origin(
     task: FineTuning, labels: Sequence[str], examples: Split, model_folder: str
 ) -> dict[str, Any]:
-    """What outputs were made of, by which those of several models are found to belong together.
+    """The origin of outputs, by which those of several models are found to belong together.
 
     Args:
       task: that was answered.
@@ -218,7 +218,7 @@ def write_kept(path: str, kept: Kept, about: Mapping[str, Any]) -> None:
 
 
 def read_kept(path: str) -> tuple[Kept, dict[str, Any]]:
-    """What was kept of a model's outputs, and its `kept_origin`.
+    """The kept outputs of a model, and their `kept_origin`.
 
     Raises:
       UserError: the file is damaged.

@@ -170,7 +170,7 @@ class FineTuning:
         return tuple(self.find_labels(examples))
 
     def decoder(self, average: str | None) -> Decode:
-        """How the outputs of several models become one answer.
+        """The rule by which the outputs of several models become one answer.
 
         Args:
           average: a name in `averages`; None: `decode`.

@@ -105,7 +105,7 @@ def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
 
 
 def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str, float]:
-    """How much speaks against any answer, for each question: a logit, high if it has none.
+    """The score of there being no answer, for each question: a logit, high if it has none.
 
     The lowest of all windows counts: one that holds the answer is enough.
 

@@ -21,7 +21,7 @@ _CHUNK = 1024  # Windows at once; the pairs of starts and ends take a few MB the
 
 @dataclasses.dataclass(frozen=True)
 class AnswerSettings:
-    """Which spans are answers.
+    """The rules by which spans are answers.
 
     Attributes:
       n_best_size: starts and ends of a window that are tried, and answers kept for each question.

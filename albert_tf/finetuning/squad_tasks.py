@@ -58,7 +58,7 @@ _SCORES_V2 = (
 
 @dataclasses.dataclass(frozen=True)
 class SquadSettings(AnswerSettings):
-    """How questions are learned and answered; the first three fields are those of AnswerSettings.
+    """Settings of learning and answering; the first three fields are those of AnswerSettings.
 
     Attributes:
       null_score_diff_threshold: version 2.0: a question is answered if its null odds are at most
@@ -73,7 +73,7 @@ class SquadSettings(AnswerSettings):
 
 
 class SquadAnswers(NamedTuple):
-    """What answers were made from; the details of Predictions.
+    """The material of answers: the details of Predictions.
 
     Attributes:
       best: the best answers to each question by its id, as if each could be answered.

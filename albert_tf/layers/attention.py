@@ -35,7 +35,7 @@ class AttentionBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """What `call` takes: weights of queries, which come out scaled by 1 / sqrt(D), keys and
+        """The weights for `call`: those of queries, which come out scaled by 1 / sqrt(D), keys and
         values in one; and those of the output.
         """
         query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))

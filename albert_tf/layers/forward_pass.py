@@ -1,4 +1,4 @@
-"""What all layers of one forward pass have in common."""
+"""The things that all layers of one forward pass share."""
 
 from __future__ import annotations
 

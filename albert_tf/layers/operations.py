@@ -147,7 +147,7 @@ class ReadyBlock(NamedTuple):
 
 
 class Operations:
-    """What the layers of one forward pass compute with; here the plain formulas.
+    """The operations of the layers in one forward pass; here the plain formulas.
 
     Attributes:
       row_multiple: packed rows are filled up to a multiple of this number.

@@ -1,4 +1,4 @@
-"""What is particular to an objective of pre-training: the model's task, its data, its costs.
+"""The particulars of an objective of pre-training: the model's task, its data, its costs.
 
 A model of AlbertPretrainer learns masked words and the order of segments, one of
 ReplacedTokenPretrainer replaced tokens; records and text are the same.

@@ -41,7 +41,7 @@ class PlateauWatch:
         self._next_notice = _FIRST_NOTICE
 
     def notice(self, step: int, metrics: dict[str, float]) -> str | None:
-        """What there is to say after a report, if anything.
+        """The notice that follows a report, if there is one.
 
         Args:
           step: the last one.
@@ -69,7 +69,7 @@ class PlateauWatch:
         return None
 
     def _collapse(self) -> str:
-        """What is said of a collapse, which begins to count anew."""
+        """The notice of a collapse, which begins to count anew."""
         lowest, self._lowest = self._lowest, self._loss
         return (
             f"masked words fell back to their frequencies: loss {self._loss:.2f} after "

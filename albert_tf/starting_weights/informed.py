@@ -57,8 +57,8 @@ def _frequencies(size: int) -> np.ndarray:
 
 
 def position_size(embedding_size: int, head_size: int) -> int:
-    """How many of an embedding's numbers tell the position: a multiple of 2, no more than a head
-    can compare.
+    """The number of an embedding's entries that tell the position: a multiple of 2, no more than a
+    head can compare.
     """
     return min(embedding_size // POSITION_SHARE, head_size) // 2 * 2
 

@@ -1,4 +1,4 @@
-"""How often words occur, and which occur near each other; vectors of words made of that.
+"""Counts of words and of those near each other; vectors of words made of that.
 
 The vectors are the classic ones of counts (Levy and Goldberg 2014; Levy, Goldberg and Dagan 2015):
 positive pointwise mutual information, its largest singular vectors, weighted by the square root of

@@ -36,7 +36,7 @@ class TextExample:
 
     @property
     def place(self) -> str:
-        """Where the example stands, for messages: "CoLA/train.tsv:7"."""
+        """The place of the example, for messages: "CoLA/train.tsv:7"."""
         return f"{self.source}:{self.line}"
 
 
@@ -66,7 +66,7 @@ class ChoiceExample:
 
     @property
     def place(self) -> str:
-        """Where the example stands, for messages: "dev/high/10229.txt:1"."""
+        """The place of the example, for messages: "dev/high/10229.txt:1"."""
         return f"{self.source}:{self.line}"
 
 

@@ -53,7 +53,7 @@ class WindowSettings:
 
 
 class Targets(NamedTuple):
-    """What is learned from the windows.
+    """The targets of the windows.
 
     Attributes:
       start_positions, end_positions: int32 [F], first and last position of the answer in the

@@ -48,11 +48,11 @@ class TaggedExample:
 
     @property
     def place(self) -> str:
-        """Where the sentence begins, for messages: "train.conll:7"."""
+        """The place of the sentence's beginning, for messages: "train.conll:7"."""
         return self.place_of(0)
 
     def place_of(self, word: int) -> str:
-        """Where a word stands, for messages; word: its number, from 0."""
+        """The place of a word, for messages; word: its number, from 0."""
         return f"{self.source}:{self.line + word}"
 
 

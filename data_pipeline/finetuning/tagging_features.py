@@ -65,7 +65,7 @@ class TaggedPieces:
 
     @functools.cached_property
     def _targets(self) -> dict[str, np.ndarray]:
-        """What is learned from each of all pieces; empty where nothing is."""
+        """The target of each of all pieces; empty where there is none."""
         if self.tag_ids is None:
             return {}
         ids = np.zeros(len(self.pieces.ids), np.int32)

@@ -48,7 +48,7 @@ def is_in(codes: tf.Tensor, ranges: Sequence[tuple[int, int]]) -> tf.Tensor:
 
 
 def first_of_run(flags: tf.Tensor, joined: tf.Tensor) -> tf.Tensor:
-    """Where a run of True begins; bool [N] each. `joined`: it may go on from the one before."""
+    """The beginnings of runs of True; bool [N] each. `joined`: it may go on from the one before."""
     before = tf.concat([[False], flags[:-1]], axis=0)[: tf.size(flags)]
     return flags & ~(before & joined)
 
@@ -111,7 +111,7 @@ class Characters:
         return tf.gather(size_of(strings), places)
 
     def words(self) -> Words:
-        """What white space separates: " Ça  va" -> "Ça" of [1, 3], "va" of [5, 7]."""
+        """The words that white space separates: " Ça  va" -> "Ça" of [1, 3], "va" of [5, 7]."""
         is_word = ~self.is_space
         begins = first_of_run(is_word, self.places > 0)
         word = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, is_word)

@@ -110,7 +110,7 @@ def _trace_normalization(characters: Characters, lower: bool, join_quotes: bool)
 
 
 def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-    """Which characters are the first and which the second of `` or '': bool [N] twice."""
+    """The characters that are the first and the second of `` or '': bool [N] twice."""
     codes = characters.codes
     is_quote = (codes == _BACKTICK) | (codes == _APOSTROPHE)
     before = tf.concat([[-1], codes[:-1]], axis=0)[: tf.size(codes)]

@@ -1,4 +1,4 @@
-"""How much one request may ask for: checked before anything is expanded, copied or computed."""
+"""The largest request: checked before anything is expanded, copied or computed."""
 
 from __future__ import annotations
 

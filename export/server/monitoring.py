@@ -1,4 +1,4 @@
-"""What a server tells about itself: counts and latencies for Prometheus, and a line a request."""
+"""The server's reports about itself: counts and latencies for Prometheus, and a line a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the signatures of all tasks share: names, specs, and a module that reads texts and pairs.
+"""Parts that the signatures of all tasks share: names, specs, a module that reads texts and pairs.
 
 The Keras model is held by a plain function and not tracked: only its variables are saved, and
 loading needs no Keras.

@@ -59,7 +59,7 @@ class MultipleChoiceModule(ModelModule):
 
     @graph_function(input_signature=[named("context"), named("question"), _OPTIONS])
     def serve_text(self, context: tf.Tensor, question: tf.Tensor, options: tf.Tensor) -> Tensors:
-        """Which option answers a question about a context, or fills the blank "_" in it.
+        """The option that answers a question about a context, or fills the blank "_" in it.
 
         Args:
           context, question: string [B].

@@ -57,7 +57,7 @@ Model = AlbertSpanLabeler | AlbertSpanLabelerV2
 
 @dataclasses.dataclass(frozen=True)
 class QuestionSettings:
-    """How questions are answered.
+    """The settings of answering questions.
 
     Attributes:
       windows: sizes of windows, as in training.
@@ -269,7 +269,7 @@ def _expected(
 
 
 def settings_of(loaded: LoadedModel) -> QuestionSettings:
-    """How the questions of a model are answered: with the sizes and the threshold of training."""
+    """The settings of answering with a model: the sizes and the threshold of training."""
     defaults = WindowSettings()
     metadata = loaded.metadata
     windows = WindowSettings(
