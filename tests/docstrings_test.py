@@ -134,3 +134,16 @@ def test_shared_arguments_are_those_of_layers_and_models():
         for name in argument_names(function, owner is not None)
     }
     assert {"config", "training", "seed", "positions"} <= shared_arguments() <= names
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_begin_with_the_thing_that_they_describe(package):
+    """`The lengths at which texts are cut`, not `Where texts are cut`."""
+    riddles = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | Function):
+                docstring = ast.get_docstring(node) or ""
+                if re.match(r"(What|How|Where|Which|Why|When)\b", docstring):
+                    riddles[f"{path.relative_to(ROOT)}:{node.body[0].lineno}"] = docstring
+    assert not riddles
