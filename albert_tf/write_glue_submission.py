@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+from albert_tf.finetuning.glue_dev_score import dev_score_sentence
 from albert_tf.finetuning.glue_submission import FILES, stored_predictions, write_submission
 from albert_tf.finetuning.members import find_folders
 
@@ -30,10 +31,12 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    predictions = stored_predictions(find_folders(FLAGS.runs))
+    folders = find_folders(FLAGS.runs)
+    predictions = stored_predictions(folders)
     write_submission(FLAGS.output, predictions)
     for name in FILES:
         print(f"{name}: {len(predictions[name])} predictions")
+    print(dev_score_sentence(folders))
     print(f"Archive: {FLAGS.output}")
 
 

@@ -33,6 +33,7 @@ def test_eleven_files_of_nine_runs(runs, tmp_path, result_of):
     result = result_of(PROGRAM, f"--runs={runs}/*", f"--output={output}")
     assert result.returncode == 0, result.stderr
     assert "STS-B.tsv: 3 predictions" in result.stdout and str(output) in result.stdout
+    assert "No GLUE score of the dev sets" in result.stdout  # They have answers, and no scores.
     check_submission(str(output))
     with zipfile.ZipFile(output) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
