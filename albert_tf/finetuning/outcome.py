@@ -20,7 +20,7 @@ from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_tab
 from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
-from albert_tf.training.strategy import is_chief
+from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -68,6 +68,7 @@ def conclude(
         for split, kept in evaluator.kept.items():
             about = origin(splits[split], os.path.join(output_dir, LAST_MODEL))
             write_kept(kept_path(output_dir, split, "last"), kept, about)
+    wait_for_all(model.distribute_strategy)  # Until the first worker has written both models.
     best, last = best_folder(output_dir), os.path.join(output_dir, LAST_MODEL)
     if _weights_of(best) != _weights_of(last):  # Otherwise the best one has just been evaluated.
         native.load_weights(model, best)

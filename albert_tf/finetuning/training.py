@@ -145,6 +145,7 @@ def finetune(
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
 
+    preset = _preset_of(start)
     keras.utils.set_random_seed(settings.seed)
     trained = new_model(start, task, tokenizer, labels, settings, devices)
     evaluator = ScoreEvaluator(task, trained, dev, _evaluation_size(trained, dev, settings, run))
@@ -155,7 +156,7 @@ def finetune(
             task=task.task(trained),
             data=_training_data(training, tokenizer, task, settings, run, devices),
             settings=run,
-            models=_model_folders(task, tokenizer, labels, settings),
+            models=_model_folders(task, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
             card=_card(recipe, len(training), labels, settings),
@@ -172,7 +173,7 @@ def finetune(
         splits,
         {task.train_split: training.sha256},
         seed=settings.seed,
-        preset=_preset_of(start),
+        preset=preset,
         init_sha256=_weights_hash(start),
     )
 
@@ -305,6 +306,7 @@ def _model_folders(
     tokenizer: Tokenizer,
     labels: Sequence[str],
     settings: FineTuningSettings,
+    preset: str | None,
 ) -> ModelFolders:
     """The best model and the last one, as the run keeps them."""
     return ModelFolders(
@@ -315,6 +317,7 @@ def _model_folders(
         metadata={
             "finetuned_on": task.name,
             "labels": list(labels),
+            **({"preset": preset} if preset else {}),
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(settings.lengths),
         },
@@ -356,11 +359,14 @@ def _card(
 
 
 def _preset_of(start: InitialModel) -> str | None:
-    """The name of the published model that a run starts from, if it does from one."""
+    """The name of the published model that a run starts from, also by way of another task."""
     for name in (start.init_checkpoint, start.preset):
         if name in presets.PRESETS:
             return name
-    return None
+    if not start.init_checkpoint:
+        return None
+    source = locate(start.init_checkpoint)
+    return native.read_metadata(source.path).get("preset") if source.format == "native" else None
 
 
 def _weights_hash(start: InitialModel) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 
 import numpy as np
@@ -38,7 +39,7 @@ def weights(folder) -> dict[str, np.ndarray]:
 def train(small_model, small_splits, vocab_file, one_device, tmp_path):
     """name, devices, **loop -> the results of a run in tmp_path / name."""
 
-    def run(name: str, devices: Devices | None = None, settings=None, **loop):
+    def run(name: str, devices: Devices | None = None, settings=None, start=small_model, **loop):
         settings = settings or FineTuningSettings(
             learning_rate=0.01,
             train_batch_size=4,
@@ -61,7 +62,7 @@ def train(small_model, small_splits, vocab_file, one_device, tmp_path):
 
         source = DataSource(splits=small_splits)
         return finetune(
-            small_model,
+            start,
             TASK,
             source,
             str(tmp_path / name),
@@ -111,6 +112,21 @@ def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys, monkeyp
     table = (tmp_path / "run" / "predictions" / "mine_dev.tsv").read_text().splitlines()
     assert table[0].split("\t") == ["id", "text", "label", "prediction", "p(long)", "p(short)"]
     assert len(table) == 10
+
+
+def test_the_preset_is_known_from_task_to_task(train, tmp_path):
+    """Also of a run, whose folder stands for its best model."""
+    (first,) = train("first")
+    path = tmp_path / "first" / "model" / native.METADATA_FILE
+    metadata = json.loads(path.read_text())
+    assert first.preset is None and "preset" not in metadata
+    path.write_text(json.dumps({**metadata, "preset": "albert-base-v2"}))
+    start = InitialModel(init_checkpoint=str(tmp_path / "first"))
+    (second,) = train("second", start=start)
+    assert second.preset == "albert-base-v2"
+    for name in ("model", "last_model"):
+        kept = native.read_metadata(str(tmp_path / "second" / name))
+        assert kept["preset"] == "albert-base-v2"
 
 
 def test_two_devices_equal_one(train, tmp_path, two_devices):
