@@ -42,6 +42,8 @@ def ask(address: str, arguments: Sequence[str]) -> int:
     Returns:
       Its exit code; this process ends by the signal that ended the program.
     """
+    passed_on = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # They wait until there is a program.
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.connect(address)
         request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
@@ -52,8 +54,9 @@ def ask(address: str, arguments: Sequence[str]) -> int:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in passed_on:
             signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, passed_on)
         code = os.waitstatus_to_exitcode(int(server.recv(16)))
     if code < 0:
         if code != -signal.SIGKILL:
