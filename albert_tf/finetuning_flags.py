@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.series import Variant, variants
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.squad_candidates import SPAN_AVERAGES
 from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad
+from albert_tf.finetuning.task_table import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
 from albert_tf.training import RunSettings

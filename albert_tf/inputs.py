@@ -15,6 +15,7 @@ _AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
 # What only some models read: its axes, and what it is cast to.
 _FURTHER = {
     "impossible_positions": ("batch, sequence", tf.int32),
+    "start_positions": ("batch", tf.int32),
     "masked_lm_positions": ("batch, predictions", tf.int32),
     "masked_lm_ids": ("batch, predictions", tf.int32),
     "masked_lm_weights": ("batch, predictions", tf.float32),
@@ -22,7 +23,9 @@ _FURTHER = {
 }
 
 
-def complete_inputs(inputs: Any, rank: int = 2, also: Sequence[str] = ()) -> dict[str, tf.Tensor]:
+def complete_inputs(
+    inputs: Any, rank: int = 2, also: Sequence[str] = (), if_given: Sequence[str] = ()
+) -> dict[str, tf.Tensor]:
     """The inputs of a model, from all that it may be called with.
 
     Args:
@@ -31,17 +34,19 @@ def complete_inputs(inputs: Any, rank: int = 2, also: Sequence[str] = ()) -> dic
         width, as tensors, arrays or lists [B, S].
       rank: of these three; 3 where each example has several sequences.
       also: names of further inputs that the model cannot do without.
+      if_given: names of those that it can.
 
     Returns:
       `inputs` with `input_word_ids`, `input_mask` and `input_type_ids` as int32 tensors of one
-      shape, and with those of `also`, int32 or float32.
+      shape, and with the further ones, int32 or float32.
 
     Raises:
       ValueError: something is missing, has another shape, or is no integer where it must be one.
     """
     is_dict = isinstance(inputs, Mapping)
     given = dict(inputs) if is_dict else {"input_word_ids": inputs}
-    expected = _expected(rank, also)
+    further = (*also, *(name for name in if_given if given.get(name) is not None))
+    expected = _expected(rank, further)
     missing = [name for name in ("input_word_ids", *also) if given.get(name) is None]
     if missing:
         received = f"a dict with {', '.join(given)}" if is_dict else "word ids alone"
@@ -55,10 +60,11 @@ def complete_inputs(inputs: Any, rank: int = 2, also: Sequence[str] = ()) -> dic
     for name, default in (("input_mask", tf.ones_like), ("input_type_ids", tf.zeros_like)):
         is_missing = given.get(name) is None
         complete[name] = default(ids) if is_missing else checked(name, ids.shape)
-    for name in also:
+    batch = ids.shape[:1]
+    shapes = {"batch": batch, _AXES[2]: ids.shape, "batch, predictions": batch.concatenate([None])}
+    for name in further:
         axes, dtype = _FURTHER[name]
-        of_example = ids.shape[:1].concatenate([None])
-        complete[name] = checked(name, ids.shape if axes == _AXES[2] else of_example, dtype)
+        complete[name] = checked(name, shapes[axes], dtype)
     return complete
 
 

@@ -20,9 +20,9 @@ import gc
 from albert_tf import finetuning_flags
 from albert_tf import flags as shared_flags
 from albert_tf.finetuning.attempts import finished_results, run_until_good
-from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
-from albert_tf.finetuning.outcome import answering_folder
+from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.results import Result
+from albert_tf.finetuning.run_files import answering_folder
 from albert_tf.finetuning.series import Variant, best_run, delete_series, run_series
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.training import finetune

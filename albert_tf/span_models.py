@@ -82,6 +82,9 @@ class SpanHead(keras.layers.Layer):
           `start_top_index` int32 [B, K], `end_top_log_probs` float32 [B, K * J], `end_top_index`
           int32 [B, K * J] (start k, end j at k * J + j). Always `answer_logits` float32 [B], high
           where there is no answer.
+
+        Raises:
+          ValueError: the sequence is shorter than the beam is wide.
         """
         mask = position_mask(impossible)  # [B, S]
         start_logits = tf.cast(self.start_logits(hidden)[..., 0], tf.float32) + mask
@@ -91,6 +94,12 @@ class SpanHead(keras.layers.Layer):
             starts = start_positions[:, None]  # [B, 1]
             ends = self._end_log_probs(hidden, starts, mask)[:, 0]
             return {**outputs, "start_log_probs": start_log_probs, "end_log_probs": ends}
+        widest, length = max(self.start_n_top, self.end_n_top), start_log_probs.shape[1]
+        if length is not None and length < widest:
+            raise ValueError(
+                f"Expected at least {widest} positions, as many as start_n_top and end_n_top; "
+                f"received {length}. Pad the sequences (input_mask 0, impossible_positions 1)."
+            )
         top_starts = tf.math.top_k(start_log_probs, self.start_n_top)  # [B, K]
         ends = self._end_log_probs(hidden, top_starts.indices, mask)  # [B, K, S]
         top_ends = tf.math.top_k(ends, self.end_n_top)  # [B, K, J]
@@ -174,7 +183,9 @@ class AlbertSpanLabelerV2(TaskModel):
         self.span = self.new_head(SpanHead, *beam, dropout_rate, name="span", per_token=True)
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
-        inputs = complete_inputs(inputs, also=("impossible_positions",))
+        inputs = complete_inputs(
+            inputs, also=("impossible_positions",), if_given=("start_positions",)
+        )
         return self.span(
             self.sequence_output(inputs, training, fold_in(seed, 0)),
             inputs["impossible_positions"],

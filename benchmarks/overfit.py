@@ -34,6 +34,7 @@ from benchmarks.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of
 from benchmarks.processes import environment_variables
 from benchmarks.tables import print_rows, write_csv
 from benchmarks.workers.finetuning_data import text_f1
+from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -128,6 +129,11 @@ def learn(real: RealTask, shuffle: bool, config_file: Path, output: Path) -> flo
         train(real, learned, config_file, folder)
     draw.shuffle(turned)
     other = in_order(real, [records[place] for place in turned])
+    if not run.exists():
+        raise UserError(
+            f"{real.task} is answered by the model of {real.trained_by}, which {run} should hold; "
+            f"run --tasks={real.trained_by} into this --output first."
+        )
     for path in (run / "predictions").iterdir():
         path.unlink()  # Those of the training's own evaluation.
     split = real.dev_splits[0] if real.copy else "predict"

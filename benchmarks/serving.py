@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface, native
+from albert_tf.finetuning.squad_scores import normalize_answer
 from albert_tf.pretrained import locate
 from benchmarks.choice import chosen
 from benchmarks.processes import PEERS, ROOT, Worker, turns_of
@@ -168,7 +169,7 @@ def rows_of(
     for library, taken in turns.items():
         milliseconds = 1e3 * np.concatenate([turn["latencies"] for turn in taken])
         answers = taken[-1]["answers"]
-        same = np.mean([x == y for x, y in zip(answers, expected)]) if expected else np.nan
+        same = np.mean([*map(same_answer, answers, expected)]) if expected else np.nan
         rows.append(
             {
                 "model": name,
@@ -184,6 +185,11 @@ def rows_of(
             }
         )
     return rows
+
+
+def same_answer(answer: str, other: str) -> bool:
+    """Whether two answers are one to SQuAD's metrics: Hugging Face's begin with a space."""
+    return normalize_answer(answer) == normalize_answer(other)
 
 
 def define_flags() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
-from albert_tf.finetuning.benchmarks import get_task
 from albert_tf.finetuning.evaluation import Predictor
-from albert_tf.finetuning.finished import FineTuned, load_finetuned
+from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import get_task
 from data_pipeline.errors import UserError
 from export.model_folder import LoadedModel
 from export.probes import Probe

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import FineTuning, Predictions
+from albert_tf.finetuning.task_table import TASKS
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tagging import TaggedExample

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS
 from albert_tf.models import AlbertClassifier, AlbertTokenClassifier
 from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.tokenizers.loading import load_tokenizer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import FineTuning
 from albert_tf.finetuning.squad_tasks import SquadSettings, squad
+from albert_tf.finetuning.task_table import TASKS
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Answer, Question, SquadExamples, SquadSplit

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS
 from albert_tf.training.report import machine
 from tests.finetuning_files import GOOD, LENGTHS, LONG, write_files, write_start
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS
+from albert_tf.finetuning.task_table import OWN_FILES, TASKS
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 

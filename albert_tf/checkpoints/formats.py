@@ -49,6 +49,16 @@ class Source(NamedTuple):
             return huggingface.read_config(self.path)
         return AlbertConfig.from_json_file(self.config_file)
 
+    @property
+    def weights_file(self) -> str:
+        """The file with the values of the weights."""
+        if self.format == "huggingface":
+            return os.path.join(self.path, huggingface.WEIGHTS_FILE)
+        native_prefix = os.path.join(self.path, native.WEIGHTS_PREFIX)
+        prefix = native_prefix if self.format == "native" else self.path
+        (path,) = tf.io.gfile.glob(f"{prefix}.data-*-of-*")
+        return path
+
 
 def recognize(path: str) -> Source:
     """The model folder or checkpoint at a path.

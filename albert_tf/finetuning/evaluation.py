@@ -85,6 +85,7 @@ class ScoreEvaluator:
     them: accuracy, dev_mismatched_accuracy. An undefined score is nan.
 
     Attributes:
+      features: those of the splits.
       kept: what was kept of the last outputs, by split.
       scores: the last scores, by split.
       predictions: the last answers, by split.
@@ -103,7 +104,7 @@ class ScoreEvaluator:
         splits: features by the name of the split; the first decides which checkpoint is best.
         batch_size: B, over all replicas.
         """
-        self._task, self._splits = task, dict(splits)
+        self._task, self.features = task, dict(splits)
         self._predictors = {
             split: Predictor(model, features, batch_size) for split, features in splits.items()
         }
@@ -115,15 +116,15 @@ class ScoreEvaluator:
     def metrics(self) -> tuple[str, ...]:
         """Names of the figures."""
         return tuple(
-            figure_name(split, name, list(self._splits))
-            for split in self._splits
+            figure_name(split, name, list(self.features))
+            for split in self.features
             for name in self._task.metrics
         )
 
     def __call__(self) -> dict[str, float]:
         """Figures by name."""
         figures = {}
-        for split, features in self._splits.items():
+        for split, features in self.features.items():
             kept = self._task.keep(features, self._predictors[split]())
             predictions = self._task.decode(features, [kept])
             scores = self._task.scorer(features, predictions)
@@ -131,7 +132,7 @@ class ScoreEvaluator:
             self.scores[split] = scores
             for name in self._task.metrics:
                 score = scores.get(name)
-                figure = figure_name(split, name, list(self._splits))
+                figure = figure_name(split, name, list(self.features))
                 figures[figure] = float("nan") if score is None else score
         return figures
 

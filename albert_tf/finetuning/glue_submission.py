@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.outcome import answers_path
 from albert_tf.finetuning.predictions import read_predictions
+from albert_tf.finetuning.run_files import answers_path
 from albert_tf.finetuning.series import best_run
 from data_pipeline.files import atomic_files, storage
 

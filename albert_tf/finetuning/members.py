@@ -8,8 +8,9 @@ from typing import NamedTuple
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.attempts import is_put_aside
-from albert_tf.finetuning.finished import FineTuned, load_finetuned
-from albert_tf.finetuning.outcome import best_folder, kept_path, read_kept
+from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
+from albert_tf.finetuning.kept_outputs import read_kept
+from albert_tf.finetuning.run_files import best_folder, kept_path
 from albert_tf.finetuning.series import run_folders
 from albert_tf.finetuning.spec import DataSource, FineTuning, Kept
 from albert_tf.finetuning.squad_candidates import Candidates

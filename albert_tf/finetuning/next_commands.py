@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from albert_tf.finetuning.benchmarks import TASKS
-from albert_tf.finetuning.outcome import best_folder
+from albert_tf.finetuning.run_files import best_folder
 from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.task_table import TASKS
 from albert_tf.models import AlbertClassifier
 
 

@@ -11,17 +11,13 @@ from albert_tf import presets
 from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import get_task
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.next_commands import next_commands
-from albert_tf.finetuning.outcome import (
-    BEST_MODEL,
-    LAST_MODEL,
-    conclude,
-    weights_sha256,
-)
+from albert_tf.finetuning.outcome import Origin, conclude
 from albert_tf.finetuning.results import Result
+from albert_tf.finetuning.run_files import BEST_MODEL, LAST_MODEL
 from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.task_table import get_task
 from albert_tf.finetuning.training_examples import (
     TrainingExamples,
     check_trainable,
@@ -44,6 +40,7 @@ from albert_tf.training import (
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
+from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
@@ -111,7 +108,7 @@ def finetune(
 
     Args:
       model: where encoder and vocabulary come from, see --init_checkpoint.
-      task: a name in benchmarks.TASKS, or a task of one's own.
+      task: a name in task_table.TASKS, or a task of one's own.
       data: the folder of the task's data.
       output_dir: folder of the run; a run found there is continued.
       settings: None: the defaults.
@@ -163,19 +160,9 @@ def finetune(
             next_commands=next_commands(task, source, run.output_dir, labels),
         )
     )
-    return conclude(
-        task,
-        trained,
-        evaluator,
-        dev,
-        labels,
-        run.output_dir,
-        splits,
-        {task.train_split: training.sha256},
-        seed=settings.seed,
-        preset=preset,
-        init_sha256=_weights_hash(start),
-    )
+    trained_on = {task.train_split: training.sha256}
+    origin = Origin(settings.seed, preset, _weights_hash(start), trained_on)
+    return conclude(task, trained, evaluator, labels, splits, run.output_dir, origin)
 
 
 def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
@@ -373,4 +360,4 @@ def _weights_hash(start: InitialModel) -> str | None:
     """Hash of the file of the initial weights; None: they are random."""
     if not start.init_checkpoint:
         return None
-    return weights_sha256(locate(start.init_checkpoint))
+    return atomic_files.sha256(locate(start.init_checkpoint).weights_file)

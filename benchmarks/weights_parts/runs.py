@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.finetuning.outcome import answers_path
 from albert_tf.finetuning.predictions import read_predictions
+from albert_tf.finetuning.run_files import answers_path
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.optimization import Recipe

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from data_pipeline.pretraining import masking
+from data_pipeline.pretraining.dynamic_ngrams import choose_ngrams, positions_of
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.base import Tokenizer
 
@@ -163,7 +163,7 @@ class DynamicMasking:
         replaced = tf.where(draws < masking.MASK_PROBABILITY, self.rule.mask_id, replaced)
         return {
             "input_ids": tf.where(is_label, replaced, tokens),
-            "masked_lm_positions": self._pack(_positions(tokens), is_label),
+            "masked_lm_positions": self._pack(positions_of(tokens), is_label),
             "masked_lm_ids": self._pack(tokens, is_label),
             "masked_lm_weights": self._pack(tf.ones_like(tokens, tf.float32), is_label),
         }
@@ -172,11 +172,6 @@ class DynamicMasking:
         """[B, P]: the values [B, S] at labels, zero-padded."""
         labels = tf.ragged.boolean_mask(values, is_label)
         return labels.to_tensor(shape=[None, self.rule.max_predictions])
-
-
-def _positions(values: tf.Tensor) -> tf.Tensor:
-    """int32 [B, S]: 0, 1, 2, ... in each row."""
-    return tf.broadcast_to(tf.range(tf.shape(values)[1]), tf.shape(values))
 
 
 def _uniform(seed: tf.Tensor, rows: Rows, *row_shape: int, **arguments: Any) -> tf.Tensor:
@@ -194,92 +189,3 @@ def _ngram_draws(seed: tf.Tensor, rows: Rows) -> Callable[[tf.Tensor], tf.Tensor
         return tf.random.stateless_uniform([2, size], key, dtype=tf.float64)[:, first:end]
 
     return draw
-
-
-def choose_ngrams(
-    boundary: tf.Tensor,
-    is_special: tf.Tensor,
-    budgets: tf.Tensor,
-    thresholds: np.ndarray,
-    draw: Callable[[tf.Tensor], tf.Tensor],
-    excluded: tf.Tensor | None = None,
-) -> tf.Tensor:
-    """`masking.choose_ngrams` in a graph; the same draws give the same choice.
-
-    A place is a word or a special piece. Everything that changes from round to round is a tensor
-    [B, places], so that a round is a handful of small operations, whatever the number of rows.
-
-        tokens   [CLS] ▁un believ able [SEP] ▁yes [SEP] (padding)
-        place      0    1    1     1     2     3     4     4     starts [0, 1, 4, 5, 6]
-        special  [0, 2, 4];  words [1, 3];  segment_ends [2, 4], the special place after each word
-
-    Args:
-      boundary, is_special: bool [B, S], see `masking.find_words`.
-      budgets: int32 [B], largest number of tokens to predict.
-      thresholds: float64 [N], see `masking.ngram_thresholds`.
-      draw: number of a round -> float64 [2, B] in [0, 1): which word, which n.
-      excluded: bool [B, S], tokens whose words no n-gram may hold.
-
-    Returns:
-      int32 [B, S]: 0, or the number of the n-gram that the token is in.
-    """
-    place = tf.cumsum(tf.cast(boundary, tf.int32), axis=1) - 1  # [B, S], of each token
-    starts = tf.ragged.boolean_mask(_positions(boundary), boundary).to_tensor()  # [B, places]
-    starts = tf.pad(starts, [[0, 0], [0, len(thresholds)]])  # An n-gram may look beyond the end.
-    special = tf.ragged.boolean_mask(place, is_special).to_tensor(tf.int32.max)  # Ascending.
-    words = tf.ragged.boolean_mask(place, boundary & ~is_special)  # [B, (words)], their places
-    count = tf.cast(words.row_lengths(), tf.int32)
-    words = tf.pad(words.to_tensor(), [[0, 0], [0, 1]])  # Something to gather without words, too.
-    segment_ends = tf.gather(
-        special, tf.searchsorted(special, words, side="right"), batch_dims=1
-    )  # [B, words]
-    sizes = tf.range(len(thresholds))[None]  # n - 1
-    limits = tf.constant(thresholds)
-    places = tf.range(tf.shape(starts)[1])[None]
-    lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]
-
-    def visit(number, left, unvisited, visited, ngrams):
-        """One round: each row visits the word that its draw names, see `masking.choose_ngrams`."""
-        draws = draw(number)
-        active = (left > 0) & (unvisited > 0)
-        word = tf.cast(draws[0] * tf.cast(count, tf.float64), tf.int32)
-        first = tf.gather(words, word, batch_dims=1)  # [B], a place
-        fresh = active & ~tf.gather(visited, first, batch_dims=1)
-        segment_end = tf.gather(segment_ends, word, batch_dims=1)
-        available = tf.clip_by_value(segment_end - first, 1, len(thresholds))
-        wanted = draws[1] * tf.gather(limits, available - 1)
-        members = first[:, None] + sizes  # [B, N]
-        begin = tf.gather(starts, first[:, None], batch_dims=1)
-        spans = tf.gather(starts, members + 1, batch_dims=1) - begin
-        in_ngram = (wanted[:, None] >= lower_limits) & (sizes < available[:, None])
-        in_ngram &= spans <= left[:, None]
-        taken = tf.gather(ngrams, members, batch_dims=1) > 0
-        length = tf.reduce_sum(tf.cast(in_ngram, tf.int32), axis=1)
-        accepted = fresh & (length > 0) & ~tf.reduce_any(taken & in_ngram, axis=1)
-        length = tf.where(accepted, length, 0)
-        is_member = (places >= first[:, None]) & (places < (first + length)[:, None])
-        end = tf.gather(starts, (first + length)[:, None], batch_dims=1)
-        visited_now = (places == first[:, None]) & fresh[:, None]
-        return (
-            number + 1,
-            left - (end - begin)[:, 0],
-            unvisited - tf.cast(fresh, tf.int32),
-            tf.ensure_shape(visited | visited_now, visited.shape),
-            tf.ensure_shape(tf.where(is_member, number + 1, ngrams), ngrams.shape),
-        )
-
-    taken = tf.zeros_like(starts)
-    if excluded is not None:  # An n-gram of their own, which is taken away at the end.
-        rows = tf.cast(tf.where(excluded)[:, 0], tf.int32)
-        cells = tf.stack([rows, tf.boolean_mask(place, excluded)], axis=1)
-        taken = tf.minimum(1, tf.scatter_nd(cells, tf.ones_like(rows), tf.shape(starts)))
-    state = (0, budgets, count, tf.zeros_like(starts, tf.bool), taken)
-    state = tf.while_loop(
-        lambda _, left, unvisited, *rest: tf.reduce_any((left > 0) & (unvisited > 0)),
-        visit,
-        state,
-        parallel_iterations=1,
-    )
-    ngrams = tf.where(taken > 0, 0, state[-1])
-    ngrams = tf.gather(ngrams, tf.minimum(place, tf.shape(starts)[1] - 1), batch_dims=1)
-    return tf.ensure_shape(ngrams, boundary.shape)

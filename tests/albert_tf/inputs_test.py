@@ -135,6 +135,23 @@ def test_what_a_task_model_needs_besides(model_class, tiny_config):
             np.testing.assert_array_equal(one, other)
 
 
+def test_gold_starts_are_checked_where_they_are_given(tiny_config):
+    model = AlbertSpanLabelerV2(tiny_config, start_n_top=2, end_n_top=2)
+    given = {"input_word_ids": IDS, "impossible_positions": MASK}
+    assert "start_log_probs" in model({**given, "start_positions": np.int64([1, 0])})
+    for starts in ([1], [[1, 0]], [0.5, 1.0], ["text", "text"]):
+        with pytest.raises(
+            ValueError, match=r"start_positions \[batch\]; received start_positions"
+        ):
+            model({**given, "start_positions": starts})
+
+
+def test_a_sequence_is_as_long_as_the_beam_is_wide(tiny_config):
+    model = AlbertSpanLabelerV2(tiny_config, start_n_top=2, end_n_top=4)
+    with pytest.raises(ValueError, match="at least 4 positions, .*; received 3. Pad"):
+        model({"input_word_ids": IDS, "impossible_positions": MASK})
+
+
 def test_fractions_are_no_positions(tiny_config):
     with pytest.raises(ValueError, match="received masked_lm_positions of float32"):
         AlbertPretrainer(tiny_config)({"input_word_ids": IDS, "masked_lm_positions": [[0.5]] * 2})

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.averaging import mean_probabilities
-from albert_tf.finetuning.benchmarks import TASKS
-from albert_tf.finetuning.outcome import read_kept, write_kept
+from albert_tf.finetuning.kept_outputs import read_kept, write_kept
+from albert_tf.finetuning.task_table import TASKS
 from data_pipeline.files import atomic_files
 from tests.finetuning_files import (
     ASKED,

@@ -16,7 +16,6 @@ import tensorflow as tf
 from albert_tf.checkpoints import formats, native
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.finetuning.outcome import weights_sha256
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from albert_tf.training import experiment
@@ -152,7 +151,9 @@ def check_results(out: Path, files: Path) -> None:
         metadata = json.loads((out / folder / "model.json").read_text())
         assert set(scored) == {"step", "metrics", "model_sha256"}
         assert scored["step"] == metadata.get("step", metadata.get("num_train_steps"))
-        assert scored["model_sha256"] == weights_sha256(formats.recognize(str(out / folder)))
+        assert scored["model_sha256"] == atomic_files.sha256(
+            formats.recognize(str(out / folder)).weights_file
+        )
         assert tuple(scored["metrics"]) == METRICS
         assert scored["metrics"] == {key: metadata["metrics"][key] for key in METRICS}
         if name == "best":
@@ -294,7 +295,7 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
     for name, values in weights(files / "run" / "last_model").items():
         np.testing.assert_array_equal(values, theirs[name], err_msg=name)
     [found] = json.loads((files / "run" / "results.json").read_text())["results"]
-    assert found["init_sha256"] == weights_sha256(formats.recognize(str(folder)))
+    assert found["init_sha256"] == atomic_files.sha256(formats.recognize(str(folder)).weights_file)
 
 
 @pytest.mark.parametrize(

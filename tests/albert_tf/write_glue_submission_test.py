@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from albert_tf.finetuning.glue_submission import FILES, OFFICIAL_COUNTS, check_submission
-from albert_tf.finetuning.outcome import predictions_path
 from albert_tf.finetuning.predictions import write_predictions
+from albert_tf.finetuning.run_files import predictions_path
 
 PROGRAM = "albert_tf.write_glue_submission"
 

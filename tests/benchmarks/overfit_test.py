@@ -21,6 +21,7 @@ from benchmarks.overfit_tasks import (
     in_order,
     records_of,
 )
+from data_pipeline.errors import UserError
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 LABELED = [
@@ -120,6 +121,15 @@ def test_what_is_learned_is_scored_in_another_order(tmp_path, monkeypatch):
     assert overfit.learn(real, False, tmp_path / "config", tmp_path) == 1
     assert overfit.learn(real, True, tmp_path / "config", tmp_path) < 1
     assert overfit.by_chance(real, ["a", "a", "b", "b"]) == 0.5
+
+
+def test_ax_wants_the_model_of_mnli(tmp_path, monkeypatch):
+    source = tmp_path / REAL_TASKS["ax"].source
+    source.parent.mkdir(parents=True)
+    Lines().write([f"neutral\tp{n}\th{n}" for n in range(8)], source)
+    monkeypatch.setattr(overfit, "FLAGS", types.SimpleNamespace(data_dir=tmp_path, examples=6))
+    with pytest.raises(UserError, match="ax is answered by the model of mnli.*run --tasks=mnli"):
+        overfit.learn(REAL_TASKS["ax"], False, tmp_path / "config", tmp_path / "out")
 
 
 def test_the_model_of_mnli_answers_ax(tmp_path, monkeypatch):

@@ -52,6 +52,11 @@ def test_a_row_compares_with_the_better_of_ours():
     assert ours["peak_mb"] == 5
 
 
+def test_answers_are_compared_as_squad_does():
+    assert serving.same_answer("The Amazon,", " amazon")
+    assert not serving.same_answer("Amazon", "Amazonia")
+
+
 def test_only_models_with_a_task_are_served(model_dir, tmp_path):
     native.save(native.load_model(model_dir).encoder, str(tmp_path / "encoder"), {})
     with pytest.raises(UserError, match="is a model of encoder; expected one of classification"):

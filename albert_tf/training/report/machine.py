@@ -14,7 +14,7 @@ from albert_tf.training.report.progress import StepCost
 
 _SMALLEST, _LARGEST = 96, 1536
 _REPEATS = 10
-_SECONDS = 1.0
+_SECONDS = 0.3
 
 
 def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> float:
@@ -43,7 +43,7 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
 
 
 def best_rate(seconds: Callable[[int], float]) -> float:
-    """The rate of the largest product that can be tried in about a second in all.
+    """The rate of the largest product that can be tried in about a third of a second in all.
 
     Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
 

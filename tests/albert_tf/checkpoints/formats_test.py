@@ -117,3 +117,14 @@ def test_what_may_be_lacking():
         "google": ([], []),
         "huggingface": (["^sentence_order/", "^encoder/pooler/"], []),
     }
+
+
+def test_file_of_the_weights(folders):
+    files = {
+        "native": "model.ckpt.data-00000-of-00001",
+        "huggingface": "model.safetensors",
+        "google": "model.ckpt-best.data-00000-of-00001",
+    }
+    for folder, name in files.items():
+        found = formats.recognize(str(folders / folder)).weights_file
+        assert found == str(folders / folder / name)

@@ -10,10 +10,11 @@ import pytest
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning import members
-from albert_tf.finetuning.benchmarks import TASKS
+from albert_tf.finetuning.kept_outputs import write_kept
 from albert_tf.finetuning.members import find_folders, find_runs, find_splits, load_members
-from albert_tf.finetuning.outcome import kept_path, write_kept
+from albert_tf.finetuning.run_files import kept_path
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS
 from data_pipeline.finetuning.examples import Split, TextExample
 
 MNLI = TASKS["mnli"]

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS
 from data_pipeline.finetuning.examples import Split
 
 

@@ -190,7 +190,7 @@ TABLE = """\
 - mrpc, dev: best after 600 updates, last after 800; 408 examples, seed 3.
 - sts-b, dev: best after 100 updates, last after 100; 1500 examples.
 - sts-b, dev: Every prediction is 2.5.
-- [1] a later paper's table, google's settings, dev
+- [1] google-research/albert, its notebook on GLUE, dev
 """
 
 

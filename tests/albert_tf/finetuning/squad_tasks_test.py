@@ -11,10 +11,10 @@ import tensorflow as tf
 from albert_tf import finetuning_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import TASKS
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.squad_scores import scores_v1, scores_v2
 from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad, window_settings
+from albert_tf.finetuning.task_table import TASKS
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices

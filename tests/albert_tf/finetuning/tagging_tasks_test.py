@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import TASKS
-from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
+from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.spec import DataSource, Predictions
+from albert_tf.finetuning.task_table import TASKS
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices

@@ -12,8 +12,8 @@ import pytest
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training_examples
-from albert_tf.finetuning.benchmarks import TASKS, own_classes
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS, own_classes
 from albert_tf.finetuning.training_examples import (
     make_examples,
     read_training_records,

@@ -6,14 +6,11 @@ import hashlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from data_pipeline.pretraining import masking
-from data_pipeline.pretraining.dynamic_masking import DynamicMasking, choose_ngrams
+from data_pipeline.pretraining.dynamic_masking import DynamicMasking
 
 VOCABULARY, CLS, SEP, MASK = 1000, 2, 3, 4
-SEGMENT = st.lists(st.booleans(), min_size=1, max_size=40)  # Which tokens start words.
 
 
 def maker(**changes):
@@ -153,51 +150,6 @@ def test_by_span_all_pieces_of_an_ngram_share_their_fate():
         expected = 0.0 if by_span else 1 - 0.8**3 - 0.2**3
         assert abs(mixed - expected) <= 5 * np.sqrt(expected * (1 - expected) / len(fate))
         assert abs(fate.mean() - 0.8) < 5 * np.sqrt(0.16 / len(fate))
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.lists(SEGMENT, min_size=1, max_size=4), min_size=1, max_size=4),
-    st.integers(1, 3),
-    st.integers(1, 20),
-    st.integers(0, 99),
-    st.booleans(),
-)
-def test_equal_draws_give_the_choice_of_masking(rows, ngram, budget, seed, excludes):
-    """Of records with one segment and more; some tokens may be excluded."""
-    size = max(1 + sum(len(segment) + 1 for segment in row) for row in rows)
-    boundary = np.zeros([len(rows), size], bool)
-    special = np.zeros_like(boundary)
-    for i, segments in enumerate(rows):
-        row = [True, *(start for segment in segments for start in (True, *segment[1:], True))]
-        boundary[i, : len(row)] = row
-        special[i, np.cumsum([0, *(len(segment) + 1 for segment in segments)])] = True
-    rng = np.random.default_rng(seed)
-    draws = rng.random((4000, 2, len(rows)))
-    thresholds = masking.ngram_thresholds(ngram, True)
-    budgets = np.full(len(rows), budget)
-    words = masking.find_words(boundary, special)
-    is_token = np.arange(size) < boundary.shape[1] - np.argmax(boundary[:, ::-1], axis=1)[:, None]
-    tokens = (rng.random(boundary.shape) < 0.2) & ~special & is_token if excludes else None
-    excluded = None if tokens is None else masking._words_with(tokens, boundary, special)
-    expected = masking.choose_ngrams(
-        words, budgets, thresholds, lambda number: draws[number], excluded
-    )
-    found = choose_ngrams(
-        tf.constant(boundary),
-        tf.constant(special),
-        tf.constant(budgets, tf.int32),
-        thresholds,
-        lambda number: tf.gather(tf.constant(draws), number),
-        None if tokens is None else tf.constant(tokens),
-    ).numpy()
-    for row in range(len(rows)):
-        numbers = np.zeros(size, np.int64)
-        for word in range(words.first[row], words.first[row + 1]):
-            numbers[words.starts[word] : words.ends[word]] = expected[word]
-        np.testing.assert_array_equal(found[row], numbers)
-    if tokens is not None:
-        assert not found[tokens].any()
 
 
 def test_rows_without_room_end():

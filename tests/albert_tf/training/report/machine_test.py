@@ -1,4 +1,4 @@
-"""The rate of a machine is measured in about a second, however slow it is."""
+"""The rate of a machine is measured in less than a second, however slow it is."""
 
 import pytest
 import tensorflow as tf
@@ -12,7 +12,7 @@ def test_the_rate_of_the_machine():
 
 
 @pytest.mark.parametrize("rate", [1e7, 3e8, 4e9, 4e10, 4e11, 1e14])
-def test_the_measurement_ends_after_a_second(rate):
+def test_the_measurement_ends_soon(rate):
     """float16 on a CPU without a kernel for it: 3e8; two cores in float32: 4e11."""
     sizes = []
 
@@ -21,7 +21,7 @@ def test_the_measurement_ends_after_a_second(rate):
         return 2 * size**3 / rate
 
     assert machine.best_rate(seconds) == pytest.approx(rate)
-    assert sum(2 * size**3 / rate for size in sizes) < 1.5
+    assert sum(2 * size**3 / rate for size in sizes) < 0.6
     assert (max(sizes) == 1536) == (rate >= 4e10)
 
 

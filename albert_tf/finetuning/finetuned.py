@@ -9,13 +9,8 @@ from typing import Any, NamedTuple
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
-from albert_tf.finetuning.outcome import (
-    LAST_MODEL,
-    kept_origin,
-    kept_path,
-    predictions_path,
-    write_kept,
-)
+from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
+from albert_tf.finetuning.run_files import LAST_MODEL, kept_path, predictions_path
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores

@@ -9,9 +9,9 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import TASKS, own_classes
-from albert_tf.finetuning.finished import evaluate, load_finetuned, predict
+from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import TASKS, own_classes
 from albert_tf.finetuning.text_tasks import classification
 from albert_tf.metrics import SCORERS
 

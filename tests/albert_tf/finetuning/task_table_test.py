@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.benchmarks import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.task_table import OWN_FILES, TASKS, get_task
 from albert_tf.metrics import GLUE_TASKS
 
 NLI = ("contradiction", "entailment", "neutral")

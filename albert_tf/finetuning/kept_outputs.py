@@ -1,0 +1,66 @@
+"""Outputs of a model in a file with their origin: of these ensembles are made."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoints import formats
+from albert_tf.errors import UserError
+from albert_tf.finetuning.spec import FineTuning, Kept
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.finetuning.examples import Split
+
+_ABOUT = "about"  # Name of the array that says what the others are of.
+
+
+def kept_origin(
+    task: FineTuning, labels: Sequence[str], examples: Split, model_folder: str
+) -> dict[str, Any]:
+    """The origin of outputs, by which those of several models are found to belong together.
+
+    Args:
+      task: that was answered.
+      labels: names of the model's classes.
+      examples: that were answered.
+      model_folder: folder of the model.
+
+    Returns:
+      An object for JSON.
+    """
+    return {
+        "task": task.name,
+        "labels": list(labels),
+        "data_sha256": examples.sha256(),
+        "model_sha256": atomic_files.sha256(formats.recognize(model_folder).weights_file),
+    }
+
+
+def write_kept(path: str, kept: Kept, about: Mapping[str, Any]) -> None:
+    """Writes what was kept of a model's outputs and its `kept_origin` to one file, atomically."""
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with atomic_files.writing(path) as file:
+        np.savez(file, **kept, **{_ABOUT: np.array(json.dumps(dict(about)))})
+
+
+def read_kept(path: str) -> tuple[Kept, dict[str, Any]]:
+    """The kept outputs of a model, and their `kept_origin`.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    try:
+        with np.load(io.BytesIO(storage.read_bytes(path))) as file:
+            kept = {name: file[name] for name in file.files}
+        return kept, json.loads(str(kept.pop(_ABOUT)))
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise UserError(
+            f"{path} is damaged or of another version. Evaluate or predict with the model again."
+        ) from None

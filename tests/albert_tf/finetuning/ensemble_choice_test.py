@@ -1,0 +1,45 @@
+"""Which members of an ensemble answer."""
+
+from __future__ import annotations
+
+from albert_tf.finetuning.ensemble_choice import choose_greedily, take_all
+from albert_tf.metrics import Scores
+
+
+def table_of(scores: dict[tuple[int, ...], float | None]):
+    """Numbers of members -> their score, whatever their order."""
+    return lambda numbers: {"f1": scores[tuple(sorted(numbers))]}
+
+
+SCORES = {
+    (0,): 0.5,
+    (1,): 0.7,
+    (2,): 0.6,
+    (3,): None,
+    (0, 1): 0.8,
+    (1, 2): 0.7,
+    (1, 3): 0.1,
+    (0, 1, 2): 0.8,
+    (0, 1, 3): 0.8,
+    (0, 1, 2, 3): 0.75,
+}
+ALONE: list[Scores] = [{"f1": SCORES[(number,)]} for number in range(4)]
+
+
+def test_greedy_choice_takes_what_helps_most_and_the_shortest_of_equal_ones():
+    chosen, steps = choose_greedily(ALONE, table_of(SCORES), "f1")
+    assert chosen == [1, 0]
+    assert [step.added for step in steps] == [1, 0, 2, 3]
+    assert [step.scores["f1"] for step in steps] == [0.7, 0.8, 0.8, 0.75]
+
+
+def test_all_members_from_the_best_on():
+    chosen, steps = take_all(ALONE, table_of({**SCORES, (1, 2): 0.9}), "f1")
+    assert chosen == [step.added for step in steps] == [1, 2, 0, 3]
+    assert [step.scores["f1"] for step in steps] == [0.7, 0.9, 0.8, 0.75]
+
+
+def test_undefined_scores_are_chosen_last():
+    undefined: list[Scores] = [{"f1": None}, {"f1": -0.5}]
+    scores = table_of({(1,): -0.5, (0, 1): None})
+    assert choose_greedily(undefined, scores, "f1")[0] == [1]
