@@ -3,14 +3,16 @@
     python -m benchmarks.served_answers --model_dir=runs/squad/model --squad=squad/dev-v1.1.json
 
 Both are commands of their own: run_finetuning --mode=predict, which tokenizes and decodes in
-Python, and export.predict, which asks the exported graph. A question whose answers differ is a tie
-where the two answers' probabilities in fine-tuning's n-best list differ by less than 1e-5.
+Python, and export.predict, which asks the exported graph. The five best answers are compared, and
+of version 2.0 the null scores. A question whose answers differ is a tie where probabilities of
+fine-tuning's n-best list that differ by less than 1e-5 are all that is in another order.
 """
 
 from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -27,6 +29,7 @@ from data_pipeline.finetuning.squad_files import read_squad
 
 FLAGS = flags.FLAGS
 _TIE = 1e-5
+_TASKS = {"span": "squad1.1", "span_v2": "squad2.0"}  # By the kind of the model.
 
 
 def run_command(*command: str) -> float:
@@ -47,15 +50,35 @@ def run_command(*command: str) -> float:
     return time.perf_counter() - start
 
 
-def finetuning_answers(task: str, folder: Path) -> tuple[float, dict[str, list[dict]]]:
-    """Seconds, and by id the n best answers of run_finetuning, the best first."""
+@dataclasses.dataclass(frozen=True)
+class FineTuningAnswers:
+    """What run_finetuning answers.
+
+    Attributes:
+      seconds: that the command took.
+      best: the n best answers of each question by id, the best first.
+      odds: the null scores by id; none of version 1.1.
+    """
+
+    seconds: float
+    best: dict[str, list[dict]]
+    odds: dict[str, float]
+
+
+def finetuning_answers(task: str, folder: Path) -> FineTuningAnswers:
+    """The answers of run_finetuning to the questions of --squad."""
     seconds = run_command(
         *("albert_tf.run_finetuning", "--mode=predict", f"--task={task}"),
         *(f"--predict_file={FLAGS.squad}", f"--init_checkpoint={FLAGS.model_dir}"),
         f"--output_dir={folder / 'run'}",
     )
-    (path,) = (folder / "run" / "predictions").glob("*nbest_predictions.json")
-    return seconds, json.loads(path.read_text(encoding="utf-8"))
+    written = folder / "run" / "predictions"
+    best, *odds = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for name in ("nbest_predictions", "null_odds")
+        for path in written.glob(f"*{name}.json")
+    )
+    return FineTuningAnswers(seconds, best, odds[0] if odds else {})
 
 
 def served_answers(folder: Path) -> tuple[float, list[dict]]:
@@ -73,13 +96,22 @@ def served_answers(folder: Path) -> tuple[float, list[dict]]:
         *("export.predict", f"--model={models}", f"--input_file={asked}"),
         *(f"--output_file={answered}", f"--batch_size={FLAGS.batch_size}"),
     )
-    return seconds, [json.loads(line) for line in answered.read_text("utf-8").splitlines()]
+    with open(answered, encoding="utf-8") as file:
+        return seconds, [json.loads(line) for line in file]
 
 
-def is_tie(best: list[dict], other: str) -> bool:
-    """Whether an answer in an n-best list is as likely as the first one."""
-    found = [each["probability"] for each in best if each["text"] == other]
-    return bool(found) and best[0]["probability"] - found[0] < _TIE
+def texts_of(row: dict) -> list[str]:
+    """The best answers of the exported graph to a question, whether it is refused or not."""
+    return row["answers"][: row["num_answers"]]
+
+
+def is_tie(best: list[dict], others: list[str]) -> bool:
+    """Whether other answers, the best first, are as likely as those of an n-best list are."""
+    probabilities = {each["text"]: each["probability"] for each in best}
+    return all(
+        abs(each["probability"] - probabilities.get(other, -1.0)) < _TIE
+        for each, other in zip(best, others)
+    )
 
 
 def define_flags() -> None:
@@ -93,39 +125,45 @@ def define_flags() -> None:
 
 def main() -> None:
     metadata = native.read_metadata(FLAGS.model_dir)
-    if metadata["task"] != "span":
+    if metadata["task"] not in _TASKS:
         raise UserError(
             f"--model_dir={FLAGS.model_dir} is a model of {metadata['task']}; expected one of "
-            "SQuAD 1.1."
+            "SQuAD 1.1 or 2.0."
         )
     questions = read_squad(FLAGS.squad).questions
     with tempfile.TemporaryDirectory() as folder:
-        seconds, best = finetuning_answers("squad1.1", Path(folder))
-        served_seconds, served = served_answers(Path(folder))
-    ours = {question.id: best[question.id][0]["text"] for question in questions}
-    graph = {question.id: row["answer"] for question, row in zip(questions, served, strict=True)}
-    differ = [name for name in ours if ours[name] != graph[name]]
-    ties = [name for name in differ if is_tie(best[name], graph[name])]
+        tuned = finetuning_answers(_TASKS[metadata["task"]], Path(folder))
+        seconds, served = served_answers(Path(folder))
+    rows = {question.id: row for question, row in zip(questions, served, strict=True)}
+    ours = {name: [each["text"] for each in best] for name, best in tuned.best.items()}
+    graph = {name: texts_of(row) for name, row in rows.items()}
+    differ = [name for name in rows if graph[name] != ours[name][: len(graph[name])]]
+    ties = [name for name in differ if is_tie(tuned.best[name], graph[name])]
+    with_answer = [question for question in questions if question.answers]
 
-    def score(answers: dict[str, str]) -> float:
+    def score(answers: dict[str, list[str]]) -> float:
+        """Of the best answer to each question that has one."""
         each = [
-            max(text_f1(answers[question.id], answer.text) for answer in question.answers)
-            for question in questions
+            max(text_f1("".join(answers[asked.id][:1]), right.text) for right in asked.answers)
+            for asked in with_answer
         ]
         return round(100 * sum(each) / len(each), 3)
 
-    rows = [
-        {"path": path, "questions": len(answers), "F1": score(answers), "seconds": round(taken, 1)}
-        for path, answers, taken in (
-            ("fine-tuning", ours, seconds),
-            ("exported graph", graph, served_seconds),
-        )
-    ]
-    print_rows(rows)
-    write_csv(Path(FLAGS.output) / "served_answers.csv", rows)
-    print(f"{len(differ)} answers differ, {len(ties)} of them ties within {_TIE}.")
+    odds = [abs(score - rows[name]["null_score"]) for name, score in tuned.odds.items()]
+    row = {
+        "questions": len(questions),
+        "F1 of those with an answer, fine-tuning": score(ours),
+        "exported graph": score(graph),
+        "answers that differ": len(differ),
+        "of them ties": len(ties),
+        "null scores differ by": f"{max(odds):.1e}" if odds else "",
+        "seconds, fine-tuning": round(tuned.seconds, 1),
+        "seconds, exported graph": round(seconds, 1),
+    }
+    print_rows([row])
+    write_csv(Path(FLAGS.output) / f"served_answers_{_TASKS[metadata['task']]}.csv", [row])
     for name in [name for name in differ if name not in ties][:10]:
-        print(f"  {name}: {ours[name]!r}, exported {graph[name]!r}")
+        print(f"  {name}: {ours[name][:5]}, exported {graph[name]}")
 
 
 if __name__ == "__main__":

@@ -163,19 +163,17 @@ def export_litert(
       UserError: what is asked for does not fit the model, the folder exists, or the answers are not
         those of the Keras model.
     """
-    if task not in LITERT_TASKS:
-        raise UserError(f"--task={task} is not one of {', '.join(LITERT_TASKS)}.")
     if precision not in PRECISIONS:
         raise UserError(
             f"--precision={precision}: LiteRT has {', '.join(PRECISIONS)}. Choose one of them."
         )
-    if scored_on:
-        check_scored(task)
     if tf.io.gfile.exists(output_dir):
         raise UserError(f"{output_dir} exists already. Remove it, or choose another --output_dir.")
     model_dir = replacement.existing(model_dir)
     metadata = native.read_metadata(model_dir)
-    check_task(task, model_kind(metadata), model_dir)
+    check_task(task, model_kind(metadata), model_dir, LITERT_TASKS)
+    if scored_on:
+        check_scored(task)
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,9 +97,11 @@ def read_rows(path: str) -> list[Row]:
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")
     try:
-        lines = storage.read_bytes(path).decode("utf-8-sig").splitlines()
+        text = storage.read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8; convert the file.") from None
+    # Not splitlines(): a text may hold other characters that Unicode counts as ends of lines.
+    lines = [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
     if not path.endswith(".jsonl"):
         rows: list[Row] = [{"text": line} for line in lines]
     else:

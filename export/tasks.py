@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import tensorflow as tf
@@ -147,12 +147,14 @@ def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]
     }
 
 
-def check_task(task: str, kind: str, model_dir: str) -> None:
-    """Raises UserError unless a model of a kind can be exported as `task`."""
-    if task not in TASKS:
-        raise UserError(f"--task={task} is not one of {', '.join(TASKS)}.")
+def check_task(
+    task: str, kind: str, model_dir: str, offered: Collection[str] = tuple(TASKS)
+) -> None:
+    """Raises UserError unless a model of a kind can be exported as `task`, one of those offered."""
+    if task not in offered:
+        raise UserError(f"--task={task} is not one of {', '.join(offered)}.")
     if kind not in TASKS[task].kinds:
-        fitting = [name for name, other in TASKS.items() if kind in other.kinds]
+        fitting = [name for name in offered if kind in TASKS[name].kinds]
         raise UserError(
             f"--task={task} needs a model for {' or '.join(TASKS[task].kinds)}, and {model_dir} "
             f"holds one for {kind}. Use --task={'|'.join(fitting)}, or another --model_dir."

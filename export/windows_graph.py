@@ -50,21 +50,25 @@ class GraphWindows(NamedTuple):
         They count in the one window in which they have most context around them, the first of
         equals; see `context_spans.max_context`.
         """
-        number = tf.range(tf.reduce_max(self.counts))  # [W]
         steps, rooms, totals, counts = (
-            tf.gather(each, self.rows)[:, None]
+            tf.gather(each, self.rows)[:, None, None]
             for each in (self.steps, self.rooms, self.totals, self.counts)
-        )  # [F, 1]
-        starts = number * steps  # [F, W]
+        )  # [F, 1, 1]
+        # Only windows that hold a piece count. For room for 6, steps of 3 and piece 7 these are,
+        # of those at 0, 3, 6, 9 ..., the ones from 7 - 6 + 1 = 2 to 7: numbers 1 and 2.
+        pieces = pieces[:, :, None]
+        earliest = tf.maximum(-((rooms - 1 - pieces) // steps), 0)  # [F, K, 1]
+        most = tf.minimum(tf.reduce_max(rooms // steps) + 1, tf.reduce_max(counts))
+        number = earliest + tf.range(most)  # [F, K, W]
+        starts = number * steps
         lengths = tf.minimum(totals - starts, rooms)
-        left = pieces[:, :, None] - starts[:, None]  # [F, K, W]
-        right = lengths[:, None] - 1 - left
-        score = tf.cast(tf.minimum(left, right), tf.float64)
-        score += 0.01 * tf.cast(lengths, tf.float64)[:, None]
-        is_inside = (left >= 0) & (right >= 0) & (number < counts)[:, None]
+        left = pieces - starts
+        right = lengths - 1 - left
+        score = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(lengths, tf.float64)
+        is_inside = (left >= 0) & (right >= 0) & (number < counts)
         score = tf.where(is_inside, score, tf.constant(-1.0, tf.float64))
         is_best = score == tf.reduce_max(score, axis=2, keepdims=True)
-        first = tf.reduce_min(tf.where(is_best, number, tf.size(number)), axis=2)  # [F, K]
+        first = tf.reduce_min(tf.where(is_best, number, tf.reduce_max(counts)), axis=2)  # [F, K]
         return first == self.numbers[:, None]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import dataclasses
 import ipaddress
 import logging
 import os
@@ -77,6 +78,9 @@ def define_flags() -> None:
         "Most values in a row of an input, such as the ids of a sequence.",
         1,
     )
+    flags.DEFINE_integer(
+        "max_answer_values", _DEFAULTS.max_answer_values, "Most values of an answer.", 1
+    )
 
 
 def main() -> None:
@@ -93,7 +97,7 @@ def main() -> None:
         models += read_config_file(FLAGS.model_config_file)
     check_models(models)
     limits = Limits(
-        FLAGS.max_request_bytes, FLAGS.max_batch_size, FLAGS.max_text_bytes, FLAGS.max_row_values
+        **{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Limits)}
     )
     store = ModelStore(models, FLAGS.poll_seconds, limits)
     monitor = Monitor(store.names(), FLAGS.log_requests)

@@ -1,4 +1,4 @@
-"""The largest request: checked before anything is expanded, copied or computed."""
+"""The largest request, checked before anything is expanded or computed; the largest answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ class Limits:
       max_batch_size: rows (texts, examples, instances) of a request.
       max_text_bytes: bytes of one string, in UTF-8.
       max_row_values: values in one row of an input, such as the ids of a sequence.
+      max_answer_values: values in all outputs together.
     """
 
     max_request_bytes: int = 8 << 20
     max_batch_size: int = 128
-    max_text_bytes: int = 1 << 20
+    max_text_bytes: int = 1 << 17
     max_row_values: int = 512
+    max_answer_values: int = 1 << 23
 
     def check_rows(self, count: int) -> None:
         """Raises ServingError for more rows than allowed."""
@@ -57,4 +59,12 @@ class Limits:
             raise invalid(
                 f"Input {name!r} holds a text of {longest} bytes; this server takes up to "
                 f"{self.max_text_bytes} (--max_text_bytes)."
+            )
+
+    def check_answer(self, count: int) -> None:
+        """Raises ServingError for more values than allowed, each of which JSON makes larger."""
+        if count > self.max_answer_values:
+            raise invalid(
+                f"The answer has {count} values; this server gives up to {self.max_answer_values} "
+                "at once (--max_answer_values). Send several requests."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -92,6 +93,7 @@ class Servable:
                 RESOURCE_EXHAUSTED,
                 f"Model {self.name!r}: the answer needs more memory than there is. Send less.",
             ) from error
+        self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}
 
     def _tensor(self, name: str, value: np.ndarray, info: meta_graph_pb2.TensorInfo) -> tf.Tensor:

@@ -38,8 +38,8 @@ class _Model:
 
     def __init__(self, config: ModelConfig, limits: Limits, running: threading.Semaphore) -> None:
         self.config, self._limits, self._running = config, limits, running
-        self.loaded: dict[int, Servable] = {}  # Replaced as a whole: readers take no lock.
-        self.failures: dict[int, _Failure] = {}
+        self.loaded: dict[int, Servable] = {}
+        self.failures: dict[int, _Failure] = {}  # Both replaced as a whole: readers take no lock.
 
     def refresh(self) -> None:
         """Loads the versions that are wanted, then lets go of others."""
@@ -65,13 +65,16 @@ class _Model:
             servable = Servable(self.config.name, version, path, self._limits, self._running)
         except Exception as error:
             message = " ".join(str(error).split())
-            self.failures[version] = _Failure(attempts + 1, message, content)
+            self.failures = {
+                **self.failures,
+                version: _Failure(attempts + 1, message, content),
+            }
             logging.error(
                 "model %s: version %d does not load: %s", self.config.name, version, message
             )
             return
         self.loaded = dict(sorted([*self.loaded.items(), (version, servable)]))
-        self.failures.pop(version, None)
+        self.failures = {v: failure for v, failure in self.failures.items() if v != version}
 
 
 def _content(path: str) -> tuple:

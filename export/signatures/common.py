@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -18,6 +18,7 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
 TEXT = tf.TensorSpec([None], tf.string)
+ROWS_AT_A_TIME = 64  # Of sequences that a request makes without naming them.
 
 Tensors = dict[str, tf.Tensor]
 Signatures = dict[str, tf.types.experimental.GenericFunction]
@@ -31,17 +32,6 @@ def tokens_spec(name: str) -> tf.TensorSpec:
 TOKENS = tuple(tokens_spec(name) for name in ("input_word_ids", "input_mask", "input_type_ids"))
 
 
-def model_inputs(
-    input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
-) -> Tensors:
-    """The arguments of a signature by tokens, int32 [..., S], by the names of the inputs."""
-    return {
-        "input_word_ids": input_word_ids,
-        "input_mask": input_mask,
-        "input_type_ids": input_type_ids,
-    }
-
-
 def named(name: str) -> tf.TensorSpec:
     """The spec of an input string [B]."""
     return tf.TensorSpec(TEXT.shape, TEXT.dtype, name)
@@ -49,6 +39,52 @@ def named(name: str) -> tf.TensorSpec:
 
 # Nothing is converted by autograph: no function of this package branches on a tensor.
 graph_function = functools.partial(tf.function, autograph=False)
+
+
+def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
+    """The value, where a condition on a request holds; otherwise the server refuses the request.
+
+    Args:
+      value: any tensor that the answer is made of.
+      condition: bool [].
+      sentence: why the request is refused.
+    """
+    with tf.control_dependencies([tf.debugging.Assert(condition, [sentence])]):
+        return tf.identity(value)
+
+
+def in_slices(
+    forward: Callable[[Tensors], Tensors], inputs: Tensors, outputs: Mapping[str, tf.TensorSpec]
+) -> Tensors:
+    """`forward` of F rows, some of them at a time: so many rows need no more memory than these.
+
+    Args:
+      forward: inputs [n, ...] by name -> outputs [n, ...] by name.
+      inputs: tensors [F, ...].
+      outputs: specs of those that are wanted, [F, ...].
+
+    Returns:
+      Tensors [F, ...].
+    """
+    count = tf.shape(next(iter(inputs.values())))[0]
+    arrays = {
+        name: tf.TensorArray(
+            spec.dtype, size=0, dynamic_size=True, infer_shape=False, element_shape=spec.shape
+        )
+        for name, spec in outputs.items()
+    }
+
+    def some(number: tf.Tensor, arrays: dict[str, tf.TensorArray]) -> tuple[tf.Tensor, Any]:
+        first = number * ROWS_AT_A_TIME
+        found = forward(
+            {name: each[first : first + ROWS_AT_A_TIME] for name, each in inputs.items()}
+        )
+        return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
+
+    _, arrays = tf.while_loop(
+        lambda number, _: number * ROWS_AT_A_TIME < count, some, (0, arrays), parallel_iterations=1
+    )
+    return {name: each.concat() for name, each in arrays.items()}
 
 
 def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -> None:
@@ -81,7 +117,26 @@ class ModelModule(tf.Module):
         super().__init__(name=name)
         self.forward = functools.partial(model, training=False)
         self.model_variables = list(model.variables)
+        self._num_types = model.config.type_vocab_size
         track_files(self, files)
+
+    def token_inputs(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> Tensors:
+        """The arguments of a signature by tokens, int32 [..., S], by the names of the inputs.
+
+        A request is refused whose mask or types are none; ids of words are checked where their
+        embeddings are looked up.
+        """
+        is_mask = tf.reduce_all((input_mask == 0) | (input_mask == 1))
+        is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < self._num_types))
+        return {
+            "input_word_ids": input_word_ids,
+            "input_mask": required(input_mask, is_mask, "input_mask is 0 or 1"),
+            "input_type_ids": required(
+                input_type_ids, is_type, f"input_type_ids are from 0 to {self._num_types - 1}"
+            ),
+        }
 
 
 class TextModule(ModelModule):
@@ -117,7 +172,7 @@ class TextModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> `answer`."""
-        return self.answer(model_inputs(input_word_ids, input_mask, input_type_ids))
+        return self.answer(self.token_inputs(input_word_ids, input_mask, input_type_ids))
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""

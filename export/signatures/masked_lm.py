@@ -25,6 +25,7 @@ from export.signatures.common import (
     Tensors,
     graph_function,
     named,
+    required,
     tokens_spec,
 )
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertPretrainer
 
 TOP_K = 5
+MOST_MASKS = (
+    4096  # Of a batch, with those that fill up its rows: each has as many logits as pieces.
+)
 MASKED_TEXTS = (
     "A function that [MASK] the largest of two [MASK].",
     "no mask at all",
@@ -75,7 +79,7 @@ class MaskedLMModule(ModelModule):
           off and not counted.
         """
         inputs = self.text_encoder(text)
-        positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
+        positions = _few_enough(mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id))
         real = positions >= 0  # [B, M]
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)
         logits = self.forward(inputs)["masked_lm_logits"]  # [B, M, V]
@@ -101,24 +105,34 @@ class MaskedLMModule(ModelModule):
 
         Args:
           input_word_ids, input_mask, input_type_ids: int32 [B, S].
-          masked_lm_positions: int32 [B, P].
+          masked_lm_positions: int32 [B, P], each from 0 to S - 1.
 
         Returns:
           masked_lm_logits float32 [B, P, V]; sentence_order_logits float32 [B, 2].
         """
-        outputs = self.forward(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-                "masked_lm_positions": masked_lm_positions,
-            }
+        # A position beyond its row would be answered from the next one.
+        is_place = (masked_lm_positions >= 0) & (masked_lm_positions < tf.shape(input_word_ids)[1])
+        positions = required(
+            _few_enough(masked_lm_positions),
+            tf.reduce_all(is_place),
+            "masked_lm_positions are from 0 to the length of the sequences less 1",
         )
+        inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
+        outputs = self.forward({**inputs, "masked_lm_positions": positions})
         return {name: outputs[name] for name in ("masked_lm_logits", "sentence_order_logits")}
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def _few_enough(positions: tf.Tensor) -> tf.Tensor:
+    """Positions [B, M], unless there are more than MOST_MASKS."""
+    return required(
+        positions,
+        tf.size(positions) <= MOST_MASKS,
+        f"rows times the most masks in one of them are at most {MOST_MASKS}: send fewer rows",
+    )
 
 
 def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:

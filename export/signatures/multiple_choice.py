@@ -24,12 +24,14 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
-    model_inputs,
+    in_slices,
     named,
+    required,
 )
 
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
+MOST_FILLED_BYTES = 8 << 20
 _SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
@@ -70,6 +72,12 @@ class MultipleChoiceModule(ModelModule):
           [B, C].
         """
         num_choices = tf.shape(options)[1]
+        question = required(
+            question,
+            _filled_bytes(question, options) <= MOST_FILLED_BYTES,
+            f"the question, with each of the options, is at most {MOST_FILLED_BYTES} bytes of a "
+            "request: send fewer rows or options",
+        )
         answered = tf.reshape(fill_blanks(question, options), [-1])  # [B * C]
         last = self.text_encoder.tokenize(answered)
         lengths = last.row_lengths()
@@ -80,10 +88,13 @@ class MultipleChoiceModule(ModelModule):
         room = self.text_encoder.max_seq_length - _SPECIAL_PIECES - kept
         first = keep(first, 0, tf.minimum(first.row_lengths(), room))
         packed = self.text_encoder.pack(first, last)
-        length = tf.shape(packed["input_mask"])[1]
-        shape = [tf.size(context), num_choices, length]
-        logits = self.forward({name: tf.reshape(each, shape) for name, each in packed.items()})
-        logits = tf.where(options == "", _NO_OPTION, logits)
+        # To the model each is the only option: so rows may be taken a few at a time.
+        logits = in_slices(
+            lambda inputs: {"logits": self.forward(inputs)},
+            {name: each[:, None] for name, each in packed.items()},
+            {"logits": tf.TensorSpec([None, 1], tf.float32)},
+        )["logits"]  # [B * C, 1]
+        logits = tf.where(options == "", _NO_OPTION, tf.reshape(logits, tf.shape(options)))
         choice = tf.argmax(logits, axis=1, output_type=tf.int32)
         return {
             "choice": choice,
@@ -96,12 +107,19 @@ class MultipleChoiceModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, C, S] -> logits, probabilities float32 [B, C]."""
-        logits = self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
+        logits = self.forward(self.token_inputs(input_word_ids, input_mask, input_type_ids))
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
+
+
+def _filled_bytes(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
+    """Bytes of questions [B], each once for every option, and of options [B, C]: int64 []."""
+    lengths = [tf.cast(tf.strings.length(each), tf.int64) for each in (questions, options)]
+    choices = tf.shape(options, tf.int64)[1]
+    return tf.reduce_sum(lengths[0]) * choices + tf.reduce_sum(lengths[1])
 
 
 def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:

@@ -35,13 +35,22 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
-    model_inputs,
+    in_slices,
     named,
     tokens_spec,
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
 _THRESHOLD = "null_score_diff_threshold"
+_SCORES, _PLACES = (tf.TensorSpec([None, None], dtype) for dtype in (tf.float32, tf.int32))
+_LOGITS = {"start_logits": _SCORES, "end_logits": _SCORES}
+_BEAMS = {
+    "start_top_index": _PLACES,
+    "start_top_log_probs": _SCORES,
+    "end_top_index": _PLACES,
+    "end_top_log_probs": _SCORES,
+    "answer_logits": tf.TensorSpec([None], tf.float32),
+}
 _TIE = 1e-4  # Answers of scores that are closer may change places.
 _QUESTIONS = (
     "Who returns the largest?",
@@ -123,7 +132,7 @@ class QuestionAnsweringModule(ModelModule):
             settings.windows,
             self._shortest,
         )
-        outputs = self.forward(windows.inputs)
+        outputs = in_slices(self.forward, windows.inputs, _BEAMS if self._is_v2 else _LOGITS)
         if self._is_v2:
             spans = answers_graph.spans_of_beams(outputs)
         else:
@@ -141,7 +150,7 @@ class QuestionAnsweringModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> start_logits, end_logits float32 [B, S]."""
-        return self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
+        return self.forward(self.token_inputs(input_word_ids, input_mask, input_type_ids))
 
     def _serve_tokens_v2(
         self,
@@ -151,14 +160,8 @@ class QuestionAnsweringModule(ModelModule):
         impossible_positions: tf.Tensor,
     ) -> Tensors:
         """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]."""
-        return self.forward(
-            {
-                "input_word_ids": input_word_ids,
-                "input_mask": input_mask,
-                "input_type_ids": input_type_ids,
-                "impossible_positions": impossible_positions,
-            }
-        )
+        inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
+        return self.forward({**inputs, "impossible_positions": impossible_positions})
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""

@@ -26,7 +26,6 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
-    model_inputs,
     named,
 )
 
@@ -92,7 +91,7 @@ class ReplacedTokensModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> probabilities float32 [B, S], 0 at padding."""
-        outputs = self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
+        outputs = self.forward(self.token_inputs(input_word_ids, input_mask, input_type_ids))
         probabilities = tf.sigmoid(outputs["replaced_logits"])
         return {"probabilities": tf.where(input_mask > 0, probabilities, 0.0)}
 

@@ -27,11 +27,15 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
-    model_inputs,
     named,
+    required,
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
+MOST_WORDS = 1 << 20  # Of a batch, with those that fill up its rows.
+_TOO_MANY_WORDS = (
+    f"rows times the most words in one of them are at most {MOST_WORDS}: send long texts one by one"
+)
 _FILLERS = {"words": "", "labels": "", "probabilities": 0.0}
 _PLACES = ("starts", "ends", "byte_starts", "byte_ends")
 
@@ -70,18 +74,25 @@ class TaggingModule(ModelModule):
         """
         characters = Characters(text)
         words = characters.words()
-        starts, ends = words.starts.flat_values, words.ends.flat_values
         rows = words.starts.value_rowids()
+        # Rows are filled up: a text of many words makes those of all other texts as long.
+        is_small = words.texts.nrows() * words.texts.bounding_shape(axis=1) <= MOST_WORDS
+        texts, starts, ends = (
+            required(each.flat_values, is_small, _TOO_MANY_WORDS)
+            for each in (words.texts, words.starts, words.ends)
+        )
         places = (starts, ends, *(characters.bytes_at(rows, each) for each in (starts, ends)))
+        texts = words.texts.with_values(texts)
         found = {
-            **self._tag(words.texts),
-            **{name: words.starts.with_values(each) for name, each in zip(_PLACES, places)},
+            "words": texts,
+            **self._tag(texts),
+            **{name: texts.with_values(each) for name, each in zip(_PLACES, places)},
         }
         answer = {
             name: value.to_tensor(default_value=_FILLERS.get(name, -1), shape=[None, None])
-            for name, value in {"words": words.texts, **found}.items()
+            for name, value in found.items()
         }
-        return {**answer, "num_words": tf.cast(words.texts.row_lengths(), tf.int32)}
+        return {**answer, "num_words": tf.cast(texts.row_lengths(), tf.int32)}
 
     @graph_function(input_signature=[_WORDS])
     def serve_words(self, words: tf.Tensor) -> Tensors:
@@ -97,7 +108,7 @@ class TaggingModule(ModelModule):
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """int32 [B, S] -> logits, probabilities float32 [B, S, C]."""
-        logits = self.forward(model_inputs(input_word_ids, input_mask, input_type_ids))
+        logits = self.forward(self.token_inputs(input_word_ids, input_mask, input_type_ids))
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def _tag(self, words: tf.RaggedTensor) -> dict[str, tf.RaggedTensor]:

@@ -37,8 +37,8 @@ def options(tmp_path, monkeypatch) -> types.SimpleNamespace:
 
 
 def test_differences_are_counted_and_ties_told_apart(options, monkeypatch, capsys):
-    """The graph answers one question otherwise, and another one as likely as the first answer."""
-    monkeypatch.setattr(served_answers.native, "read_metadata", lambda folder: {"task": "span"})
+    """The graph has two answers in another order, as likely as each other, and one of its own."""
+    monkeypatch.setattr(served_answers.native, "read_metadata", lambda folder: {"task": "span_v2"})
     best = {
         "who": [
             {"text": "Ann", "probability": 0.5},
@@ -47,31 +47,33 @@ def test_differences_are_counted_and_ties_told_apart(options, monkeypatch, capsy
         "what": [{"text": "figs", "probability": 0.9}, {"text": "Rome", "probability": 0.1}],
         "where": [{"text": "Rome", "probability": 0.9}],
     }
-    graph = ["Ann sells", "Rome", "Rome"]
+    graph = [["Ann sells", "Ann"], ["figs", "sells"], ["Rome"]]
+    odds = {"who": 0.5, "what": 0.25, "where": 0.5}
 
     def run_command(program, *flags):
         named = dict(flag.lstrip("-").split("=", 1) for flag in flags)
         if program == "albert_tf.run_finetuning":
             folder = Path(named["output_dir"]) / "predictions"
             folder.mkdir(parents=True)
-            (folder / "squad1.1_predict_nbest_predictions.json").write_text(json.dumps(best))
+            for name, content in (("nbest_predictions", best), ("null_odds", odds)):
+                (folder / f"squad2.0_predict_{name}.json").write_text(json.dumps(content))
         elif program == "export.predict":
             rows = list(map(json.loads, Path(named["input_file"]).read_text().splitlines()))
             assert [row["question"] for row in rows] == ["who?", "what?", "where?"]
             assert {row["context"] for row in rows} == {CONTEXT}
-            answered = "".join(json.dumps({"answer": text}) + "\n" for text in graph)
-            Path(named["output_file"]).write_text(answered)
+            answered = (
+                {"answers": [*texts, ""], "num_answers": len(texts), "null_score": 0.5}
+                for texts in graph
+            )
+            Path(named["output_file"]).write_text("\n".join(map(json.dumps, answered)))
         return 1.0
 
     monkeypatch.setattr(served_answers, "run_command", run_command)
     served_answers.main()
     shown = capsys.readouterr().out
-    assert "2 answers differ, 1 of them ties within 1e-05." in shown
-    assert "what: 'figs', exported 'Rome'" in shown and "who: " not in shown
-    table = (Path(options.output) / "served_answers.csv").read_text().splitlines()
-    assert table[1].startswith("fine-tuning,3,100.0") and table[2].startswith(
-        "exported graph,3,55."
-    )
+    assert "what: ['figs', 'Rome'], exported ['figs', 'sells']" in shown and "who: " not in shown
+    table = (Path(options.output) / "served_answers_squad2.0.csv").read_text().splitlines()
+    assert table[1] == "3,100.0,88.889,2,1,2.5e-01,1.0,1.0"
 
 
 def test_a_model_of_another_task(options, monkeypatch):

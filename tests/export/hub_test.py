@@ -88,6 +88,25 @@ def test_encoder_loads_under_a_strategy(exports, two_devices, inputs):
     np.testing.assert_array_equal(first, second)
 
 
+def test_keras_layer_trains_on_two_devices(exports, two_devices, inputs):
+    with two_devices.scope():
+        layer = hub.KerasLayer(exports.paths["encoder"], trainable=True)
+        specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in sorted(inputs)}
+        model = keras.Model(specs, keras.layers.Dense(2)(layer(specs)["pooled_output"]))
+        model.compile(
+            keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        )
+    before = [weight.numpy() for weight in layer.trainable_weights]
+    batch = {name: tf.repeat(value[:2], 2, axis=0) for name, value in inputs.items()}
+    model.fit(batch, np.array([0, 0, 1, 1]), batch_size=4, epochs=1, verbose=0)
+    changed = [not np.array_equal(old, new) for old, new in zip(before, layer.trainable_weights)]
+    assert sum(changed) >= len(before) - 1
+    for weight in layer.trainable_weights:
+        copies = [copy.numpy() for copy in two_devices.experimental_local_results(weight)]
+        assert len(copies) == 2
+        np.testing.assert_array_equal(*copies)
+
+
 def test_encoder_of_a_classifier_can_be_exported_too(model_dirs, tmp_path, keras_models, inputs):
     path = export_model(model_dirs["classifier"], str(tmp_path / "encoder"), "encoder").path
     expected = keras_models["classifier"].encoder(inputs, training=False)["pooled_output"]

@@ -73,6 +73,9 @@ def test_rows_of_the_other_tasks_for_people():
 def test_rows_of_files(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\ntwo\n", encoding="utf-8")
     assert read_rows(str(tmp_path / "a.txt")) == [{"text": "one"}, {"text": ""}, {"text": "two"}]
+    (tmp_path / "a.txt").write_bytes("one\u2028two\x85\r\n\r\nthree".encode())
+    texts = [row["text"] for row in read_rows(str(tmp_path / "a.txt"))]
+    assert texts == ["one\u2028two\x85", "", "three"]
     path = tmp_path / "a.jsonl"
     path.write_text('{"question": "q", "context": "c"}\n\n', encoding="utf-8")
     assert read_rows(str(path)) == [{"question": "q", "context": "c"}]

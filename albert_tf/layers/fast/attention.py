@@ -5,7 +5,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import compiled
-from albert_tf.layers.fast.reductions import folds, row_max, row_sum
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -15,7 +14,7 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
     # own gradient keeps them twice: as the softmax returns them, and as the product takes them.
     @tf.custom_gradient
     def attended(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor):
-        probs = _masked_softmax(tf.matmul(query, key, transpose_b=True), bias)
+        probs = _softmax(tf.matmul(query, key, transpose_b=True), bias)
         context = tf.matmul(probs, value)
 
         def gradient(upstream: tf.Tensor):
@@ -32,22 +31,12 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor) 
     return attended(query, key, value)
 
 
-def _masked_softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], computed in float32
-    and returned in the precision of the logits.
-    """
-    if folds(logits):
-        return _softmax_kernel(logits, bias)
-    # XLA would reduce rows that cannot be folded element by element: TensorFlow is faster.
-    return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), logits.dtype)
-
-
 @compiled
-def _softmax_kernel(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """`_masked_softmax` in one pass; the cast and the bias cost no pass of their own."""
-    x = tf.cast(logits, tf.float32) + bias
-    exponentials = tf.exp(x - row_max(x))  # At most 1: exp of a large logit would overflow.
-    return tf.cast(exponentials / row_sum(exponentials), logits.dtype)
+def _softmax(logits: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Softmax over keys of logits [B, N, Q, S] plus bias float32 [B, 1, 1, S], computed in float32
+    and returned in the precision of the logits; neither cast nor bias is a pass of its own.
+    """
+    return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), logits.dtype)
 
 
 @compiled
@@ -65,5 +54,6 @@ def _softmax_gradient(
       context, d_context: float [B, N, Q, D], and its gradient.
     """
     product = tf.cast(d_context, tf.float32) * tf.cast(context, tf.float32)
-    d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - row_sum(product))
+    total = tf.reduce_sum(product, axis=-1, keepdims=True)
+    d_logits = tf.cast(probs, tf.float32) * (tf.cast(d_probs, tf.float32) - total)
     return tf.cast(d_logits, probs.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import compiled, once_in_graph
-from albert_tf.layers.fast.reductions import row_mean, sum_rows
+from albert_tf.layers.fast.reductions import sum_rows
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -28,8 +28,8 @@ def _norm(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """The normalized x, and mean and inverse deviation of each row, float32 [..., 1]."""
     x32 = tf.cast(x, tf.float32)
-    mean = row_mean(x32)
-    variance = row_mean(tf.square(x32 - mean))
+    mean = _mean(x32)
+    variance = _mean(tf.square(x32 - mean))
     inverse = tf.math.rsqrt(variance + epsilon)
     return tf.cast((x32 - mean) * inverse * gamma + beta, x.dtype), mean, inverse
 
@@ -53,5 +53,10 @@ def _norm_gradient(
     normal = (tf.cast(x, tf.float32) - mean) * inverse
     upstream = tf.cast(upstream, tf.float32)
     d_normal = upstream * gamma
-    d_x = (d_normal - (row_mean(d_normal) + normal * row_mean(d_normal * normal))) * inverse
+    d_x = (d_normal - (_mean(d_normal) + normal * _mean(d_normal * normal))) * inverse
     return tf.cast(d_x, x.dtype), tf.cast(upstream * normal, x.dtype)
+
+
+def _mean(x: tf.Tensor) -> tf.Tensor:
+    """Over rows: [..., width] -> [..., 1]."""
+    return tf.reduce_mean(x, axis=-1, keepdims=True)

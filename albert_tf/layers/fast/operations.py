@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams
+from albert_tf.layers.fast import attention, dense, gelu, layer_norm, streams
 from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights, Operations
@@ -69,8 +69,6 @@ class _Shared(_ReadOnce):
 class InferenceOperations(_ReadOnce):
     """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
 
-    take_rows = staticmethod(rows.take_rows)
-    put_rows = staticmethod(rows.put_rows)
     in_parts = staticmethod(streams.in_streams)
 
 
@@ -78,7 +76,7 @@ class TrainingOperations(_Shared, InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
     row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
-    uses_at_once = 3  # In each stream: fewer passes over memory than one at a time.
+    uses_at_once = 3  # In half precision each sum is rounded: fewer sums are more exact.
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         """norm(x) of a LayerNorm."""

@@ -6,7 +6,7 @@ import pytest
 from export.server.errors import ServingError
 from export.server.limits import Limits
 
-LIMITS = Limits(max_batch_size=3, max_text_bytes=4, max_row_values=6)
+LIMITS = Limits(max_batch_size=3, max_text_bytes=4, max_row_values=6, max_answer_values=9)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,11 @@ def test_texts():
     LIMITS.check_strings("x", np.array([[b"abcd"], [b""]], object))
     with pytest.raises(ServingError, match="a text of 5 bytes; .* up to 4 .--max_text_bytes"):
         LIMITS.check_strings("x", np.array([b"a", b"abcde"], object))
+
+
+def test_answers():
+    LIMITS.check_answer(9)
+    with pytest.raises(
+        ServingError, match="answer has 10 values; .* up to 9 .*--max_answer_values"
+    ):
+        LIMITS.check_answer(10)

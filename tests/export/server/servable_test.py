@@ -26,7 +26,7 @@ def servable(tmp_path_factory) -> Servable:
     path = str(tmp_path_factory.mktemp("halves"))
     module = Halves()
     tf.saved_model.save(module, path, signatures={"serving_default": module.half})
-    return Servable("halves", 4, path, Limits(max_batch_size=3))
+    return Servable("halves", 4, path, Limits(max_batch_size=3, max_answer_values=2))
 
 
 def test_answers(servable):
@@ -47,6 +47,7 @@ def test_answers(servable):
         ("", {"number": np.array([[2]])}, r"should have the shape \(None,\); received \(1, 1\)"),
         ("", {"number": np.array([2] * 4)}, "has 4 rows; this server takes up to 3"),
         ("", {"number": np.array([2, 3])}, "Model 'halves': .*Only even numbers"),
+        ("", {"number": np.array([2] * 3)}, "answer has 3 values; this server gives up to 2"),
     ],
 )
 def test_what_does_not_fit(servable, signature, inputs, words):

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers import operations
 from albert_tf.layers.fast.attention import attend
 
 
-@pytest.fixture(autouse=True, params=[True, False], ids=["folded", "not folded"])
-def plain(request, fast_choice, monkeypatch):
+@pytest.fixture(autouse=True)
+def plain(fast_choice):
     """Nothing is compiled; pairs_test.py does that."""
     fast_choice("off")
-    monkeypatch.setattr(fast_switch, "suits_cpu", lambda: request.param)
 
 
 def make_inputs(keys: int, queries: int = 3):

@@ -15,7 +15,7 @@ X = RNG.normal(size=[2, 3, 8]).astype(np.float32)
 EPSILON = 0.05
 
 
-@pytest.fixture(autouse=True, params=[True, False], ids=["folded", "not folded"])
+@pytest.fixture(autouse=True, params=[True, False], ids=["on a CPU", "elsewhere"])
 def plain(request, fast_choice, monkeypatch):
     """As ordinary operations, in both orders of summation; pairs_test.py compiles it."""
     fast_choice("off")

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf import fast_switch
 from albert_tf.layers import operations as plain
-from albert_tf.layers.fast import attention, dense, gelu, layer_norm, rows, streams
+from albert_tf.layers.fast import attention, dense, gelu, layer_norm, streams
 from albert_tf.layers.fast.operations import (
     InferenceOperations,
     PlainRecomputingOperations,
@@ -53,8 +53,6 @@ def test_what_is_recomputed_without_the_fast_form_is_plain():
 
 
 def test_rows_and_streams():
-    assert InferenceOperations.take_rows is rows.take_rows
-    assert InferenceOperations.put_rows is rows.put_rows
     assert InferenceOperations.in_parts is streams.in_streams
     assert (InferenceOperations.row_multiple, TrainingOperations.row_multiple) == (1, 64)
     assert (TrainingOperations.uses_at_once, RecomputingOperations.uses_at_once) == (3, 1)

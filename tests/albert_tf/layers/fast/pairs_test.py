@@ -19,7 +19,6 @@ from albert_tf.layers.fast import (
     gelu,
     layer_norm,
     reductions,
-    rows,
     shared_gradients,
     streams,
 )
@@ -59,16 +58,6 @@ def masked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     return attend
 
 
-def at(places: Sequence[int], function: Callable[..., tf.Tensor], *arguments: int):
-    places = tf.constant(places, tf.int64)[:, None]
-    return lambda x: function(x, places, *arguments)
-
-
-def of_rows(function: Callable[..., tf.Tensor], **arguments) -> Callable[..., tf.Tensor]:
-    """A reduction over the last axis."""
-    return functools.partial(function, axis=-1, keepdims=True, **arguments)
-
-
 def in_graph(in_parts: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """A function of a batch, by parts as they are in a graph; traced again in each mode."""
     function = functools.partial(in_parts, lambda part, _: part * tf.tanh(part))
@@ -82,38 +71,20 @@ def used(uses: Sequence[tf.Tensor]) -> tf.Tensor:
 
 NORM = with_epsilon(layer_norm.layer_norm), with_epsilon(operations.layer_norm)
 ATTENTION = masked(attention.attend), masked(operations.attend)
-REDUCTIONS = {
-    "sum_rows": (reductions.sum_rows, lambda x: tf.reduce_sum(tf.reshape(x, [-1, x.shape[-1]]), 0)),
-    "row_sum": (reductions.row_sum, of_rows(tf.reduce_sum)),
-    "row_mean": (reductions.row_mean, of_rows(tf.reduce_mean)),
-    "row_max": (reductions.row_max, of_rows(tf.reduce_max)),
-    "folded": (
-        lambda x: of_rows(tf.reduce_sum)(reductions.folded(x, tf.add)),
-        of_rows(tf.reduce_sum),
-    ),
-}
 PAIRS = {
     "gelu": Pair(gelu.gelu, operations.gelu, [(40, WIDTH)]),
     "dense": Pair(dense.dense, operations.dense, [(7, 5), (5, WIDTH), (WIDTH,)]),
     "layer_norm": Pair(*NORM, [(7, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
     "layer_norm of 3 axes": Pair(*NORM, [(2, 3, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
-    "layer_norm of a width that does not fold": Pair(*NORM, [(7, 5), (5,), (5,)], (1, 2)),
+    "layer_norm of an odd width": Pair(*NORM, [(7, 5), (5,), (5,)], (1, 2)),
     "attend": Pair(*ATTENTION, [(2, 3, 5, 4)] * 3),
     "attend of a few queries": Pair(*ATTENTION, [(2, 3, 2, 4), (2, 3, 5, 4), (2, 3, 5, 4)]),
-    "attend over keys that fold": Pair(*ATTENTION, [(2, 3, 16, 4)] * 3),
-    **{
-        f"{kind} of {places}": Pair(at(places, *fast), at(places, *plain), shapes)
-        for places in ([0, 2, 3], [0, 1, 2, 3, 4])
-        for kind, fast, plain, shapes in (
-            ("take_rows", [rows.take_rows], [operations.take_rows], [(5, 6)]),
-            ("put_rows", [rows.put_rows, 5], [operations.put_rows, 5], [(len(places), 6)]),
-        )
-    },
-    **{
-        f"{name} of {width} columns": Pair(*pair, [(2, 3, width)])
-        for width in (WIDTH, 5)
-        for name, pair in REDUCTIONS.items()
-    },
+    "attend over many keys": Pair(*ATTENTION, [(2, 3, 16, 4)] * 3),
+    "sum_rows": Pair(
+        reductions.sum_rows,
+        lambda x: tf.reduce_sum(tf.reshape(x, [-1, x.shape[-1]]), 0),
+        [(2, 3, WIDTH)],
+    ),
     "in_streams": Pair(
         in_graph(streams.in_streams), in_graph(operations.Operations().in_parts), [(9, 128)]
     ),
@@ -162,11 +133,11 @@ def test_pair(pair, dtype, device):
         assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
 
 
-MODULES = (attention, dense, gelu, layer_norm, reductions, rows, shared_gradients, streams)
+MODULES = (attention, dense, gelu, layer_norm, reductions, shared_gradients, streams)
 # The choice of operations, two decorators, and what is a whole stack's:
 # test_recomputation_changes_nothing.
 OTHERS = {"operations", "compiled", "recompute"}
-DECIDING = {"folds", "stream_sizes"}  # They compute nothing.
+DECIDING = {"stream_sizes"}  # It computes nothing.
 
 
 def test_every_fast_function_has_a_row_and_names_its_twin():

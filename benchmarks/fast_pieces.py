@@ -1,0 +1,151 @@
+"""What each piece of albert_tf/layers/fast gives: the encoder without it, beside that with all.
+
+    python -m benchmarks.fast_pieces --output=docs/benchmarks
+
+As benchmarks.encoder measures: a process for each piece that is left out, which take turns with one
+that has them all. A ratio above 1 is the time, or the memory, that the piece saves. A piece that is
+left out is replaced by its plain form; "all of them" is --fast=off.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from albert_tf import fast_switch
+from albert_tf.layers.fast import attention, dense, layer_norm, operations
+from albert_tf.layers.operations import Operations
+from benchmarks.choice import chosen
+from benchmarks.encoder import CASES as ENCODER_CASES
+from benchmarks.processes import PEERS, Measurement, Worker, take_turns
+from benchmarks.tables import print_rows, write_csv
+
+FLAGS = flags.FLAGS
+# Pass, case of benchmarks.encoder, precision.
+CASES = {
+    f"{which} {case}, {precision}": (which, case, precision)
+    for which, case, precision in (
+        ("training", "8x128", "bfloat16"),
+        ("training", "8x128", "float32"),
+        ("training", "4x512", "bfloat16"),
+        ("training", "64 SST-2-like", "float32"),
+        ("forward", "8x128", "bfloat16"),
+        ("forward", "64 SST-2-like", "float32"),
+    )
+}
+NOW = Worker("now", ("ours_without.py", "packed", "nothing"), "", "ours")
+
+
+def _plain(owner: type, *names: str) -> Callable[[], None]:
+    """A function that gives a class the plain form of methods."""
+
+    def replace() -> None:
+        for name in names:
+            setattr(owner, name, Operations.__dict__[name])
+
+    return replace
+
+
+def _plain_sums_over_rows() -> None:
+    def sum_rows(x: tf.Tensor) -> tf.Tensor:
+        rows = tf.cast(tf.reshape(x, [-1, x.shape[-1]]), tf.float32)
+        return tf.cast(tf.reduce_sum(rows, axis=0), x.dtype)
+
+    dense.sum_rows = layer_norm.sum_rows = sum_rows
+
+
+def _plain_transposed_product() -> None:
+    dense._product_with_transposed = lambda x, y: tf.matmul(x, y, transpose_b=True)
+
+
+def _plain_softmax() -> None:
+    attention._softmax = attention._softmax.__wrapped__
+
+
+def _gradients_not_shared() -> None:
+    operations.share = lambda tensors, uses, at_once: [tensors] * uses
+
+
+def _one_gradient_at_a_time() -> None:
+    operations.TrainingOperations.uses_at_once = 1
+
+
+# What replaces each piece; called in the worker, before it builds the model.
+_INFERENCE, _TRAINING = operations.InferenceOperations, operations.TrainingOperations
+PIECES: dict[str, Callable[[], object]] = {
+    "nothing": lambda: None,
+    "streams": _plain(_INFERENCE, "in_parts"),
+    "weights read once": _plain(_INFERENCE, "weights_of_each"),
+    "shared gradients": _gradients_not_shared,
+    "shared gradients, three at once": _one_gradient_at_a_time,
+    "layer_norm": _plain(_TRAINING, "layer_norm"),
+    "gelu": _plain(_TRAINING, "activation"),
+    "attend": _plain(_TRAINING, "attend"),
+    "attend, softmax": _plain_softmax,
+    "dense": _plain(_TRAINING, "dense"),
+    "dense, transposed product": _plain_transposed_product,
+    "sums over rows": _plain_sums_over_rows,
+    "all of them": functools.partial(fast_switch.choose, "off"),
+}
+_FORWARD_ONLY = ("streams", "weights read once", "all of them")
+
+
+def rows_of(case: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
+    """A row for each piece that was left out, beside the encoder as it is."""
+    now = measured[NOW.name]
+    return [
+        {
+            "case": case,
+            "without": name,
+            "ms": round(1e3 * found.seconds, 1),
+            "time over now": round(found.seconds / now.seconds, 3),
+            "memory over now": round(found.peak_bytes / now.peak_bytes, 3),
+        }
+        for name, found in measured.items()
+        if name != NOW.name
+    ]
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Benchmark")
+    flags.DEFINE_string("output", "benchmark_out", "Folder for fast_pieces.csv and workers.log.")
+    flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
+    flags.DEFINE_string("pieces", "", "Leave out the pieces whose name matches this pattern.")
+    flags.DEFINE_integer("together", 5, "Pieces at a time: each takes a gigabyte or two.", 1)
+    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
+
+
+def _workers(pieces: Sequence[str], which: str) -> list[Worker]:
+    names = [name for name in pieces if which == "training" or name in _FORWARD_ONLY]
+    return [Worker(name, ("ours_without.py", "packed", name), "", "ours") for name in names]
+
+
+def main() -> None:
+    output = Path(FLAGS.output)
+    output.mkdir(parents=True, exist_ok=True)
+    named = {name: piece for name, piece in PIECES.items() if name != "nothing"}
+    pieces = list(chosen("pieces", FLAGS.pieces, named))
+    rows: list[dict[str, object]] = []
+    for name, (which, of_encoder, precision) in chosen("cases", FLAGS.cases, CASES).items():
+        case = next(case for case in ENCODER_CASES if case.name == of_encoder)
+        workers = _workers(pieces, which)
+        for first in range(0, len(workers), FLAGS.together):
+            some = [NOW, *workers[first : first + FLAGS.together]]
+            ask = functools.partial(case.request, which=which, precision=precision)
+            log = output / "workers.log"
+            measured = take_turns(some, ask, peers=str(PEERS), log=log, starts=FLAGS.starts)
+            rows += rows_of(name, measured)
+            print_rows(rows[-len(measured) + 1 :])
+            write_csv(output / "fast_pieces.csv", rows)  # Each time: a run may be ended early.
+    print(f"Wrote {output}/fast_pieces.csv")
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)

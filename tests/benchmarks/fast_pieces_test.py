@@ -1,0 +1,59 @@
+"""Pieces of layers/fast are left out one at a time, by real workers on a tiny case."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks import encoder, fast_pieces
+from benchmarks.processes import ROOT, Measurement, take_turns
+
+
+def test_a_row_compares_with_all_pieces_there():
+    measured = {
+        "now": Measurement(2.0, 100),
+        "gelu": Measurement(2.5, 130),
+        "streams": Measurement(1.9, 90),
+    }
+    rows = fast_pieces.rows_of("a case", measured)
+    assert [row["without"] for row in rows] == ["gelu", "streams"]
+    assert [row["time over now"] for row in rows] == [1.25, 0.95]
+    assert [row["memory over now"] for row in rows] == [1.3, 0.9]
+
+
+def test_cases_are_of_the_encoder_benchmark():
+    known = {case.name for case in encoder.CASES}
+    assert {case for _, case, _ in fast_pieces.CASES.values()} <= known
+
+
+# In a process of its own, since a piece that is left out stays so.
+LEFT_OUT = """
+from albert_tf.layers.fast import operations
+from albert_tf.layers.operations import Operations
+from benchmarks.fast_pieces import PIECES
+
+training = operations.TrainingOperations
+dense = training.dense
+PIECES["layer_norm"]()
+assert training.layer_norm is Operations.layer_norm
+assert training.dense is dense
+for piece in PIECES.values():
+    piece()
+assert training.dense is Operations.dense
+"""
+
+
+def test_what_is_left_out():
+    subprocess.run([sys.executable, "-c", LEFT_OUT], cwd=ROOT, check=True)
+
+
+def test_a_worker_answers(tmp_path):
+    case = encoder.Case("tiny", (3, 5), "classification")
+    measured = take_turns(
+        fast_pieces._workers(["all of them", "gelu"], "forward"),
+        lambda worker: case.request(worker, "forward", "float32"),
+        peers="",
+        log=tmp_path / "log",
+    )
+    assert set(measured) == {"all of them"}, (tmp_path / "log").read_text()
+    assert measured["all of them"].seconds > 0

@@ -1,0 +1,114 @@
+"""Small requests that ask for much: graphs refuse them, or read them a few rows at a time."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.signatures.masked_lm import MOST_MASKS
+from export.signatures.multiple_choice import MOST_FILLED_BYTES
+from export.signatures.tagging import MOST_WORDS
+from export.tasks import TASKS
+
+
+@pytest.fixture(scope="module")
+def signatures(exports):
+    """task -> its signatures."""
+    loaded = {}
+
+    def load(task):
+        if task not in loaded:
+            loaded[task] = tf.saved_model.load(exports.paths[task])
+        return loaded[task].signatures
+
+    return load
+
+
+def refused(signature, sentence, **inputs):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=sentence):
+        signature(**{name: tf.constant(value) for name, value in inputs.items()})
+
+
+def tokens(rows, length, **others):
+    ones = np.ones([rows, length], np.int32)
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    return dict.fromkeys(names, ones) | others
+
+
+@pytest.mark.parametrize("position", [3, -1, 2**30])
+def test_no_neighbor_answers_for_a_position_that_is_none(signatures, position):
+    places = np.array([[0], [position]], np.int32)
+    given = tokens(2, 3, masked_lm_positions=places)
+    refused(signatures("masked_lm")["tokens"], "masked_lm_positions are from 0", **given)
+
+
+def test_masks(signatures):
+    places = np.zeros([2, MOST_MASKS // 2 + 1], np.int32)
+    sentence = f"masks in one of them are at most {MOST_MASKS}"
+    given = tokens(2, 3, masked_lm_positions=places)
+    refused(signatures("masked_lm")["tokens"], sentence, **given)
+    texts = ["[MASK]" * 46] + ["cat"] * (MOST_MASKS // 46)
+    refused(signatures("masked_lm")["serving_default"], sentence, text=texts)
+
+
+def test_words(signatures):
+    texts = ["a " * (MOST_WORDS // 16 + 1)] + ["cat"] * 15
+    sentence = f"words in one of them are at most {MOST_WORDS}"
+    refused(signatures("tagging")["serving_default"], sentence, text=texts)
+
+
+def test_questions_with_their_options(signatures):
+    sentence = f"at most {MOST_FILLED_BYTES} bytes"
+    given = {"context": ["cat"], "options": [["a"] * 64]}
+    question = ["_" * (MOST_FILLED_BYTES // 64)]
+    refused(signatures("multiple_choice")["serving_default"], sentence, question=question, **given)
+
+
+@pytest.mark.parametrize(
+    "task", [task for task in TASKS if task not in ("encoder", "preprocessor")]
+)
+def test_masks_and_types_that_are_none(signatures, task):
+    signature = signatures(task)["tokens"]
+    rank = signature.structured_input_signature[1]["input_mask"].shape.rank
+    shape = [1, 8] if rank == 2 else [1, 1, 8]
+    specs = signature.structured_input_signature[1]
+    given = {name: np.zeros(shape, np.int32) for name, spec in specs.items()}
+    given["input_mask"] += 1
+    signature(**{name: tf.constant(value) for name, value in given.items()})
+    refused(signature, "input_mask is 0 or 1", **given | {"input_mask": given["input_mask"] + 6})
+    types = given["input_type_ids"]
+    for wrong in (types + 2, types - 1):
+        refused(signature, "input_type_ids are from 0 to 1", **given | {"input_type_ids": wrong})
+
+
+def test_many_options_as_few(signatures):
+    """72 sequences, more than are read at once."""
+    signature = signatures("multiple_choice")["serving_default"]
+    words = [
+        "cat",
+        "dog",
+        "house",
+        "paris",
+        "river",
+        "water",
+        "value",
+        "file",
+        "path",
+        "man",
+        "is",
+        "in",
+    ]
+    rows = [
+        {
+            "context": f"the {first} looked at the {second}",
+            "question": f"{second} is _ ?",
+            "options": [first, second, "every " + first],
+        }
+        for first, second in zip(words * 2, words[5:] + words + words[:5])
+    ]
+
+    def ask(rows):
+        columns = {name: tf.constant([row[name] for row in rows]) for name in rows[0]}
+        return signature(**columns)["probabilities"].numpy()
+
+    alone = np.concatenate([ask([row]) for row in rows])
+    np.testing.assert_allclose(ask(rows), alone, atol=1e-5)
