@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import tensorflow as tf
+
+_CPU_INFO = Path("/proc/cpuinfo")
+_BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}  # Of x86 and, the last, of ARM.
 
 
 @functools.cache  # Asked once, not whenever a model is traced.
@@ -23,6 +27,15 @@ def forget_devices() -> None:
     """Makes `has_gpu` and `has_tpu` ask again, after new devices were connected."""
     has_gpu.cache_clear()
     has_tpu.cache_clear()
+
+
+def lacks_bfloat16() -> bool:
+    """Whether a graph runs on a processor without instructions for bfloat16, as far as Linux tells:
+    there its products take several times as long as in float32.
+    """
+    if has_gpu() or has_tpu() or not _CPU_INFO.exists():
+        return False
+    return not _BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split())
 
 
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:

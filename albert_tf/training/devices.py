@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -11,7 +12,7 @@ from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.layers.packing import packs_here
-from albert_tf.targets import forget_devices, shapes_must_be_static
+from albert_tf.targets import forget_devices, lacks_bfloat16, shapes_must_be_static
 from albert_tf.training.strategy import make_strategy
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -76,6 +77,13 @@ def prepare_devices(settings: DeviceSettings) -> Devices:
     strategy = make_strategy(settings.distribution, settings.tpu)
     forget_devices()  # There may be a TPU now.
     keras.mixed_precision.set_global_policy(settings.precision)
+    if settings.precision == "mixed_bfloat16" and lacks_bfloat16():
+        print(
+            "--precision=mixed_bfloat16 is slow here: this processor has no instructions for it "
+            "(avx512_bf16, amx_bf16). Use --precision=float32.",
+            file=sys.stderr,
+            flush=True,
+        )
     if settings.deterministic:
         keras.utils.set_random_seed(settings.seed)  # Random operations are refused without one.
     if settings.jit_compile and (error := fast_switch.xla_error()):

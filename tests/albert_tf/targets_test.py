@@ -35,6 +35,29 @@ def test_devices_are_asked_for_once(devices):
 
 
 @pytest.mark.parametrize(
+    ("flags", "kinds", "lacks"),
+    [
+        ("flags\t: fpu avx2 avx512f", (), True),
+        ("flags\t: fpu avx2 avx512f", ("GPU",), False),
+        ("flags\t: fpu avx512f avx512_bf16", (), False),
+        ("flags\t: fpu amx_bf16 amx_tile", (), False),
+        ("Features\t: fp asimd bf16", (), False),
+        ("Features\t: fp asimd", (), True),
+    ],
+)
+def test_instructions_for_bfloat16(devices, tmp_path, monkeypatch, flags, kinds, lacks):
+    devices.update(kinds)
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{flags}\n")
+    monkeypatch.setattr(targets, "_CPU_INFO", tmp_path / "cpuinfo")
+    assert targets.lacks_bfloat16() is lacks
+
+
+def test_a_machine_that_does_not_tell_has_them(devices, tmp_path, monkeypatch):
+    monkeypatch.setattr(targets, "_CPU_INFO", tmp_path / "none")
+    assert not targets.lacks_bfloat16()
+
+
+@pytest.mark.parametrize(
     "kind", [tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy]
 )
 def test_strategies_for_tpus(monkeypatch, kind):

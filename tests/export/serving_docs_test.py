@@ -1,11 +1,18 @@
-"""Every request of docs/serving.md, sent as it stands to the server's application."""
+"""Every request of docs/serving.md, sent as it stands to the local server."""
 
 import json
 import re
 from pathlib import Path
 
+import grpc
+import numpy as np
 import pytest
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from export.client import predict_rows
+from export.server.listeners import start_grpc
 from export.server.rest import create_app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -32,6 +39,13 @@ def client(every_store):
     return create_app(every_store).test_client()
 
 
+@pytest.fixture(scope="module")
+def rpc_address(every_store):
+    server, port = start_grpc(every_store, "127.0.0.1", 0)
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
 def test_every_line_with_a_request_is_found():
     text = DOCUMENT.read_text(encoding="utf-8")
     assert len(documented()) == len(re.findall(r"^POST ", text, re.M)) >= 11
@@ -52,3 +66,43 @@ def test_a_request_is_answered_as_documented(client, request_number):
     assert type(got) is type(documented_row)
     if isinstance(got, list):
         assert [[type(label), type(score)] for label, score in got] == [[str, float]] * 3
+
+
+@pytest.mark.parametrize(
+    "request_number",
+    [n for n, (_, method, *_) in enumerate(documented()) if method == ":predict"],
+)
+def test_the_same_row_over_grpc(client, rpc_address, request_number):
+    task, method, body, _ = documented()[request_number]
+    sent = json.loads(body)
+    [row] = sent["instances"]
+    signature = sent.get("signature_name", "serving_default")
+    if not isinstance(row, dict):  # The value of the only input.
+        row = {"words" if signature == "words" else "text": row}
+    [got] = predict_rows(f"grpc://{rpc_address}/{task}", [row], signature)
+    [expected] = client.post(f"/v1/models/{task}{method}", data=body).json["predictions"]
+    if not isinstance(expected, dict):  # REST leaves out the name of a single output.
+        expected = dict.fromkeys(got, expected)
+    assert sorted(got) == sorted(expected)
+    for name, value in expected.items():
+        if isinstance(got[name], float) or np.asarray(value).dtype.kind == "f":
+            np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)
+        else:
+            assert got[name] == value, name
+
+
+def test_the_message_of_grpc(rpc_address):
+    text = DOCUMENT.read_text(encoding="utf-8")
+    message, outputs = re.search(
+        r"^(model_spec \{.*?)\n\n(outputs .*?)\n```", text, re.M | re.S
+    ).groups()
+    request = text_format.Parse(message, predict_pb2.PredictRequest())
+    request.model_spec.name = "classifier"
+    with grpc.insecure_channel(rpc_address) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        answer = stub.Predict(request, 30)
+    for name, dtype in re.findall(r'key: "(\w+)" value \{ dtype: (\w+)', outputs):
+        assert tf.DType(answer.outputs[name].dtype) == getattr(
+            tf, dtype[3:].lower().replace("float", "float32")
+        )
+    assert tf.make_ndarray(answer.outputs["probabilities"]).shape == (1, 3)

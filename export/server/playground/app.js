@@ -34,7 +34,7 @@ const TASKS = [
   {
     fits: (m) => has(m, "outputs", "top_pieces"),
     purpose: "Write [MASK] where a word is missing; the model guesses it.",
-    examples: [["The capital of France is [MASK]."], ["Returns the [MASK] of the file."],
+    examples: [["He studied at the [MASK] of Oxford."], ["Returns the [MASK] of the file."],
       ["She [MASK] the door and [MASK] outside."]],
     show: (row) => [...Array(row.num_masks).keys()].flatMap((mask) => [
       element("h2", {}, `Mask ${mask + 1}`),
@@ -112,6 +112,7 @@ const TASKS = [
     signature: "classify",
     verb: "classify",
     fields: ["text", "text_b"],
+    labels: { text_b: "Second text, if there is one" },
     purpose: "Puts a text, or a pair of texts, into a class.",
     examples: [["A charming film with a great cast.", ""], ["The plot makes no sense at all.", ""]],
     show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
@@ -135,7 +136,7 @@ function has(model, side, name) {
   return Boolean(signature) && signature[side].includes(name);
 }
 
-const LABELS = { text: "Text", text_a: "First text", text_b: "Second text, if there is one",
+const LABELS = { text: "Text", text_a: "First text", text_b: "Second text",
   question: "Question", context: "Context", options: "Options" };
 
 // "context" comes before "question" in the alphabet, but not in a conversation.
@@ -166,7 +167,7 @@ function choose(model) {
   for (const name of fieldsOf(model, state.task)) {
     const area = element("textarea", { name, id: `field-${name}`, spellcheck: "false",
       rows: name === "context" ? 7 : name === "text_b" ? 1 : 2 });
-    byId("fields").append(element("label", { for: area.id }, LABELS[name] ?? name), area);
+    byId("fields").append(element("label", { for: area.id }, state.task.labels?.[name] ?? LABELS[name] ?? name), area);
   }
   fill(0);
 }

@@ -188,3 +188,15 @@ def test_xla_that_cannot_compile_a_step(prepared, monkeypatch):
     assert prepared().packed
     with pytest.raises(UserError, match="--jit_compile needs XLA, .*: no libdevice. Leave it out"):
         prepared(jit_compile=True)
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("lacks", [True, False])
+def test_slow_bfloat16_is_said(monkeypatch, capsys, fast_choice, precision, lacks):
+    monkeypatch.setattr(devices, "lacks_bfloat16", lambda: lacks)
+    try:
+        devices.prepare_devices(DeviceSettings(distribution="one_device", precision=precision))
+    finally:
+        devices.keras.mixed_precision.set_global_policy("float32")
+    said = "Use --precision=float32" in capsys.readouterr().err
+    assert said is (lacks and precision == "mixed_bfloat16")
