@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the virtual environments of the libraries that benchmarks/encoder.py and
 # benchmarks/finetuning.py compare with: these cannot be installed together, nor beside this project.
+# ALBERT_TF_PEERS=FOLDER lets tests/export/migration_docs_test.py use them.
 #
 #   benchmarks/make_peer_environments.sh [FOLDER]      (default: benchmarks/.peers)
 #
@@ -33,6 +34,6 @@ make_environment torch 3.11
 
 make_environment keras 3.12
 "$peers/keras/bin/pip" install --quiet tensorflow==2.20.0 tensorflow-text==2.20.1 \
-  keras-hub==0.32.0 psutil
+  keras-hub==0.32.0 psutil safetensors
 
 echo "Environments: $peers"
