@@ -39,9 +39,16 @@ def weights(folder) -> dict[str, np.ndarray]:
 def train(small_model, small_splits, vocab_file, one_device, tmp_path):
     """name, devices, **loop -> the results of a run in tmp_path / name."""
 
-    def run(name: str, devices: Devices | None = None, settings=None, start=small_model, **loop):
+    def run(
+        name: str,
+        devices: Devices | None = None,
+        settings=None,
+        start=small_model,
+        learning_rate=0.01,
+        **loop,
+    ):
         settings = settings or FineTuningSettings(
-            learning_rate=0.01,
+            learning_rate=learning_rate,
             train_batch_size=4,
             lengths=LengthSettings(32),
             hidden_dropout=0.0,
@@ -130,8 +137,9 @@ def test_the_preset_is_known_from_task_to_task(train, tmp_path):
 
 
 def test_two_devices_equal_one(train, tmp_path, two_devices):
-    train("one")
-    train("two", Devices(two_devices, packed=True, is_fast=False))
+    """At a low rate, a share of which is what AdamW makes of last bits of gradients near 0."""
+    train("one", learning_rate=0.002)
+    train("two", Devices(two_devices, packed=True, is_fast=False), learning_rate=0.002)
     expected, found = (weights(tmp_path / name / "last_model") for name in ("one", "two"))
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
