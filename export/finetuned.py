@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning.spec import FineTuning, Predictions
+from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
 from albert_tf.finetuning.task_table import TASKS
+from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tagging import TaggedExample
@@ -32,11 +33,15 @@ class Finetuned(NamedTuple):
     Attributes:
       inputs: of the model, by name, as long as the longest sequence.
       outputs: of the model, by name; `logits` where it has a single one.
+      features: what the inputs were made from.
+      kept: of the outputs, what is decided by.
       predictions: what fine-tuning makes of them.
     """
 
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
+    features: Features
+    kept: Kept
     predictions: Predictions
 
 
@@ -65,10 +70,11 @@ def answer(
         features = task.featurizer(split, vocabulary, lengths, labels, False)
     inputs = features.inputs(np.arange(len(features)), features.max_seq_length)
     outputs = outputs_of(model, inputs)
-    predictions = task.decode(features, [task.keep(features, outputs)])
+    kept = task.keep(features, outputs)
+    predictions = task.decode(features, [kept])
     longest = int(features.lengths.max())
     trimmed = {name: value[..., :longest] for name, value in inputs.items()}
-    return Finetuned(trimmed, outputs, predictions)
+    return Finetuned(trimmed, outputs, features, kept, predictions)
 
 
 def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

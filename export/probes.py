@@ -24,6 +24,8 @@ TEXTS = (
     "one sentence of many words " * 120,
 )
 PAIRS = ("Give the maximum.", "", "only the second", "1,", "word " * 400, "short")
+# Outputs that say where in a text something stands.
+PLACES = ("starts", "ends", "byte_starts", "byte_ends")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +65,26 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
     for name, value in features.items():
         example.features.feature[name].bytes_list.value.append(value.encode("utf-8"))
     return example
+
+
+def places(
+    texts: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]], width: int
+) -> dict[str, np.ndarray]:
+    """Where parts of texts stand, as signatures tell it.
+
+    Args:
+      texts: N texts.
+      parts: of each text, characters from where to where, the end excluded.
+      width: W, at least the number of parts of a text.
+
+    Returns:
+      int32 [N, W] by the names of PLACES, filled with -1: "Ça va", 3 to 5 -> 3, 5, 4, 6.
+    """
+    found = np.full([len(PLACES), len(texts), width], -1, np.int32)
+    for row, (text, spans) in enumerate(zip(texts, parts)):
+        for column, span in enumerate(spans):
+            found[:, row, column] = [*span, *(len(text[:place].encode()) for place in span)]
+    return dict(zip(PLACES, found))
 
 
 def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance: float) -> float:

@@ -8,26 +8,28 @@ user's own text. Shapes: B batch, S sequence, N best answers.
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.finetuning.spec import Predictions
 from albert_tf.finetuning.squad_answers import ScoredAnswer
-from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.squad_candidates import AnswerSettings, Candidates
 from albert_tf.finetuning.squad_tasks import SquadSettings, squad
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
-from data_pipeline.finetuning.squad_windows import WindowSettings
+from data_pipeline.finetuning.squad_windows import Windows, WindowSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import answers_graph, finetuned, windows_graph
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, text_array
+from export.probes import PLACES, TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -42,12 +44,12 @@ from export.signatures.common import (
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
 _THRESHOLD = "null_score_diff_threshold"
-_SCORES, _PLACES = (tf.TensorSpec([None, None], dtype) for dtype in (tf.float32, tf.int32))
+_SCORES, _POSITIONS = (tf.TensorSpec([None, None], dtype) for dtype in (tf.float32, tf.int32))
 _LOGITS = {"start_logits": _SCORES, "end_logits": _SCORES}
 _BEAMS = {
-    "start_top_index": _PLACES,
+    "start_top_index": _POSITIONS,
     "start_top_log_probs": _SCORES,
-    "end_top_index": _PLACES,
+    "end_top_index": _POSITIONS,
     "end_top_log_probs": _SCORES,
     "answer_logits": tf.TensorSpec([None], tf.float32),
 }
@@ -60,6 +62,8 @@ _QUESTIONS = (
     "",
     "?",
 )
+# No two windows of it are alike: the places of answers in it are decided.
+_LONG_CONTEXT = " ".join(random.Random(0).choices(TEXTS[0].split(), k=400))
 
 Model = AlbertSpanLabeler | AlbertSpanLabelerV2
 
@@ -211,7 +215,7 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
     Returns:
       One probe for each signature.
     """
-    contexts = [text for text in TEXTS if text.strip()]
+    contexts = [*(text for text in TEXTS[:-1] if text.strip()), _LONG_CONTEXT]
     questions = [
         Question(str(row), text, row, (), False)
         for row, text in enumerate(_QUESTIONS[: len(contexts)])
@@ -233,6 +237,9 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
     found = finetuned.answer(task, model, vocabulary, split, lengths)
     answers = found.predictions.details
     expected = _expected(answers.best, found.predictions.values)
+    if "answers" in expected:
+        candidates = Candidates(*(found.kept[name] for name in Candidates._fields))
+        expected |= _expected_places(found.features.examples, candidates, found.predictions)
     if is_v2:
         expected["null_score"] = np.array(list(answers.odds.values()), np.float32)
     asked = {
@@ -269,6 +276,49 @@ def _expected(
         expected["answers"] = answers
         expected["answer"] = text_array(texts)
     return expected
+
+
+def _expected_places(
+    windows: Windows, candidates: Candidates, found: Predictions
+) -> dict[str, np.ndarray]:
+    """The places that the answers of fine-tuning mean; {} if one of them is not decided.
+
+    Of the places where a text stands the one with the highest score counts; if two scores are
+    close, neither is wrong. An answer of nothing but white space may stand anywhere in it.
+    """
+    contexts: list[str] = []
+    spans: list[list[tuple[int, int]]] = []
+    answers = found.details.best.values()
+    for row, (question, best) in enumerate(zip(windows.examples.questions, answers)):
+        contexts.append(windows.examples.contexts[question.context])
+        spans.append([])
+        scores = _scores_of_spans(windows, candidates, row, contexts[row])
+        for each in best[:N_BEST] if scores else ():
+            where = [span for span in scores if contexts[row][slice(*span)] == each.text]
+            first, *others = sorted(where, key=scores.__getitem__, reverse=True)
+            if not each.text or (others and scores[first] - scores[others[0]] < _TIE):
+                return {}
+            spans[row].append(first)
+    many = places(contexts, spans, N_BEST)
+    is_answered = np.array([bool(text) for text in found.values])
+    one = {name[:-1]: np.where(is_answered, many[name][:, 0], -1) for name in PLACES}
+    return many | one
+
+
+def _scores_of_spans(
+    windows: Windows, candidates: Candidates, question: int, context: str
+) -> dict[tuple[int, int], float]:
+    """The highest score of each span of characters that can be the answer to a question."""
+    scores: dict[tuple[int, int], float] = {}
+    for number in np.flatnonzero(windows.question_numbers[candidates.windows] == question):
+        window, first, last, *both = (column[number] for column in candidates)
+        pieces = windows.context_of(window)
+        start, end = int(pieces.starts[first]), max(int(pieces.ends[last]), 0) + 1
+        part = context[start:end]
+        start += len(part) - len(part.lstrip())
+        span = start, start + len(part.strip())
+        scores[span] = max(float(sum(both)), scores.get(span, -np.inf))
+    return scores
 
 
 def settings_of(loaded: LoadedModel) -> QuestionSettings:

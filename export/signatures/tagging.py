@@ -5,6 +5,7 @@ Shapes: B batch, S sequence, W words, C classes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import finetuned
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, text_array
+from export.probes import PLACES, TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -37,7 +38,6 @@ _TOO_MANY_WORDS = (
     f"rows times the most words in one of them are at most {MOST_WORDS}: send long texts one by one"
 )
 _FILLERS = {"words": "", "labels": "", "probabilities": 0.0}
-_PLACES = ("starts", "ends", "byte_starts", "byte_ends")
 
 
 class TaggingModule(ModelModule):
@@ -81,12 +81,15 @@ class TaggingModule(ModelModule):
             required(each.flat_values, is_small, _TOO_MANY_WORDS)
             for each in (words.texts, words.starts, words.ends)
         )
-        places = (starts, ends, *(characters.bytes_at(rows, each) for each in (starts, ends)))
+        in_bytes = (characters.bytes_at(rows, each) for each in (starts, ends))
         texts = words.texts.with_values(texts)
         found = {
             "words": texts,
             **self._tag(texts),
-            **{name: texts.with_values(each) for name, each in zip(_PLACES, places)},
+            **{
+                name: texts.with_values(each)
+                for name, each in zip(PLACES, (starts, ends, *in_bytes))
+            },
         }
         answer = {
             name: value.to_tensor(default_value=_FILLERS.get(name, -1), shape=[None, None])
@@ -174,10 +177,15 @@ def tagging_probes(
     expected = {"probabilities": _padded(highest, np.float32(0))}
     if finetuned.are_decided(of_words):
         expected["labels"] = _padded([text_array(each) for each in tags], b"")
+    spans = [[word.span() for word in re.finditer(r"\S+", text)] for text in TEXTS]
     logits = found.outputs["logits"][:, : found.inputs["input_mask"].shape[1]]
     by_token = {"logits": logits, "probabilities": tf.nn.softmax(logits).numpy()}
     return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, {"words": words, **expected}),
+        Probe(
+            DEFAULT_SIGNATURE,
+            {"text": text_array(TEXTS)},
+            {"words": words, **expected, **places(TEXTS, spans, words.shape[1])},
+        ),
         Probe("words", {"words": words}, expected),
         Probe("tokens", found.inputs, by_token),
     ]

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.check_export import describe_signature, reply
+from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.models import AlbertTokenClassifier
+from albert_tf.span_models import AlbertSpanLabeler
+from data_pipeline.finetuning.squad_windows import WindowSettings
+from export.check_export import ask, describe_signature, reply
 from export.fresh_process import pack_probes
-from export.probes import Probe
+from export.probes import PLACES, Probe
+from export.signatures.question_answering import QuestionSettings, question_probes
+from export.signatures.tagging import tagging_probes
+from tests.export.conftest import MAX_SEQ_LENGTH, TAGS
 
 
 class Adding(tf.Module):
@@ -49,3 +56,31 @@ def test_whatever_is_wrong_is_an_error(folder, tmp_path):
     assert "differs by 2.00e+00, more than 1e+00" in asked(folder, 5.0)["error"]
     assert asked(folder, 3, "other") == {"error": "'other'"}
     assert str(tmp_path) in asked(str(tmp_path), 3)["error"]
+
+
+def question_probe(config, vocabulary):
+    settings = QuestionSettings(WindowSettings(MAX_SEQ_LENGTH, 8, 12), AnswerSettings())
+    return question_probes(AlbertSpanLabeler(config), vocabulary, settings)[0]
+
+
+def tagging_probe(config, vocabulary):
+    model = AlbertTokenClassifier(config, len(TAGS))
+    return tagging_probes(model, vocabulary, TAGS, MAX_SEQ_LENGTH)[0]
+
+
+@pytest.mark.parametrize(
+    ("make_probe", "outputs"),
+    [
+        (question_probe, (*PLACES, "start", "end", "byte_start", "byte_end")),
+        (tagging_probe, PLACES),
+    ],
+)
+def test_a_wrong_place_is_noticed(config, vocabulary, make_probe, outputs):
+    probe = make_probe(config, vocabulary)
+    right = dict(probe.expected)
+    assert ask({probe.signature: lambda **inputs: right}, probe, 1e-5) == 0
+    for name in outputs:
+        shifted = {**right, name: right[name].copy()}
+        shifted[name][-1] += 1  # Of the last text alone.
+        with pytest.raises(ValueError, match=f"output '{name}': "):
+            ask({probe.signature: lambda answer=shifted, **inputs: answer}, probe, 1e-5)

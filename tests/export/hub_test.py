@@ -61,16 +61,22 @@ def test_dropout_acts_only_in_training(encoder, inputs):
     assert np.abs(pooled(True) - pooled(True)).max() > 1e-3
 
 
-def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
-    layer = hub.KerasLayer(exports.paths["encoder"], trainable=True)
+def classifier_of(path, rate=0.1):
+    """(layer, model): two classes by an encoder that is trained with them."""
+    layer = hub.KerasLayer(path, trainable=True)
     specs = {
         name: keras.Input([None], dtype=tf.int32, name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     }
     model = keras.Model(specs, keras.layers.Dense(2)(layer(specs)["pooled_output"]))
     model.compile(
-        keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        keras.optimizers.SGD(rate), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
+    return layer, model
+
+
+def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
+    layer, model = classifier_of(exports.paths["encoder"])
     before = [variable.numpy() for variable in layer.trainable_weights]
     model.fit(preprocessor(tf.constant(TEXTS)), np.array([0, 1, 1]), epochs=1, verbose=0)
     changed = sum(not np.array_equal(old, new) for old, new in zip(before, layer.trainable_weights))
@@ -78,6 +84,22 @@ def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
     assert (
         changed >= len(before) - 1
     )  # A key's bias has no gradient but rounding: softmax ignores it.
+
+
+@pytest.mark.parametrize("stored", ["bfloat16", "float16"])
+def test_an_encoder_in_fewer_bits_learns(model_dirs, tmp_path, inputs, stored):
+    """In that precision: its matrices change, too."""
+    folder = str(tmp_path / "encoder")
+    path = export_model(model_dirs["pretrainer"], folder, "encoder", precision=stored).path
+    layer, model = classifier_of(path, rate=0.05)
+    matrices = [weight for weight in layer.trainable_weights if weight.shape.rank == 2]
+    assert {weight.dtype.name for weight in matrices} == {stored}
+    before = [weight.numpy() for weight in matrices]
+    classes = np.array([0, 1, 1])
+    loss = model.evaluate(inputs, classes, verbose=0)
+    model.fit(inputs, classes, epochs=10, verbose=0)
+    assert model.evaluate(inputs, classes, verbose=0) < 0.8 * loss
+    assert not any(np.array_equal(old, new.numpy()) for old, new in zip(before, matrices))
 
 
 def test_encoder_loads_under_a_strategy(exports, two_devices, inputs):
@@ -90,12 +112,7 @@ def test_encoder_loads_under_a_strategy(exports, two_devices, inputs):
 
 def test_keras_layer_trains_on_two_devices(exports, two_devices, inputs):
     with two_devices.scope():
-        layer = hub.KerasLayer(exports.paths["encoder"], trainable=True)
-        specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in sorted(inputs)}
-        model = keras.Model(specs, keras.layers.Dense(2)(layer(specs)["pooled_output"]))
-        model.compile(
-            keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        )
+        layer, model = classifier_of(exports.paths["encoder"])
     before = [weight.numpy() for weight in layer.trainable_weights]
     batch = {name: tf.repeat(value[:2], 2, axis=0) for name, value in inputs.items()}
     model.fit(batch, np.array([0, 0, 1, 1]), batch_size=4, epochs=1, verbose=0)

@@ -4,15 +4,18 @@ import dataclasses
 import itertools
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.models import AlbertClassifier
+from albert_tf.checkpoints import native
+from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import TokenizerSettings
 from export import precision
-from export.precision import PRECISIONS, StoredMatrix, quantize
+from export.precision import FLOAT32, PRECISIONS, StoredMatrix, quantize
 from export.saved_model import MANIFEST_FILE, TOLERANCE
 from export.tasks import TASKS, export_model
 from tests.export.conftest import EXPORTED
@@ -122,6 +125,30 @@ def test_matrices_are_stored_in_few_bits(keras_models, stored_exports, task, sto
     outputs = sum(max(v.shape) for v in variables if v.shape.rank == 2)
     expected = 4 * sizes[1] + STORED[stored][0] * sizes[2] + 4 * outputs
     assert stored_exports[task].weights_bytes < expected + 15_000
+
+
+@pytest.fixture(scope="module")
+def large(config, vocabulary_dir, tmp_path_factory):
+    """(variables, folder) of a model whose weights are much larger than its graph."""
+    sizes = {"vocab_size": 4000, "embedding_size": 128, "hidden_size": 1024}
+    wide = config.replace(**sizes, intermediate_size=4096, initializer_range=0.02)
+    model = AlbertPretrainer(wide)
+    folder = str(tmp_path_factory.mktemp("large") / "model")
+    settings = dataclasses.asdict(TokenizerSettings())
+    native.save(model, folder, {}, str(vocabulary_dir / "spiece.model"), settings)
+    return model.variables, folder
+
+
+@pytest.mark.parametrize("stored", PRECISIONS)
+def test_an_export_is_hardly_larger_than_its_weights(large, tmp_path, stored):
+    """Without what goes along: the vocabulary, the warm-up requests, the manifest."""
+    variables, folder = large
+    path = Path(export_model(folder, str(tmp_path / "words"), "masked_lm", precision=stored).path)
+    files = [file for file in path.rglob("*") if "assets" not in str(file.relative_to(path))]
+    on_disk = sum(file.stat().st_size for file in files if file.is_file())
+    width = 4 if stored == FLOAT32 else STORED[stored][0]
+    weights = sum(v.shape.num_elements() * (width if v.shape.rank == 2 else 4) for v in variables)
+    assert weights < on_disk <= 1.1 * weights
 
 
 def test_two_exports_have_the_same_hashes(model_dirs, stored_exports, tmp_path):

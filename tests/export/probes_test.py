@@ -48,6 +48,17 @@ def test_the_largest_of_several_outputs_is_told():
     assert largest_difference(probe, answer, 1.0) == 0.2
 
 
+def test_places_in_characters_and_in_bytes():
+    found = probes.places(["Ça va", "", "中"], [[(0, 2), (3, 5)], [], [(0, 1)]], 3)
+    assert {name: value.tolist() for name, value in found.items()} == {
+        "starts": [[0, 3, -1], [-1] * 3, [0, -1, -1]],
+        "ends": [[2, 5, -1], [-1] * 3, [1, -1, -1]],
+        "byte_starts": [[0, 4, -1], [-1] * 3, [0, -1, -1]],
+        "byte_ends": [[3, 6, -1], [-1] * 3, [3, -1, -1]],
+    }
+    assert found["starts"].dtype == np.int32
+
+
 def test_texts_as_signatures_take_them():
     assert probes.text_array(["é", ""]).tolist() == ["é".encode(), b""]
     assert probes.text_array(["é"]).dtype == object

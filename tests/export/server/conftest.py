@@ -1,5 +1,6 @@
 """A model of a few operations, and a server in this process that serves it."""
 
+import contextlib
 import dataclasses
 import shutil
 import threading
@@ -112,17 +113,15 @@ class Running:
     folder: object
 
 
-@pytest.fixture(scope="module")
-def running(tiny, tmp_path_factory):
-    """The model under the name `tiny`, versions 1 and 2, on free ports of loopback."""
+@contextlib.contextmanager
+def serving(folder, limits):
+    """A server of a folder's versions 1 and 2 under the name `tiny`, on free ports of loopback."""
     from export.server.listeners import create_rest, start_grpc
     from export.server.monitoring import Monitor
     from export.server.store import ModelStore
 
-    folder = tmp_path_factory.mktemp("served") / "tiny"
-    shutil.copytree(tiny, folder)
     config = ModelConfig("tiny", str(folder), 2, labels={"stable": 1, "canary": 2, "gone": 9})
-    store = ModelStore([config], 0.05, LIMITS)
+    store = ModelStore([config], 0.05, limits)
     monitor = Monitor(store.names())
     rest, rest_port = create_rest(store, "127.0.0.1", 0, monitor)
     rpc, grpc_port = start_grpc(store, "127.0.0.1", 0, monitor)
@@ -132,3 +131,12 @@ def running(tiny, tmp_path_factory):
     rest.close()
     rpc.stop(0).wait()
     store.stop()
+
+
+@pytest.fixture(scope="module")
+def running(tiny, tmp_path_factory):
+    """A server with small limits, and a model folder that tests may change."""
+    folder = tmp_path_factory.mktemp("served") / "tiny"
+    shutil.copytree(tiny, folder)
+    with serving(folder, LIMITS) as running:
+        yield running

@@ -1,10 +1,14 @@
 """The largest request: it passes, a larger one is refused with the flag's name."""
 
+import grpc
 import numpy as np
 import pytest
+from tensorflow_serving.apis import classification_pb2, predict_pb2, prediction_service_pb2_grpc
 
 from export.server.errors import ServingError
 from export.server.limits import Limits
+from tests.export.server.conftest import serving
+from tests.export.server.listeners_test import call, refusal
 
 LIMITS = Limits(max_batch_size=3, max_text_bytes=4, max_row_values=6, max_answer_values=9)
 
@@ -40,3 +44,79 @@ def test_answers():
         ServingError, match="answer has 10 values; .* up to 9 .*--max_answer_values"
     ):
         LIMITS.check_answer(10)
+
+
+MANY = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def roomy(tiny):
+    """A server with the limits that it has by default, over the wire."""
+    with serving(tiny, Limits()) as running:
+        yield running
+
+
+def check_right_request(running):
+    status, answer = call(running, "/v1/models/tiny:predict", {"instances": ["abc"]})
+    assert (status, answer["predictions"][0]["scores"]) == (200, [7.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "element", "part"),
+    [
+        ("predict", '{"instances": [MANY]}', '""', "has 1000000 rows"),
+        ("predict", '{"instances": [MANY]}', "{}", "has 1000000 rows"),
+        ("predict", '{"inputs": [MANY]}', '""', "has 1000000 rows"),
+        ("predict", '{"inputs": [MANY]}', "{}", "should hold strings"),
+        (
+            "predict",
+            '{"signature_name": "words", "instances": [[MANY]]}',
+            '""',
+            "has 1000000 values in a row",
+        ),
+        ("classify", '{"signature_name": "classify", "examples": [MANY]}', "{}", "1000000 rows"),
+    ],
+)
+def test_a_million_of_nothing_over_rest(roomy, verb, body, element, part):
+    """Within the limit of a body, as each takes three bytes."""
+    body = body.replace("MANY", ",".join([element] * MANY)).encode()
+    assert len(body) < roomy.store.limits.max_request_bytes
+    status, answer = call(roomy, f"/v1/models/tiny:{verb}", body, 60)
+    assert status == 400 and part in answer["error"] and len(answer["error"]) < 500
+    check_right_request(roomy)
+
+
+@pytest.mark.parametrize(
+    ("shape", "part"),
+    [
+        ([MANY], "has 1000000 rows"),
+        ([1, MANY], "has 1000000 values in a row"),
+        ([1], "it has 1000000 values, its shape 1"),
+    ],
+)
+def test_a_million_of_nothing_over_grpc(roomy, shape, part):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "tiny"
+    tensor = request.inputs["text"]
+    tensor.dtype = 7  # Strings.
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    tensor.string_val.extend([b""] * MANY)
+    assert request.ByteSize() < roomy.store.limits.max_request_bytes
+    with grpc.insecure_channel(roomy.grpc) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        code, details = refusal(stub.Predict, request)
+    assert code == "INVALID_ARGUMENT" and part in details
+    check_right_request(roomy)
+
+
+def test_a_million_examples_over_grpc(roomy):
+    request = classification_pb2.ClassificationRequest()
+    request.model_spec.name, request.model_spec.signature_name = "tiny", "classify"
+    for _ in range(MANY):
+        request.input.example_list.examples.add()
+    with grpc.insecure_channel(roomy.grpc) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        code, details = refusal(stub.Classify, request)
+    assert code == "INVALID_ARGUMENT" and "has 1000000 rows" in details
+    check_right_request(roomy)

@@ -61,13 +61,6 @@ def test_pairs_and_classify_equal_keras(exports, classifier):
     assert answer["classes"].numpy().tolist() == [[b"red", b"green", "blå".encode()]] * 3
 
 
-def test_an_answer_does_not_depend_on_its_neighbors_in_the_batch(classifier):
-    serve = classifier["serving_default"]
-    alone = serve(text=tf.constant(["the cat"]))["logits"]
-    together = serve(text=tf.constant(["the cat", "the dog runs slowly " * 9]))["logits"]
-    np.testing.assert_allclose(alone[0], together[0], atol=1e-5)
-
-
 def counting(inputs, training):
     """A stand-in for a classifier: its logits are numbers of tokens and of second segments."""
     assert training is False

@@ -3,11 +3,14 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
 from export import saved_model
 from export.client import predict_rows
+from export.encoding import encode_batch
 from export.predict import format_row
+from export.probes import serialized_examples, text_array
 from export.tasks import TASKS
 
 TOKENS = {"input_word_ids", "input_mask", "input_type_ids"}
@@ -84,3 +87,67 @@ def test_the_client_asks_and_prints(exports, task):
     [row] = predict_rows(exports.base(task), [asked])
     assert seen in format_row(asked, row)
     assert json.loads(json.dumps(row)) == row
+
+
+# Rows of unlike lengths, by the name of an input.
+FIRST = ("the [MASK] cat in paris", "every man who looked at the [MASK] [MASK] " * 5, "a [MASK]")
+SECOND = ("dog house river water", "the river runs slowly, " * 30, "the largest value of 2010")
+COLUMNS = {
+    **dict.fromkeys(("text", "text_a"), text_array(FIRST)),
+    **dict.fromkeys(("text_b", "context"), text_array(SECOND)),
+    "question": text_array(FIRST),
+    "options": np.array([[b"cat", b"a dog"], [b"water " * 30, b"the"], [b"", b"paris"]], object),
+    "words": np.array([b"the cat  ".split(b" "), [b"dog"] * 4, [b"a"] + [b""] * 3], object),
+    "inputs": serialized_examples(FIRST),
+}
+FILLERS = {"f": 0, "i": -1, "O": b""}
+
+
+def columns_of(exports, task, signature):
+    """Rows of unlike lengths for the inputs of a signature: arrays by name."""
+    inputs = exports.results[task].signatures[signature]["inputs"]
+    if "input_mask" not in inputs:
+        return {name: COLUMNS[name] for name in inputs}
+    found = encode_batch(exports.vocabulary, FIRST, 48, SECOND)
+    if inputs["input_mask"].count("?") == 3:  # A second option beside each.
+        return {name: np.stack([each, each - (each > 5)], 1) for name, each in found.items()}
+    found["impossible_positions"] = 1 - found["input_type_ids"]
+    found["masked_lm_positions"] = np.array([[1, 2], [3, 4], [2, 0]])
+    return {name: found[name] for name in inputs}
+
+
+def alone(columns, row):
+    """A row without the others, and without what made it as long as they are."""
+    found = {name: each[row : row + 1] for name, each in columns.items()}
+    filled = found.get("input_mask", found.get("words"))
+    if filled is None:
+        return found
+    length = filled.astype(bool).reshape(-1, filled.shape[-1]).any(axis=0).sum()
+    return {
+        name: each[..., :length] if each.shape == filled.shape else each
+        for name, each in found.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "signature"),
+    [
+        (task, signature)
+        for task, (_, others, _) in CONTRACT.items()
+        for signature in ("serving_default", *sorted(others))
+    ],
+)
+def test_an_answer_does_not_depend_on_its_neighbors(exports, every_store, task, signature):
+    """Longer and shorter ones; what makes all rows as long as the longest is a filler."""
+    predict, columns = every_store.get(task).predict, columns_of(exports, task, signature)
+    together = predict(signature, columns)
+    for row in range(len(FIRST)):
+        for name, value in predict(signature, alone(columns, row)).items():
+            found = together[name][row : row + 1].copy()
+            own = tuple(map(slice, value.shape))
+            if value.dtype.kind == "f":
+                np.testing.assert_allclose(found[own], value, atol=1e-5, err_msg=name)
+            else:
+                np.testing.assert_array_equal(found[own], value, err_msg=name)
+            found[own] = filler = FILLERS[value.dtype.kind]
+            assert (found == filler).all() or set(columns) >= TOKENS, name

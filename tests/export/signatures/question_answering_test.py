@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 
 from albert_tf.finetuning import squad_answers, squad_candidates
 from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import windows_graph
+from export.probes import PLACES
+from export.signatures import question_answering
 from export.signatures.common import ROWS_AT_A_TIME
 from export.signatures.question_answering import (
     N_BEST,
     QuestionAnsweringModule,
     QuestionSettings,
+    question_probes,
 )
 
 CONTEXTS = (
@@ -180,3 +184,37 @@ def test_an_answer_above_the_threshold_is_none(exports):
         else:
             assert found["answer"][row] == found["answers"][row, 0]
     assert (found["num_answers"] > 0).all()
+
+
+def places_of_probe(model, vocabulary, threshold=None):
+    """(contexts, expected answers) of the probe with texts."""
+    settings = QuestionSettings(WINDOWS, AnswerSettings(), threshold)
+    probe, _ = question_probes(model, vocabulary, settings)
+    return [context.decode() for context in probe.inputs["context"]], probe.expected
+
+
+@pytest.mark.parametrize("model_class", [AlbertSpanLabeler, AlbertSpanLabelerV2])
+def test_probes_tell_where_answers_are(config, vocabulary, model_class):
+    contexts, expected = places_of_probe(model_class(config), vocabulary)
+    counts = (expected["answers"] != b"").sum(axis=1)
+    assert counts.min() > 0
+    check_places(contexts, {**expected, "num_answers": counts})
+    for name in PLACES:
+        np.testing.assert_array_equal(expected[name[:-1]], expected[name][:, 0])
+
+
+def test_probes_tell_that_refused_answers_are_nowhere(config, vocabulary):
+    model = AlbertSpanLabelerV2(config)
+    threshold = float(np.median(places_of_probe(model, vocabulary)[1]["null_score"])) + 1e-3
+    _, expected = places_of_probe(model, vocabulary, threshold)
+    is_refused = expected["null_score"] > threshold
+    assert 0 < is_refused.sum() < len(is_refused)
+    np.testing.assert_array_equal(expected["start"] == -1, is_refused)
+    assert expected["starts"].min(axis=0)[0] >= 0, "those there would be"
+
+
+def test_probes_leave_out_places_that_are_not_decided(config, vocabulary, monkeypatch):
+    """Windows that are alike have the same answers in several places."""
+    monkeypatch.setattr(question_answering, "_LONG_CONTEXT", "one sentence of many words " * 120)
+    _, expected = places_of_probe(AlbertSpanLabelerV2(config), vocabulary)
+    assert set(expected) == {"answer", "answers", "probabilities", "null_score"}
