@@ -70,7 +70,7 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
 def places(
     texts: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]], width: int
 ) -> dict[str, np.ndarray]:
-    """Where parts of texts stand, as signatures tell it.
+    """The places of parts of texts, as signatures tell them.
 
     Args:
       texts: N texts.

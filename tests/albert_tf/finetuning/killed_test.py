@@ -153,6 +153,7 @@ def figures(folder: Path) -> list[dict[str, str]]:
     return [{**row, "tokens_per_second": ""} for row in rows]
 
 
+@pytest.mark.one_stack
 def test_killed_in_training(train, whole, tmp_path):
     """In the third of three calls, after two evaluations."""
     folder = tmp_path / "run"
@@ -162,6 +163,7 @@ def test_killed_in_training(train, whole, tmp_path):
     assert content(folder) == content(whole) and figures(folder) == figures(whole)
 
 
+@pytest.mark.one_stack
 def test_killed_in_evaluation(train, whole, tmp_path):
     """In the middle of the second one, and then when the end is written, before the results."""
     folder = tmp_path / "run"

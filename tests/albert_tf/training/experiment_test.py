@@ -87,6 +87,7 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
     assert [row["step"] for row in rows if row["split"] == "eval"] == ["2", "4"]
 
 
+@pytest.mark.one_stack
 def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
     """Without flags their fields stand for them: another rate is said, another kind refused."""
     first = described()
