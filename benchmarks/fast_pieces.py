@@ -12,16 +12,12 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import tensorflow as tf
-
-from albert_tf import fast_switch
-from albert_tf.layers.fast import attention, dense, layer_norm, operations
-from albert_tf.layers.operations import Operations
 from benchmarks.choice import chosen
-from benchmarks.encoder import CASES as ENCODER_CASES
+from benchmarks.encoder_cases import CASES as ENCODER_CASES
+from benchmarks.left_out import PIECES
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
 from benchmarks.tables import print_rows, write_csv
 
@@ -39,59 +35,6 @@ CASES = {
     )
 }
 NOW = Worker("now", ("ours_without.py", "packed", "nothing"), "", "ours")
-
-
-def _plain(owner: type, *names: str) -> Callable[[], None]:
-    """A function that gives a class the plain form of methods."""
-
-    def replace() -> None:
-        for name in names:
-            setattr(owner, name, Operations.__dict__[name])
-
-    return replace
-
-
-def _plain_sums_over_rows() -> None:
-    def sum_rows(x: tf.Tensor) -> tf.Tensor:
-        rows = tf.cast(tf.reshape(x, [-1, x.shape[-1]]), tf.float32)
-        return tf.cast(tf.reduce_sum(rows, axis=0), x.dtype)
-
-    dense.sum_rows = layer_norm.sum_rows = sum_rows
-
-
-def _plain_transposed_product() -> None:
-    dense._product_with_transposed = lambda x, y: tf.matmul(x, y, transpose_b=True)
-
-
-def _plain_softmax() -> None:
-    attention._softmax = attention._softmax.__wrapped__
-
-
-def _gradients_not_shared() -> None:
-    operations.share = lambda tensors, uses, at_once: [tensors] * uses
-
-
-def _one_gradient_at_a_time() -> None:
-    operations.TrainingOperations.uses_at_once = 1
-
-
-# What replaces each piece; called in the worker, before it builds the model.
-_INFERENCE, _TRAINING = operations.InferenceOperations, operations.TrainingOperations
-PIECES: dict[str, Callable[[], object]] = {
-    "nothing": lambda: None,
-    "streams": _plain(_INFERENCE, "in_parts"),
-    "weights read once": _plain(_INFERENCE, "weights_of_each"),
-    "shared gradients": _gradients_not_shared,
-    "shared gradients, three at once": _one_gradient_at_a_time,
-    "layer_norm": _plain(_TRAINING, "layer_norm"),
-    "gelu": _plain(_TRAINING, "activation"),
-    "attend": _plain(_TRAINING, "attend"),
-    "attend, softmax": _plain_softmax,
-    "dense": _plain(_TRAINING, "dense"),
-    "dense, transposed product": _plain_transposed_product,
-    "sums over rows": _plain_sums_over_rows,
-    "all of them": functools.partial(fast_switch.choose, "off"),
-}
 _FORWARD_ONLY = ("streams", "weights read once", "all of them")
 
 

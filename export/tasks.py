@@ -150,7 +150,17 @@ def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]
 def check_task(
     task: str, kind: str, model_dir: str, offered: Collection[str] = tuple(TASKS)
 ) -> None:
-    """Raises UserError unless a model of a kind can be exported as `task`, one of those offered."""
+    """Does nothing if a model can be exported as a task.
+
+    Args:
+      task: what is asked for.
+      kind: that of the model, see `model_kind`.
+      model_dir: its folder, for the message.
+      offered: the tasks that there are.
+
+    Raises:
+      UserError: it cannot, with the tasks that fit.
+    """
     if task not in offered:
         raise UserError(f"--task={task} is not one of {', '.join(offered)}.")
     if kind not in TASKS[task].kinds:

@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks.fast_pieces import PIECES
+from benchmarks.left_out import PIECES
 
 PIECES[sys.argv[2]]()
 

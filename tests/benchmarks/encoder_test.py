@@ -7,15 +7,15 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import encoder
+from benchmarks import encoder, encoder_cases
 from benchmarks.processes import Measurement, Worker, take_turns
 
-CASE = encoder.Case("tiny", (3, 5), "classification", 8)
+CASE = encoder_cases.Case("tiny", (3, 5), "classification", 8)
 
 
 def test_real_lengths_are_like_the_sentences_they_stand_for():
-    lengths = encoder.real_lengths(2000, 23, 48)
-    assert lengths == encoder.real_lengths(2000, 23, 48)
+    lengths = encoder_cases.real_lengths(2000, 23, 48)
+    assert lengths == encoder_cases.real_lengths(2000, 23, 48)
     assert lengths[0] == max(lengths) == 48 and min(lengths) >= 4
     assert np.mean(lengths) == pytest.approx(23, rel=0.05)
 
@@ -35,7 +35,7 @@ def test_a_row_compares_with_the_limit_and_the_best_tensorflow_peer():
         "matmul limit": 4.0,
     }
     measured = {name: Measurement(value, 3 << 20) for name, value in seconds.items()}
-    full = encoder.Case("full", (128,) * 8)
+    full = encoder_cases.Case("full", (128,) * 8)
     rows = {row["library"]: row for row in encoder.rows_of(full, "forward", "float32", measured)}
     assert [rows[name]["over_best_tf_peer"] for name in list(seconds)[:4]] == [2.0, 0.67, 1.0, 4.0]
     assert rows["ours, packed"]["real_tokens_per_s"] == 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import encoder, fast_pieces
+from benchmarks import encoder_cases, fast_pieces
 from benchmarks.processes import ROOT, Measurement, take_turns
 
 
@@ -22,7 +22,7 @@ def test_a_row_compares_with_all_pieces_there():
 
 
 def test_cases_are_of_the_encoder_benchmark():
-    known = {case.name for case in encoder.CASES}
+    known = {case.name for case in encoder_cases.CASES}
     assert {case for _, case, _ in fast_pieces.CASES.values()} <= known
 
 
@@ -30,7 +30,7 @@ def test_cases_are_of_the_encoder_benchmark():
 LEFT_OUT = """
 from albert_tf.layers.fast import operations
 from albert_tf.layers.operations import Operations
-from benchmarks.fast_pieces import PIECES
+from benchmarks.left_out import PIECES
 
 training = operations.TrainingOperations
 dense = training.dense
@@ -48,7 +48,7 @@ def test_what_is_left_out():
 
 
 def test_a_worker_answers(tmp_path):
-    case = encoder.Case("tiny", (3, 5), "classification")
+    case = encoder_cases.Case("tiny", (3, 5), "classification")
     measured = take_turns(
         fast_pieces._workers(["all of them", "gelu"], "forward"),
         lambda worker: case.request(worker, "forward", "float32"),
