@@ -131,6 +131,7 @@ def run_quietly(
     return result.stdout
 
 
+@pytest.mark.one_stack
 def test_the_commands_of_the_readme(folder, run, quick_python):
     script = "\n".join(blocks("sh"))
     for long, short in SHORTENED.items():

@@ -1,5 +1,6 @@
 """The files for TensorFlow Serving are what the server will parse."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ def test_models_config():
 
 
 def test_compose_mounts_the_files_it_names():
-    compose = (SERVING / "docker-compose.yml").read_text()
+    text = (SERVING / "docker-compose.yml").read_text()
+    compose = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)  # With the defaults of its variables.
     for name in ("models.config", "batching.config", "monitoring.config"):
         assert f"./{name}:/config/{name}:ro" in compose
         assert (SERVING / name).exists()
