@@ -31,7 +31,7 @@ def forget_devices() -> None:
 
 def lacks_bfloat16() -> bool:
     """Whether a graph runs on a processor without instructions for bfloat16, as far as Linux tells:
-    there its products take several times as long as in float32.
+    there it saves memory, but no time.
     """
     if has_gpu() or has_tpu() or not _CPU_INFO.exists():
         return False

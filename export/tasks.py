@@ -150,7 +150,7 @@ def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]
 def check_task(
     task: str, kind: str, model_dir: str, offered: Collection[str] = tuple(TASKS)
 ) -> None:
-    """Does nothing if a model can be exported as a task.
+    """Raises UserError unless a model of a kind can be exported as `task`, one of those offered.
 
     Args:
       task: what is asked for.

@@ -79,8 +79,8 @@ def prepare_devices(settings: DeviceSettings) -> Devices:
     keras.mixed_precision.set_global_policy(settings.precision)
     if settings.precision == "mixed_bfloat16" and lacks_bfloat16():
         print(
-            "--precision=mixed_bfloat16 is slow here: this processor has no instructions for it "
-            "(avx512_bf16, amx_bf16). Use --precision=float32.",
+            "--precision=mixed_bfloat16 saves memory here, but no time: this processor has no "
+            "instructions for it (avx512_bf16, amx_bf16). Use --precision=float32 if it fits.",
             file=sys.stderr,
             flush=True,
         )

@@ -192,7 +192,7 @@ def test_xla_that_cannot_compile_a_step(prepared, monkeypatch):
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("lacks", [True, False])
-def test_slow_bfloat16_is_said(monkeypatch, capsys, fast_choice, precision, lacks):
+def test_bfloat16_without_instructions_is_said(monkeypatch, capsys, fast_choice, precision, lacks):
     monkeypatch.setattr(devices, "lacks_bfloat16", lambda: lacks)
     try:
         devices.prepare_devices(DeviceSettings(distribution="one_device", precision=precision))
