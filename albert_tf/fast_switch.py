@@ -1,7 +1,7 @@
 """The switch of the fast form of models, which is tuned to CPUs and needs XLA.
 
 Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes through
-the layers as one stream, sums are sums, and it is these formulas that `recompute` computes again.
+the layers as one stream, and it is these formulas that `recompute` computes again.
 Values and gradients are equal up to rounding, where no dropout is drawn for packed rows.
 
 The choice holds for the whole process and for what is traced after it: a MirroredStrategy traces

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.layers.fast import attention, dense, layer_norm, operations
+from albert_tf.layers.fast import attention, dense, operations
 from albert_tf.layers.operations import Operations
 
 
@@ -20,14 +20,6 @@ def _plain(owner: type, *names: str) -> Callable[[], None]:
             setattr(owner, name, Operations.__dict__[name])
 
     return replace
-
-
-def _plain_sums_over_rows() -> None:
-    def sum_rows(x: tf.Tensor) -> tf.Tensor:
-        rows = tf.cast(tf.reshape(x, [-1, x.shape[-1]]), tf.float32)
-        return tf.cast(tf.reduce_sum(rows, axis=0), x.dtype)
-
-    dense.sum_rows = layer_norm.sum_rows = sum_rows
 
 
 def _plain_transposed_product() -> None:
@@ -60,6 +52,5 @@ PIECES: dict[str, Callable[[], object]] = {
     "attend, softmax": _plain_softmax,
     "dense": _plain(_TRAINING, "dense"),
     "dense, transposed product": _plain_transposed_product,
-    "sums over rows": _plain_sums_over_rows,
     "all of them": functools.partial(fast_switch.choose, "off"),
 }

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_stack
+
 ROOT = Path(__file__).parents[1]
 
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # Set for tests; a user sets nothing.
@@ -131,7 +133,6 @@ def run_quietly(
     return result.stdout
 
 
-@pytest.mark.one_stack
 def test_the_commands_of_the_readme(folder, run, quick_python):
     script = "\n".join(blocks("sh"))
     for long, short in SHORTENED.items():

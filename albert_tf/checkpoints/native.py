@@ -98,7 +98,9 @@ def read_metadata(directory: str) -> dict[str, Any]:
     if not tf.io.gfile.exists(path):
         raise UserError(
             f"{directory} is not a model folder: it holds no {METADATA_FILE}. Pass the folder "
-            "`model` that run_pretraining or run_finetuning wrote."
+            "`model` that run_pretraining or run_finetuning wrote. Of a preset, or a checkpoint of "
+            f"other software, make one: python -m albert_tf.convert --input={directory} "
+            "--format=native --output=FOLDER"
         )
     with tf.io.gfile.GFile(path) as file:
         return json.load(file)

@@ -263,6 +263,7 @@ def _expected(
     """
     probabilities = np.zeros([len(best), N_BEST], np.float32)
     answers = np.full(probabilities.shape, b"", dtype=object)
+    num_answers = np.zeros([len(best)], np.int32)
     has_ties = False
     for row, found in enumerate(best.values()):
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
@@ -271,7 +272,8 @@ def _expected(
             if scores[0] > -1e6:  # Otherwise there is no candidate.
                 answers[row, column] = each.text.encode()
                 probabilities[row, column] = each.probability
-    expected = {"probabilities": probabilities}
+                num_answers[row] += 1
+    expected = {"probabilities": probabilities, "num_answers": num_answers}
     if not has_ties:
         expected["answers"] = answers
         expected["answer"] = text_array(texts)

@@ -184,7 +184,12 @@ def tagging_probes(
         Probe(
             DEFAULT_SIGNATURE,
             {"text": text_array(TEXTS)},
-            {"words": words, **expected, **places(TEXTS, spans, words.shape[1])},
+            {
+                "words": words,
+                "num_words": np.array(list(map(len, sentences)), np.int32),
+                **expected,
+                **places(TEXTS, spans, words.shape[1]),
+            },
         ),
         Probe("words", {"words": words}, expected),
         Probe("tokens", found.inputs, by_token),

@@ -26,6 +26,8 @@ from tests.finetuning_files import (
     write_start,
 )
 
+pytestmark = pytest.mark.one_stack
+
 PROGRAM = "albert_tf.run_finetuning"
 
 
@@ -216,7 +218,6 @@ def _wrong_members(result_of, data, files, series, tmp_path) -> None:
     assert "dev.best.npz is damaged" in complaint(*files, runs)
 
 
-@pytest.mark.one_stack
 def test_a_flat_run_of_a_search_is_made_again(
     call, result_of, training_flags, tmp_path, monkeypatch
 ):

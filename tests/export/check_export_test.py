@@ -71,11 +71,11 @@ def tagging_probe(config, vocabulary):
 @pytest.mark.parametrize(
     ("make_probe", "outputs"),
     [
-        (question_probe, (*PLACES, "start", "end", "byte_start", "byte_end")),
-        (tagging_probe, PLACES),
+        (question_probe, (*PLACES, "start", "end", "byte_start", "byte_end", "num_answers")),
+        (tagging_probe, (*PLACES, "num_words")),
     ],
 )
-def test_a_wrong_place_is_noticed(config, vocabulary, make_probe, outputs):
+def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_probe, outputs):
     probe = make_probe(config, vocabulary)
     right = dict(probe.expected)
     assert ask({probe.signature: lambda **inputs: right}, probe, 1e-5) == 0

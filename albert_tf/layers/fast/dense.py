@@ -5,7 +5,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.layers.fast.reductions import sum_rows
 
 
 @tf.custom_gradient
@@ -16,7 +15,8 @@ def dense(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
         return (
             _product_with_transposed(upstream, kernel),
             tf.matmul(x, upstream, transpose_a=True),
-            sum_rows(upstream),
+            # TensorFlow's own gradient is summed in half precision.
+            tf.cast(tf.reduce_sum(tf.cast(upstream, tf.float32), axis=0), upstream.dtype),
         )
 
     return tf.nn.bias_add(tf.matmul(x, kernel), bias), gradient

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import compiled, once_in_graph
-from albert_tf.layers.fast.reductions import sum_rows
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -42,7 +41,8 @@ def _gradient(
     on one core of a CPU: they stand outside the compiled part.
     """
     d_x, product = _norm_gradient(upstream, x, mean, inverse, gamma)
-    return d_x, *(tf.cast(sum_rows(each), tf.float32) for each in (product, upstream))
+    rows = range(x.shape.rank - 1)
+    return d_x, *(tf.reduce_sum(tf.cast(each, tf.float32), rows) for each in (product, upstream))
 
 
 @compiled

@@ -15,6 +15,8 @@ import pytest
 
 from albert_tf.training.report.metrics_file import read_metrics
 
+pytestmark = pytest.mark.one_stack
+
 ROOT = Path(__file__).parents[3]
 
 # Runs the program, and kills it before the so-manieth part of the work of a kind.
@@ -153,7 +155,6 @@ def figures(folder: Path) -> list[dict[str, str]]:
     return [{**row, "tokens_per_second": ""} for row in rows]
 
 
-@pytest.mark.one_stack
 def test_killed_in_training(train, whole, tmp_path):
     """In the third of three calls, after two evaluations."""
     folder = tmp_path / "run"
@@ -163,7 +164,6 @@ def test_killed_in_training(train, whole, tmp_path):
     assert content(folder) == content(whole) and figures(folder) == figures(whole)
 
 
-@pytest.mark.one_stack
 def test_killed_in_evaluation(train, whole, tmp_path):
     """In the middle of the second one, and then when the end is written, before the results."""
     folder = tmp_path / "run"

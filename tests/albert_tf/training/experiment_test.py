@@ -66,7 +66,10 @@ def described(tiny_config, pretraining_data, tmp_path):
     return describe
 
 
-@pytest.mark.parametrize("kind", ["default", "one device", "two devices"])
+@pytest.mark.parametrize(
+    "kind",
+    ["default", pytest.param("one device", marks=pytest.mark.one_stack), "two devices"],
+)
 def test_a_run(described, tmp_path, two_devices, kind, capsys):
     """Card, figures, models, next commands; on whatever devices the model was made for."""
     one_device = tf.distribute.OneDeviceStrategy("CPU:0")

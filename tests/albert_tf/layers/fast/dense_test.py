@@ -42,3 +42,15 @@ def test_the_gradient_of_the_input_is_one_of_a_batch_on_cpus(monkeypatch, on_cpu
 
     nodes = gradient.get_concrete_function(tf.TensorSpec([4, 3])).graph.as_graph_def().node
     assert sum(node.op == "BatchMatMulV2" for node in nodes) == expected
+
+
+def test_the_gradient_of_the_bias_is_summed_in_float32():
+    """In bfloat16, 256 + 1 is 256."""
+    x, kernel, bias = (tf.zeros(shape, tf.bfloat16) for shape in ([9, 3], [3, 2], [2]))
+    with tf.GradientTape() as tape:
+        tape.watch(bias)
+        y = dense(x, kernel, bias)
+    upstream = tf.constant([[256.0, 1.0], *[[1.0, 1.0]] * 8], tf.bfloat16)
+    found = tape.gradient(y, bias, upstream)
+    assert found.dtype == tf.bfloat16
+    assert tf.cast(found, tf.float32).numpy().tolist() == [264.0, 9.0]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers.fast.layer_norm import layer_norm
 
 RNG = np.random.default_rng(0)
@@ -15,11 +14,10 @@ X = RNG.normal(size=[2, 3, 8]).astype(np.float32)
 EPSILON = 0.05
 
 
-@pytest.fixture(autouse=True, params=[True, False], ids=["on a CPU", "elsewhere"])
-def plain(request, fast_choice, monkeypatch):
-    """As ordinary operations, in both orders of summation; pairs_test.py compiles it."""
+@pytest.fixture(autouse=True)
+def plain(fast_choice):
+    """As ordinary operations; pairs_test.py compiles it."""
     fast_choice("off")
-    monkeypatch.setattr(fast_switch, "suits_cpu", lambda: request.param)
 
 
 def by_numpy() -> dict[str, np.ndarray]:

@@ -18,7 +18,6 @@ from albert_tf.layers.fast import (
     dense,
     gelu,
     layer_norm,
-    reductions,
     shared_gradients,
     streams,
 )
@@ -80,11 +79,6 @@ PAIRS = {
     "attend": Pair(*ATTENTION, [(2, 3, 5, 4)] * 3),
     "attend of a few queries": Pair(*ATTENTION, [(2, 3, 2, 4), (2, 3, 5, 4), (2, 3, 5, 4)]),
     "attend over many keys": Pair(*ATTENTION, [(2, 3, 16, 4)] * 3),
-    "sum_rows": Pair(
-        reductions.sum_rows,
-        lambda x: tf.reduce_sum(tf.reshape(x, [-1, x.shape[-1]]), 0),
-        [(2, 3, WIDTH)],
-    ),
     "in_streams": Pair(
         in_graph(streams.in_streams), in_graph(operations.Operations().in_parts), [(9, 128)]
     ),
@@ -133,7 +127,7 @@ def test_pair(pair, dtype, device):
         assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
 
 
-MODULES = (attention, dense, gelu, layer_norm, reductions, shared_gradients, streams)
+MODULES = (attention, dense, gelu, layer_norm, shared_gradients, streams)
 # The choice of operations, two decorators, and what is a whole stack's:
 # test_recomputation_changes_nothing.
 OTHERS = {"operations", "compiled", "recompute"}
