@@ -69,10 +69,22 @@ def complete_inputs(
 
 
 def lists_to_tensors(inputs: Any) -> Any:
-    """Lists, alone or in a dict, as tensors; Keras would take them for structures of scalars."""
+    """Lists, alone or in a dict, as tensors; Keras would take them for structures of scalars.
+
+    Raises:
+      ValueError: the rows of a list differ in length, or hold something else than numbers.
+    """
     if isinstance(inputs, Mapping):
         return {name: lists_to_tensors(value) for name, value in inputs.items()}
-    return tf.convert_to_tensor(inputs) if isinstance(inputs, (list, tuple)) else inputs
+    if not isinstance(inputs, (list, tuple)):
+        return inputs
+    try:
+        return tf.convert_to_tensor(inputs)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expected lists of integers whose rows have one length; received {str(inputs)[:80]}: "
+            f"{str(error)[:200]} Fill up short rows, with an input_mask that is 0 there."
+        ) from error
 
 
 def _expected(rank: int, also: Sequence[str]) -> str:

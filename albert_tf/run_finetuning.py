@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import functools
 import gc
 
 from albert_tf import finetuning_flags
@@ -26,6 +27,7 @@ from albert_tf.finetuning.run_files import answering_folder
 from albert_tf.finetuning.series import Variant, best_run, delete_series, run_series
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.training import finetune
+from albert_tf.finetuning.training_examples import data_hashes
 from albert_tf.keras_compat import keras
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
@@ -65,12 +67,13 @@ def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
     planned, strategy = finetuning_flags.series(), devices.strategy
     # A single run goes on or ends by itself; of several, the finished ones are left as they are.
     is_single = not planned and not FLAGS.retries
+    hashes = functools.cache(lambda: data_hashes(task, data))
     if FLAGS.overwrite and not is_single:
         delete_series(FLAGS.output_dir, planned, strategy)
 
     def run_once(folder: str, variant: Variant) -> list[Result]:
         with finetuning_flags.using_variant(folder, variant, FLAGS.overwrite and is_single):
-            done = None if is_single else finished_results(folder, flags.resolved())
+            done = None if is_single else finished_results(folder, flags.resolved(), hashes)
             if done is not None:
                 print(f"Finished before: {folder}", flush=True)
                 return done

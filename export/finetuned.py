@@ -24,7 +24,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 CLASSES, NUMBERS = TASKS["tsv"], TASKS["regression"]
 CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
 _SOURCE = "probes"
-_TIE = 1e-4
+TIE = 1e-4  # Answers of scores that are closer may change places.
 
 
 class Finetuned(NamedTuple):
@@ -91,7 +91,7 @@ def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.nda
 def are_decided(probabilities: np.ndarray) -> bool:
     """Whether the likeliest class of every row, float [N, C], is ahead by more than rounding."""
     best = np.sort(probabilities, axis=1)[:, -2:]
-    return best.shape[1] < 2 or bool((best[:, 1] - best[:, 0] > _TIE).all())
+    return best.shape[1] < 2 or bool((best[:, 1] - best[:, 0] > TIE).all())
 
 
 def text_split(texts: Sequence[str], pairs: Sequence[str] | None = None) -> Split:

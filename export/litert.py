@@ -24,14 +24,15 @@ from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import atomic_files
+from export import saved_model
 from export.comparison import Comparison, EvalSettings, Evaluation, largest_by_output
 from export.model_folder import LoadedModel, model_kind, open_model
 from export.precision import FLOAT32, float32_bytes
 from export.probes import Probe, largest_difference
-from export.saved_model import TOLERANCE
 from export.tasks import TASKS, check_scored, check_task, provenance
 
-MODEL_FILE, MANIFEST_FILE = "model.tflite", "export_manifest.json"
+MODEL_FILE = "model.tflite"
+MANIFEST_FILE = os.path.basename(saved_model.MANIFEST_FILE)
 PRECISIONS = (FLOAT32, "float16", "int8")
 # Of tasks with token ids in; the preprocessor has only text.
 LITERT_TASKS = tuple(task for task in TASKS if task != "preprocessor")
@@ -201,7 +202,7 @@ def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
     answer = {name: value.numpy() for name, value in runner(**given).items()}
     if precision == FLOAT32:
         try:
-            largest_difference(probe, answer, TOLERANCE)
+            largest_difference(probe, answer, saved_model.TOLERANCE)
         except ValueError as error:
             raise UserError(
                 f"Nothing was written, because LiteRT does not answer as the Keras model does: "

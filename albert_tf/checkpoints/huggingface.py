@@ -177,19 +177,32 @@ def _projects_by_identity(weights: SafetensorsWeights) -> bool:
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
     """A model of the class that config.json names in `architectures`, with random weights."""
-    path = os.path.join(directory, CONFIG_FILE)
-    with tf.io.gfile.GFile(path) as file:
-        values = json.load(file)
+    values = _read_config(directory)
     names = values.get("architectures") or ["AlbertModel"]
     if names[0] not in _MODELS:
         raise UserError(
-            f"{path}: architecture {names[0]!r} is not one of {', '.join(sorted(_MODELS))}."
+            f"{os.path.join(directory, CONFIG_FILE)}: architecture {names[0]!r} is not one of "
+            f"{', '.join(sorted(_MODELS))}."
         )
     kind = _MODELS[names[0]]
     if kind not in (AlbertClassifier, AlbertTokenClassifier):
         return kind(config)
     num_classes = len(values["id2label"]) if "id2label" in values else 2  # Their default.
     return kind(config, num_classes, values.get("classifier_dropout_prob", 0.1))
+
+
+def read_labels(directory: str) -> list[str]:
+    """The names of the classes in order, as config.json has them in `id2label`; [] if it has none.
+
+    {"0": "yes", "1": "no"} -> ["yes", "no"].
+    """
+    names = _read_config(directory).get("id2label", {})
+    return [names[index] for index in sorted(names, key=int)]
+
+
+def _read_config(directory: str) -> dict[str, Any]:
+    with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE)) as file:
+        return json.load(file)
 
 
 def save(

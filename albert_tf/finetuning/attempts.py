@@ -127,15 +127,18 @@ def _warning(folder: str, reason: str, is_last: bool) -> str:
     return f"\nWARNING: {folder} HAS LEARNED NOTHING. {reason}\n{remedy}{again}\n"
 
 
-def finished_results(folder: str, flags: Mapping[str, Any]) -> list[Result] | None:
+def finished_results(
+    folder: str, flags: Mapping[str, Any], data: Callable[[], Mapping[str, str]]
+) -> list[Result] | None:
     """The results of a run that has ended; None: there is none, or it has to go on.
 
     Args:
       folder: of the run.
       flags: those that the run would be started with now.
+      data: the hashes of the examples that it would be made with; asked only where a run has ended.
 
     Raises:
-      UserError: it has ended, and was made with other flags.
+      UserError: it has ended, and was made with other flags or other examples.
     """
     results = os.path.join(folder, RESULTS_FILE)
     started = os.path.join(folder, starts.FLAGS_FILE)
@@ -150,12 +153,19 @@ def finished_results(folder: str, flags: Mapping[str, Any]) -> list[Result] | No
         for name, value in now.items()
         if name in then and name not in _WITHOUT_EFFECT and then[name] != value
     ]
+    found = read_results(folder)
+    hashes = {name: digest for each in found for name, digest in each.data_sha256.items()}
+    changes += [
+        f"the examples of {split!r} have changed"
+        for split, digest in data().items()
+        if hashes.get(split, digest) != digest
+    ]
     if changes:
         raise UserError(
             f"{folder} holds a finished run that was made differently: {'; '.join(changes)}. Use "
             "what it was made with, or another --output_dir, or --overwrite to make all runs anew."
         )
-    return read_results(folder)
+    return found
 
 
 def delete(folder: str, strategy: tf.distribute.Strategy) -> None:

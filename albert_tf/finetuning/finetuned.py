@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
+from albert_tf.finetuning import task_table
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
 from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
 from albert_tf.finetuning.run_files import LAST_MODEL, kept_path, predictions_path
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
+from albert_tf.finetuning.training_examples import read_split
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.training.devices import Devices
@@ -60,7 +62,8 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
       devices: those that compute; None: no model is made, only what its inputs and outputs mean.
 
     Raises:
-      UserError: the model is none of this task.
+      UserError: the model is none of this task. Where a benchmark is named, a model of another one
+        is refused even if its classes have the same names.
     """
     metadata = native.read_metadata(folder)
     expected = next(name for name, kind in native.MODELS.items() if kind is task.model)
@@ -78,6 +81,12 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
             f"of --task={task.name} are {', '.join(task.labels) or 'numbers'}. Name the model's "
             "own task."
         )
+    if _is_other_benchmark(trained_on, task):
+        raise UserError(
+            f"{folder} holds a model for {trained_on}, whose answers mean something else than "
+            f"those of --task={task.name}. Name the model's own task; texts of yours are read by "
+            "--task=tsv."
+        )
     if task.of_model is not None:
         task = task.of_model(task, metadata)
     model = None
@@ -90,6 +99,17 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
     )
     tokenizer = load_tokenizer(native.vocabulary_file(folder))
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
+
+
+def _is_other_benchmark(trained_on: str, task: FineTuning) -> bool:
+    """Whether a model was trained on one benchmark, and is to answer another.
+
+    Their classes may have the same names, as those of RTE and QNLI. AX, which has nothing to be
+    trained on, is for models of MNLI; files of one's own are for all models of their classes.
+    """
+    known = task_table.TASKS.get(trained_on)
+    both = known is not None and known.file_reader is None and task.file_reader is None
+    return both and trained_on != task.name and task.train_split != ""
 
 
 def evaluate(
@@ -110,10 +130,17 @@ def evaluate(
 
     Returns:
       Split -> scores by name.
+
+    Raises:
+      UserError: there is nothing to be scored on, or data are missing or wrong; nothing is written.
     """
+    if not splits:
+        raise UserError(
+            f"--task={found.task.name} has no labeled examples to score a model on. Predict with "
+            "it: --mode=predict."
+        )
     scores = {}
-    for split in splits:
-        examples = found.task.read(data, split)
+    for split, examples in _read_all(found.task, data, splits).items():
         features = found.features(examples, has_targets=True)
         evaluator = ScoreEvaluator(
             found.task, found.model, {split: features}, _size(found, features, batch_size)
@@ -149,10 +176,12 @@ def predict(
 
     Returns:
       Split -> answers.
+
+    Raises:
+      UserError: data are missing or wrong; nothing is written.
     """
     answers = {}
-    for split in splits:
-        examples = found.task.read(data, split)
+    for split, examples in _read_all(found.task, data, splits).items():
         features = found.features(examples, has_targets=False)
         outputs = Predictor(found.model, features, _size(found, features, batch_size))()
         kept = found.task.keep(features, outputs)
@@ -164,6 +193,11 @@ def predict(
             for written in found.task.write(path, features, found.labels, answers[split]):
                 print(f"{len(examples)} predictions: {written}")
     return answers
+
+
+def _read_all(task: FineTuning, data: DataSource, splits: Sequence[str]) -> dict[str, Split]:
+    """The examples of all splits, read before the first is answered: so all of them can be."""
+    return {split: read_split(task, data, split) for split in splits}
 
 
 def _checkpoint(folder: str) -> str:

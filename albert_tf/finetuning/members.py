@@ -14,6 +14,7 @@ from albert_tf.finetuning.run_files import best_folder, kept_path
 from albert_tf.finetuning.series import run_folders
 from albert_tf.finetuning.spec import DataSource, FineTuning, Kept
 from albert_tf.finetuning.squad_candidates import Candidates
+from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -238,7 +239,7 @@ def read_answered(
     found = load_finetuned(best_folder(runs[0]), task, None)
     splits = {}
     for split, digest in hashes.items():
-        examples = task.read(data, split)
+        examples = read_split(task, data, split)
         if examples.sha256() != digest:
             raise UserError(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "

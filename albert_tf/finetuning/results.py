@@ -62,7 +62,7 @@ class Result:
       last: the checkpoint after the last step.
       seed: of the run; None: the model was not trained by this run.
       preset: such as albert-base-v2; None: the model is of no preset.
-      data_sha256: hashes of the files that were trained on and scored, by name.
+      data_sha256: hashes of the examples that were trained on and scored, by split.
       init_sha256: hash of the weights that training began with; None: they were random.
       notes: sentences about the scores, such as that they are undefined.
     """

@@ -3,7 +3,7 @@
     files -> reader -> examples -> featurizer -> Features -> model -> outputs
     outputs -> kept (what an ensemble needs) -> decode -> Predictions -> scorer -> scores
 
-benchmarks.py has the table of tasks. `classification`, `regression` (text_tasks.py), and their
+task_table.py has the table of tasks. `classification`, `regression` (text_tasks.py), and their
 likes make the object for tasks of their form.
 """
 

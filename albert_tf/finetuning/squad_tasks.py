@@ -48,11 +48,11 @@ from data_pipeline.tokenizers.base import Tokenizer
 # Task -> version of its files.
 SQUAD_TASKS = {"squad1.1": "1.1", "squad2.0": "2.0"}
 _SCORES_V1 = ("exact", "f1")
-_THRESHOLD = "null_score_diff_threshold"
+THRESHOLD = "null_score_diff_threshold"
 _SCORES_V2 = (
     *_SCORES_V1,
     *("HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1"),
-    *(*Thresholds._fields, _THRESHOLD),
+    *(*Thresholds._fields, THRESHOLD),
 )
 
 
@@ -136,7 +136,7 @@ def _with_threshold(
     settings: SquadSettings, task: FineTuning, metadata: Mapping[str, Any]
 ) -> FineTuning:
     """The task with the threshold that a model's training found, unless one is set."""
-    found = metadata.get("metrics", {}).get(_THRESHOLD)
+    found = metadata.get("metrics", {}).get(THRESHOLD)
     if found is None or settings.null_score_diff_threshold is not None:
         return task
     settings = dataclasses.replace(settings, null_score_diff_threshold=found)
@@ -294,7 +294,7 @@ def _score_v2(features: Features, found: Predictions) -> Scores:
     scores = {
         **scores_v2(features.examples.examples, _texts(features, found)),
         **details.thresholds._asdict(),
-        _THRESHOLD: details.threshold,
+        THRESHOLD: details.threshold,
     }
     return {name: scores.get(name) for name in _SCORES_V2}
 

@@ -91,7 +91,8 @@ def _own_files(
 
 
 def _labels_of(split: Split) -> list[str]:
-    return class_names((example.label for example in split.examples), split.source)
+    labels = (example.label for example in split.examples if example.label is not None)
+    return class_names(labels, split.source)  # An example without one is refused by its line.
 
 
 TASKS: dict[str, FineTuning] = {

@@ -12,6 +12,7 @@ from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
+from albert_tf.finetuning.head_labels import check_head
 from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.outcome import Origin, conclude
 from albert_tf.finetuning.results import Result
@@ -139,6 +140,7 @@ def finetune(
         name: task.featurizer(splits[name], tokenizer, settings.lengths, labels, True)
         for name in task.dev_splits
     }
+    scored = {name: splits[name].sha256() for name in task.dev_splits}
     recipe = settings.recipe(len(training))
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
 
@@ -151,7 +153,7 @@ def finetune(
         Experiment(
             title=f"Fine-tuning: {task.name}",
             task=task.task(trained),
-            data=_training_data(training, tokenizer, task, settings, run, devices),
+            data=_training_data(training, scored, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,
@@ -213,7 +215,7 @@ def new_model(
       UserError: the initial model does not fit vocabulary, lengths or output layer.
     """
     if settings.init_head:
-        _check_head(start, labels)
+        check_head(start, labels)
     config = start.config(
         tokenizer.vocab_size, settings.lengths.max_seq_length, tokenizer.vocab_file
     )
@@ -231,35 +233,29 @@ def new_model(
     return model
 
 
-def _check_head(start: InitialModel, labels: Sequence[str]) -> None:
-    """Raises UserError where there is no initial model, or its classes are others.
-
-    Whether it has an output layer of the right shape is seen when it is loaded.
-    """
-    if not start.init_checkpoint:
-        raise UserError(
-            "--init_head takes the output layer of --init_checkpoint, which is missing. Name a "
-            "fine-tuned model there, or leave --init_head out."
-        )
-    source = locate(start.init_checkpoint)
-    known = native.read_metadata(source.path).get("labels") if source.format == "native" else None
-    if known is not None and list(known) != list(labels):
-        raise UserError(
-            f"--init_head: {source.path} knows {', '.join(known) or 'numbers'}, and the examples "
-            f"have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder alone "
-            "does not depend on them."
-        )
-
-
 def _training_data(
     training: TrainingExamples,
+    scored: Mapping[str, str],
     tokenizer: Tokenizer,
     task: FineTuning,
     settings: FineTuningSettings,
     run: RunSettings,
     devices: Devices,
 ) -> TrainingData:
-    """The examples to be trained on as the data of a run."""
+    """The examples to be trained on as the data of a run.
+
+    Args:
+      training: the examples.
+      scored: split -> hash of those that the run is scored on, which decide which model is best.
+      tokenizer: of the model.
+      task: of the examples.
+      settings: of the run.
+      run: whether its steps are compiled as a whole.
+      devices: those that it computes on.
+
+    Returns:
+      The batches, and everything that has to be the same for the run to go on.
+    """
     with devices.strategy.scope():
         is_static = run.jit_compile or shapes_must_be_static()
     return TrainingData(
@@ -283,6 +279,7 @@ def _training_data(
             "num_examples": len(training),
             "vocab_fingerprint": tokenizer.fingerprint,
             "examples": training.content_sha256,
+            "scored_examples": dict(scored),
             "length_window": settings.length_window,
         },
     )

@@ -49,6 +49,14 @@ def read_split(task: FineTuning, data: DataSource, split: str) -> Split:
     return examples
 
 
+def data_hashes(task: FineTuning, data: DataSource) -> dict[str, str]:
+    """Split -> hash of the examples that a run would be trained and scored on, as in
+    `Result.data_sha256`; those of records are left out.
+    """
+    trained = [] if data.train_records else [task.train_split]
+    return {split: task.read(data, split).sha256() for split in (*trained, *task.dev_splits)}
+
+
 def check_trainable(task: FineTuning) -> None:
     """Raises UserError for a task that is only predicted."""
     if not task.train_split:

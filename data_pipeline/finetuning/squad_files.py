@@ -222,7 +222,8 @@ def _question(reader: _Reader, entry: Any, number: int, context: str) -> Questio
         reader.refuse(f"question {name}: its context holds no text. Remove the paragraph.", name)
     text = reader.get(entry, "question", str, name)
     answers = reader.answers(entry, name)
-    return Question(name, text, number, answers, bool(entry.get("is_impossible", False)))
+    is_impossible = "is_impossible" in entry and reader.get(entry, "is_impossible", bool, name)
+    return Question(name, text, number, answers, is_impossible)
 
 
 def _check_answer(reader: _Reader, question: Question, context: str) -> None:

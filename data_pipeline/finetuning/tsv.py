@@ -91,9 +91,11 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
       source: the file, for messages.
 
     Raises:
-      UserError: there is a single label, or so many numbers that they are no classes.
+      UserError: there are no two different labels, or so many numbers that they are no classes.
     """
     names = set(labels)
+    if not names:
+        raise UserError(f"{source}: no example has a label; two different ones are needed.")
     if len(names) < 2:
         raise UserError(f"{source}: every example has the label {min(names)!r}; two are needed.")
     if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):

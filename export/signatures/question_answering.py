@@ -18,7 +18,7 @@ import tensorflow as tf
 from albert_tf.finetuning.spec import Predictions
 from albert_tf.finetuning.squad_answers import ScoredAnswer
 from albert_tf.finetuning.squad_candidates import AnswerSettings, Candidates
-from albert_tf.finetuning.squad_tasks import SquadSettings, squad
+from albert_tf.finetuning.squad_tasks import THRESHOLD, SquadSettings, squad
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
@@ -43,7 +43,6 @@ from export.signatures.common import (
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
-_THRESHOLD = "null_score_diff_threshold"
 _SCORES, _POSITIONS = (tf.TensorSpec([None, None], dtype) for dtype in (tf.float32, tf.int32))
 _LOGITS = {"start_logits": _SCORES, "end_logits": _SCORES}
 _BEAMS = {
@@ -53,7 +52,6 @@ _BEAMS = {
     "end_top_log_probs": _SCORES,
     "answer_logits": tf.TensorSpec([None], tf.float32),
 }
-_TIE = 1e-4  # Answers of scores that are closer may change places.
 _QUESTIONS = (
     "Who returns the largest?",
     "Café?",
@@ -267,7 +265,7 @@ def _expected(
     has_ties = False
     for row, found in enumerate(best.values()):
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
-        has_ties |= bool((np.abs(np.diff(scores)) < _TIE).any())
+        has_ties |= bool((np.abs(np.diff(scores)) < finetuned.TIE).any())
         for column, each in enumerate(found[:N_BEST]):
             if scores[0] > -1e6:  # Otherwise there is no candidate.
                 answers[row, column] = each.text.encode()
@@ -298,7 +296,7 @@ def _expected_places(
         for each in best[:N_BEST] if scores else ():
             where = [span for span in scores if contexts[row][slice(*span)] == each.text]
             first, *others = sorted(where, key=scores.__getitem__, reverse=True)
-            if not each.text or (others and scores[first] - scores[others[0]] < _TIE):
+            if not each.text or (others and scores[first] - scores[others[0]] < finetuned.TIE):
                 return {}
             spans[row].append(first)
     many = places(contexts, spans, N_BEST)
@@ -332,7 +330,7 @@ def settings_of(loaded: LoadedModel) -> QuestionSettings:
         metadata.get("doc_stride", defaults.doc_stride),
         metadata.get("max_query_length", defaults.max_query_length),
     )
-    threshold = metadata.get("metrics", {}).get(_THRESHOLD)
+    threshold = metadata.get("metrics", {}).get(THRESHOLD)
     return QuestionSettings(windows, AnswerSettings(), threshold)
 
 

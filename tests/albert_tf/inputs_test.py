@@ -83,6 +83,14 @@ def test_anything_else_is_a_sentence(given, match):
         complete_inputs(given)
 
 
+@pytest.mark.parametrize("name", ["input_word_ids", "input_mask"])
+def test_rows_of_different_lengths_are_a_sentence(name, tiny_config):
+    encoder = AlbertEncoder(tiny_config)
+    for given in ({"input_word_ids": IDS, name: [[1, 2], [3]]}, [[1, 2], [3]]):
+        with pytest.raises(ValueError, match="rows have one length; received .*Fill up short rows"):
+            encoder(given)
+
+
 def test_a_shape_that_is_not_known_yet_fits():
     """A graph of any batch and length; of these the mask may know more than the ids do."""
 

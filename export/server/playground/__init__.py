@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 from flask import Flask, Response, send_from_directory
 
+from albert_tf.checkpoints import vocabulary
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.encoding import encode_with_masks
@@ -24,7 +25,6 @@ from export.server.store import ModelStore
 
 _FOLDER = Path(__file__).parent
 _FILES = ("style.css", "app.js")
-_VOCABULARIES = ("spiece.model", "vocab.txt")
 _MAX_PIECES = 2048  # More are no help to a reader.
 # The page loads nothing from elsewhere and runs no code but its own.
 _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
@@ -88,7 +88,7 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
 @functools.lru_cache(maxsize=16)
 def _tokenizer(path: str) -> Tokenizer | None:
     """The tokenizer that an export carries among its assets."""
-    for name in _VOCABULARIES:
+    for name in (vocabulary.SENTENCEPIECE, vocabulary.WORDPIECE):
         file = os.path.join(path, "assets", name)
         if tf.io.gfile.exists(file):
             return load_tokenizer(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -108,7 +109,7 @@ def finished(tmp_path) -> str:
 
 def test_a_finished_run_is_recognized(finished):
     flags = {"learning_rate": 0.1, "retries": 7, "new_flag": 1}
-    assert finished_results(finished, flags) == result(0.9)
+    assert finished_results(finished, flags, dict) == result(0.9)
 
 
 def test_a_run_that_began_again_is_not_finished(finished):
@@ -117,18 +118,30 @@ def test_a_run_that_began_again_is_not_finished(finished):
         Path(finished) / "results.json"
     ).stat().st_mtime_ns + 2 * 10**9  # TensorFlow tells seconds apart.
     os.utime(flags, ns=(later, later))
-    assert finished_results(finished, {"learning_rate": 0.2}) is None
+    assert finished_results(finished, {"learning_rate": 0.2}, dict) is None
 
 
 def test_without_results_or_flags_nothing_is_finished(finished, tmp_path):
-    assert finished_results(str(tmp_path / "none"), {}) is None
+    assert finished_results(str(tmp_path / "none"), {}, dict) is None
     (Path(finished) / "flags.json").unlink()
-    assert finished_results(finished, {}) is None
+    assert finished_results(finished, {}, dict) is None
 
 
 def test_a_finished_run_with_other_settings_is_no_result(finished):
     with pytest.raises(UserError, match=r"--learning_rate was 0\.1 and is 0\.2.*--overwrite"):
-        finished_results(finished, {"learning_rate": 0.2, "retries": 2})
+        finished_results(finished, {"learning_rate": 0.2, "retries": 2}, dict)
+
+
+def test_a_finished_run_on_other_examples_is_no_result(finished):
+    """Hashes that a run does not have, of its records for example, are not compared."""
+    (made,) = result(0.9)
+    made = dataclasses.replace(made, data_sha256={"train": "0" * 64, "dev": "1" * 64})
+    write_results(finished, [made])
+    same = {**made.data_sha256, "extra": "2" * 64}
+    assert finished_results(finished, {"learning_rate": 0.1}, lambda: same) == [made]
+    other = {**same, "dev": "3" * 64}
+    with pytest.raises(UserError, match="the examples of 'dev' have changed.*--overwrite"):
+        finished_results(finished, {"learning_rate": 0.1}, lambda: other)
 
 
 def test_deleting(tmp_path, folder, strategy):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,8 +59,49 @@ def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
     with pytest.raises(UserError, match="those of --task=sts-b are numbers"):
         load_finetuned(folder, TASKS["sts-b"], one_device)
     assert load_finetuned(folder, own_classes(), one_device).labels == LABELS
+    with pytest.raises(UserError, match="--task=ax has no labeled examples .* --mode=predict"):
+        found = load_finetuned(folder, TASK, one_device)
+        ax = dataclasses.replace(found.task, name="ax")
+        evaluate(found._replace(task=ax), DataSource(), [], 4, str(tmp_path))
     plain = str(tmp_path / "plain")
     with one_device.strategy.scope():
         native.save(TASK.new_model(tiny_config, LABELS, 0.1, True), plain, {})
     with pytest.raises(UserError, match="classification that was fine-tuned"):
         load_finetuned(plain, TASK, one_device)
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "asked", "is_refused"),
+    [
+        ("qnli", "rte", True),
+        ("cola", "mrpc", True),
+        ("rte", "rte", False),
+        ("mnli", "ax", False),
+        ("rte", "tsv", False),
+        ("tsv", "rte", False),
+    ],
+)
+def test_a_model_of_another_benchmark(trained_on, asked, is_refused, folder):
+    """Its classes have the same names."""
+    metadata = native.read_metadata(folder)
+    metadata |= {"finetuned_on": trained_on, "labels": TASKS[asked].labels or LABELS}
+    metadata["labels"] = list(metadata["labels"])
+    (Path(folder) / native.METADATA_FILE).write_text(json.dumps(metadata))
+    if not is_refused:
+        assert load_finetuned(folder, TASKS[asked], None).task.name == asked
+        return
+    with pytest.raises(UserError, match=f"model for {trained_on}, whose answers .*--task={asked}"):
+        load_finetuned(folder, TASKS[asked], None)
+
+
+def test_all_splits_are_read_before_the_first_is_answered(
+    folder, small_splits, one_device, tmp_path, capsys
+):
+    found = load_finetuned(folder, TASK, one_device)
+    skipped = dataclasses.replace(small_splits["dev"], skipped_lines=(3,))
+    data = DataSource(splits={"dev": skipped})
+    for use in (evaluate, predict):
+        with pytest.raises(UserError, match="--train_file is missing"):
+            use(found, data, ["dev", "train"], 4, str(tmp_path / "run"))
+        assert "1 of 10 rows lack columns" in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from albert_tf.errors import UserError
@@ -69,3 +71,5 @@ def test_files_of_ones_own(tmp_path):
     assert train.name == "train" and [e.text_b for e in train.examples] == ["two", "four"]
     assert classes.labels_in(train) == ("1", "2.5")
     assert [e.label for e in classes.read(data, "predict").examples] == [None, None]
+    some = [*train.examples, dataclasses.replace(train.examples[0], label=None)]
+    assert classes.labels_in(dataclasses.replace(train, examples=some)) == ("1", "2.5")

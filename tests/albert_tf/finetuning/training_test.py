@@ -164,6 +164,9 @@ def test_a_run_goes_on_with_the_same_bits(train, tmp_path, small_splits, vocab_f
     other = dataclasses.replace(settings, length_window=1)
     with pytest.raises(UserError, match="length_window"):
         train("run", settings=other, checkpoint_steps=5)
+    small_splits["dev"].examples.pop()  # Another model may be the best on what is left.
+    with pytest.raises(UserError, match="scored_examples was"):
+        train("run", settings=settings, checkpoint_steps=5)
 
 
 def test_an_intermediate_task_gives_its_encoder(config_model, tmp_path, vocab_file, one_device):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
+from albert_tf.optimization import LAMB, AdamW, WarmupConstantDecay, WarmupPolynomialDecay
 
 pytestmark = pytest.mark.fast_layers
 
@@ -51,10 +51,13 @@ def test_sparse_gradients_are_clipped_by_their_dense_norm():
     np.testing.assert_allclose(table, [[0.0], [-2.0 / (2.0 + 1.0)]], atol=1e-6)
 
 
-SCHEDULE = WarmupPolynomialDecay(0.5, 100, num_warmup_steps=10, power=2.0, decay_after_warmup=True)
+SCHEDULES = (
+    WarmupPolynomialDecay(0.5, 100, num_warmup_steps=10, power=2.0, decay_after_warmup=True),
+    WarmupConstantDecay(0.5, 100, num_warmup_steps=3, decay_share=0.3),
+)
 
 
-@pytest.mark.parametrize("learning_rate", [0.5, SCHEDULE])
+@pytest.mark.parametrize("learning_rate", [0.5, *SCHEDULES])
 @pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
 def test_config_round_trip(optimizer_class, learning_rate):
     """Through the class, and through Keras in both of its formats."""
@@ -83,11 +86,12 @@ def test_config_round_trip(optimizer_class, learning_rate):
     assert not np.array_equal(variables[0], [1.0, 2.0])
 
 
-def test_a_schedule_round_trip():
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_schedule_round_trip(schedule):
     """Through Keras."""
-    copy = keras.optimizers.schedules.deserialize(keras.optimizers.schedules.serialize(SCHEDULE))
-    assert type(copy) is WarmupPolynomialDecay
-    assert copy.get_config() == SCHEDULE.get_config()
+    copy = keras.optimizers.schedules.deserialize(keras.optimizers.schedules.serialize(schedule))
+    assert type(copy) is type(schedule)
+    assert copy.get_config() == schedule.get_config()
 
 
 def test_a_factor_of_the_learning_rate():

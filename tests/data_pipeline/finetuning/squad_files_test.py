@@ -91,6 +91,10 @@ def test_what_is_wrong_is_named_by_line(write, tmp_path):
         ([paragraph({"question": "?"})], r"json:8: expected 'id' with a value of type str"),
         ([paragraph({"id": "q1", "question": 7})], r":11: expected 'question' with a value"),
         ([{"qas": []}], r":1: expected 'context'"),
+        (
+            [paragraph({**ENTRY, "is_impossible": "false"})],
+            ":11: expected 'is_impossible' with a value of type bool",
+        ),
         ([paragraph({**ENTRY, "answers": 3})], r":11: expected 'answers' with a value of type li"),
         ([paragraph({**ENTRY, "answers": [{"answer_start": 1}]})], r":11: expected 'text'"),
         ([paragraph({**ENTRY, "answers": ["1843"]})], r":11: expected 'text'"),

@@ -64,6 +64,8 @@ def test_names_of_classes():
     assert class_names(["10", "9", "0"], "f") == ["0", "9", "10"], "sorted as numbers"
     with pytest.raises(UserError, match=r"f: every example has the label 'a'; two are needed"):
         class_names(["a", "a"], "f")
+    with pytest.raises(UserError, match="f: no example has a label"):
+        class_names([], "f")
     values = [f"{number}.5" for number in range(21)]
     assert len(class_names(values[:20], "f")) == 20
     assert len(class_names([str(number) for number in range(40)], "f")) == 40

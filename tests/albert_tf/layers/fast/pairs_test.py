@@ -26,7 +26,7 @@ pytestmark = pytest.mark.fast_layers
 
 WIDTH = 24
 TOLERANCE = {tf.float32: 2e-6, tf.bfloat16: 0.04}
-DEVICES = ["CPU:0", *(device.name for device in tf.config.list_physical_devices("GPU"))]
+DEVICES = ["CPU:0", *(device.name for device in tf.config.list_logical_devices("GPU"))]
 
 
 class Pair(NamedTuple):
