@@ -15,6 +15,7 @@ from waitress.channel import HTTPChannel
 from waitress.task import ErrorTask
 
 MAX_DISCARDED_BYTES = 512 << 20
+LEAST_BYTES_A_SECOND = 1 << 16  # That a client reads while a thread waits for it.
 
 
 class JsonErrorTask(ErrorTask):
@@ -62,6 +63,22 @@ class Connection(HTTPChannel):
                     self.socket.shutdown(socket.SHUT_WR)
             return
         super().handle_write()
+
+    def _flush_outbufs_below_high_watermark(self) -> None:
+        """Waits, in a thread that answers, until the client has read most of what there is for it.
+
+        The server's own wait has no end: a client that asks again and again and reads nothing would
+        keep the thread for good.
+        """
+        with self.outbuf_lock:
+            while self.connected and self.total_outbufs_len > self.adj.outbuf_high_watermark:
+                before = self.total_outbufs_len
+                self.server.pull_trigger()
+                self.outbuf_lock.wait(self.adj.channel_timeout)
+                read = before - self.total_outbufs_len
+                if read < LEAST_BYTES_A_SECOND * self.adj.channel_timeout:
+                    with contextlib.suppress(OSError):  # It is closed already.
+                        self.socket.shutdown(socket.SHUT_RDWR)  # The other thread closes it then.
 
     def handle_read(self) -> None:
         """Reads a part of a request, or throws it away."""

@@ -83,6 +83,8 @@ def to_array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarr
     if dtype == tf.string:
         array = np.array(to_bytes(name, value), dtype=object)
     else:
+        if not _holds_numbers(value):  # NumPy would give every element the room of the longest.
+            raise _invalid(f"input {name!r} should hold {dtype.name} numbers only")
         try:
             array = np.array(value)
         except ValueError:
@@ -107,6 +109,13 @@ def _is_deeper(value: Any, depth: int) -> bool:
     if not isinstance(value, list):
         return False
     return depth == 0 or any(_is_deeper(element, depth - 1) for element in value)
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether there are no texts, objects and nulls in a JSON value."""
+    if isinstance(value, list):
+        return all(map(_holds_numbers, value))
+    return isinstance(value, (int, float))
 
 
 def to_bytes(name: str, value: Any) -> Any:

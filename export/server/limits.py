@@ -61,6 +61,16 @@ class Limits:
                 f"{self.max_text_bytes} (--max_text_bytes)."
             )
 
+    def check_examples(self, total: int) -> None:
+        """Raises ServingError for examples that are larger together than a request may be: what
+        they share stands in the request once.
+        """
+        if total > self.max_request_bytes:
+            raise invalid(
+                f"The examples and what they share make more than {self.max_request_bytes} bytes "
+                "(--max_request_bytes). Send several requests."
+            )
+
     def check_answer(self, count: int) -> None:
         """Raises ServingError for more values than allowed, each of which JSON makes larger."""
         if count > self.max_answer_values:

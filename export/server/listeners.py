@@ -18,7 +18,12 @@ from export.server.store import ModelStore
 _THREADS = 8
 _MAX_CONNECTIONS = 4096
 _IDLE_SECONDS = 30  # A connection that sends nothing for so long is closed.
-_WAITING_CALLS = 64  # Calls of gRPC at once, those that wait for a thread included.
+_CALLS = 64  # Of gRPC at once; each has a thread, also while its message is awaited.
+# A connection of gRPC is renewed after so long; its calls have so much longer to end. Otherwise
+# calls whose message never comes would be open for ever.
+_CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 120
+# Bytes of answers that a connection may have waiting, in files from a megabyte on.
+_UNREAD_BYTES = 1 << 28
 
 
 def create_rest(
@@ -57,6 +62,7 @@ def create_rest(
             cleanup_interval=5,
             backlog=1024,
             max_request_body_size=store.limits.max_request_bytes,
+            outbuf_high_watermark=_UNREAD_BYTES,
             asyncore_use_poll=True,  # select() ends at 1024 files.
             ident=None,
         )
@@ -96,14 +102,16 @@ def start_grpc(
       UserError: the address cannot be listened on.
     """
     server = grpc.server(
-        concurrent.futures.ThreadPoolExecutor(_THREADS, "grpc"),
+        concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
         # With so_reuseport two servers could share a port, and each would get half of the requests.
         options=[
             ("grpc.max_receive_message_length", store.limits.max_request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
+            ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
         ],
-        maximum_concurrent_rpcs=_WAITING_CALLS,
+        maximum_concurrent_rpcs=_CALLS,
     )
     add_services(server, store, monitor or Monitor(store.names()))
     try:

@@ -61,7 +61,11 @@ def _examples(servable: Servable, body: dict[str, Any]) -> list[bytes]:
     servable.limits.check_rows(len(examples))
     if not all(isinstance(part, dict) for part in [*examples, context]):
         raise invalid("Each example should be an object {feature: value}.")
-    return [_example({**context, **example}).SerializeToString() for example in examples]
+    serialized: list[bytes] = []
+    for example in examples:
+        serialized.append(_example({**context, **example}).SerializeToString())
+        servable.limits.check_examples(sum(map(len, serialized)))
+    return serialized
 
 
 def _example(features: dict[str, Any]) -> tf.train.Example:

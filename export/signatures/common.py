@@ -67,10 +67,9 @@ def in_slices(
       Tensors [F, ...].
     """
     count = tf.shape(next(iter(inputs.values())))[0]
-    arrays = {
-        name: tf.TensorArray(
-            spec.dtype, size=0, dynamic_size=True, infer_shape=False, element_shape=spec.shape
-        )
+    slices = -(-count // ROWS_AT_A_TIME)
+    arrays = {  # Of a size that is known before: servers before 2.13 cannot make a list longer.
+        name: tf.TensorArray(spec.dtype, slices, infer_shape=False, element_shape=spec.shape)
         for name, spec in outputs.items()
     }
 
@@ -82,7 +81,7 @@ def in_slices(
         return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
 
     _, arrays = tf.while_loop(
-        lambda number, _: number * ROWS_AT_A_TIME < count, some, (0, arrays), parallel_iterations=1
+        lambda number, _: number < slices, some, (0, arrays), parallel_iterations=1
     )
     return {name: each.concat() for name, each in arrays.items()}
 

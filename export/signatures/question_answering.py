@@ -39,10 +39,16 @@ from export.signatures.common import (
     graph_function,
     in_slices,
     named,
+    required,
     tokens_spec,
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
+MOST_WINDOWS = 2048  # Of a request: more would take minutes.
+_TOO_LONG = (
+    f"the contexts make more than {MOST_WINDOWS} windows: send fewer questions at once, or shorter "
+    "contexts"
+)
 _SCORES, _POSITIONS = (tf.TensorSpec([None, None], dtype) for dtype in (tf.float32, tf.int32))
 _LOGITS = {"start_logits": _SCORES, "end_logits": _SCORES}
 _BEAMS = {
@@ -134,7 +140,9 @@ class QuestionAnsweringModule(ModelModule):
             settings.windows,
             self._shortest,
         )
-        outputs = in_slices(self.forward, windows.inputs, _BEAMS if self._is_v2 else _LOGITS)
+        few = tf.shape(windows.inputs["input_word_ids"])[0] <= MOST_WINDOWS
+        inputs = {name: required(each, few, _TOO_LONG) for name, each in windows.inputs.items()}
+        outputs = in_slices(self.forward, inputs, _BEAMS if self._is_v2 else _LOGITS)
         if self._is_v2:
             spans = answers_graph.spans_of_beams(outputs)
         else:

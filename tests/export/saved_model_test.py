@@ -69,6 +69,15 @@ def test_every_op_is_known_to_stock_servers(exports, task):
         assert not used & TEXT_OPS  # Loads without tensorflow_text.
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_no_list_is_made_longer(exports, task):
+    """Servers before 2.13 do not know the attribute that says so, and fail at the first write."""
+    graph = graph_of(exports.paths[task])
+    functions = (node for each in graph.library.function for node in each.node_def)
+    for node in (*graph.node, *functions):
+        assert not node.attr["resize_if_index_out_of_bounds"].b, node.name
+
+
 @pytest.mark.parametrize("task", ["classifier", "masked_lm", "question_answering", "tagging"])
 def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
     """The exporter itself compares what the graph answers with Keras."""

@@ -73,5 +73,7 @@ def test_yaml_names_one_image_and_files_that_exist(file):
     text = (SERVING / file).read_text()
     assert all(isinstance(part, dict) for part in yaml.safe_load_all(text))
     assert "tensorflow/serving:2.20.0" in text
+    # Without it a label of a version that is not loaded yet is an error, also at the start.
+    assert "- --allow_version_labels_for_unavailable_models " in text
     for name in ("models.config", "batching.config", "monitoring.config"):
         assert f"=/config/{name}" in text and (SERVING / name).exists()

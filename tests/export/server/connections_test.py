@@ -3,9 +3,12 @@
 import http.client
 import json
 import os
+import socket
+import threading
 import time
 
 import pytest
+import waitress
 
 from export.server import connections
 from tests.export.server.listeners_test import call, raw
@@ -71,3 +74,48 @@ def test_a_client_that_leaves_is_forgotten(running):
 def open_files():
     """Files and sockets of this process, in which the server runs."""
     return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def lots():
+    """The port of a server that answers /lots with 8 MB in one of two threads, and / with "ok"."""
+
+    def app(environ, start_response):
+        body = b"a" * 8_000_000 if environ["PATH_INFO"] == "/lots" else b"ok"
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+    server = waitress.create_server(
+        app, host="127.0.0.1", port=0, threads=2, channel_timeout=1, outbuf_high_watermark=1 << 20
+    )
+    server.channel_class = connections.Connection
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield server.effective_port
+    server.close()
+
+
+def test_who_asks_and_does_not_read_is_cut_off(lots):
+    """Both threads wait for the clients to read, one second; then others are answered again."""
+    request = b"GET /lots HTTP/1.1\r\nHost: a\r\n\r\n"
+    clients = [socket.create_connection(("127.0.0.1", lots)) for _ in range(2)]
+    try:
+        for client in clients:
+            client.sendall(request * 3)
+        time.sleep(0.5)
+        connection = http.client.HTTPConnection("127.0.0.1", lots, timeout=30)
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"ok"
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_who_reads_gets_everything(lots):
+    request = b"GET /lots HTTP/1.1\r\nHost: a\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", lots)) as client:
+        client.sendall(request * 3)
+        received, count = client.makefile("rb"), 0
+        while count < 24_000_000 and (data := received.read1(1 << 20)):
+            count += data.count(b"a") - data.count(b"waitress")
+        assert count >= 24_000_000

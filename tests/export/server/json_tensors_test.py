@@ -1,5 +1,7 @@
 """TF Serving's JSON formats."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -27,6 +29,18 @@ def test_rows_of_a_single_input_may_go_without_its_name():
     ):
         array = json_tensors.parse_rows(instances, TEXT)["text"]
         assert array.tolist() == [b"a", "é".encode()]
+
+
+def test_a_text_among_numbers_is_refused_at_once():
+    """NumPy would give every element the room of the longest text: 400 MB here."""
+    tracemalloc.start()
+    try:
+        for wrong in (["a" * 1_000_000] + [""] * 99, [None], [{"b64": "YQ=="}]):
+            with pytest.raises(ServingError, match="'ids' should hold int32 numbers only"):
+                json_tensors.parse_rows([{"ids": wrong, "weights": [1]}], PAIR)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_rows_and_columns_of_several_inputs_agree():

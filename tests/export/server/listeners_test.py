@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from export.server import listeners
 from export.server.__main__ import reach
 from export.server.monitoring import METRICS_PATH
 
@@ -254,3 +256,35 @@ def test_health_is_grpcs_own_protocol(channel):
 )
 def test_the_server_says_who_reaches_it(host, part):
     assert part in reach(host)
+
+
+def test_calls_without_a_message_end(running, monkeypatch):
+    """As many as there may be at once: their connection is renewed, and others are served."""
+    monkeypatch.setattr(listeners, "_CONNECTION_SECONDS", 1)
+    monkeypatch.setattr(listeners, "_LAST_CALLS_SECONDS", 1)
+    server, port = listeners.start_grpc(running.store, "127.0.0.1", 0)
+    end = threading.Event()
+
+    def never():
+        end.wait()
+        yield from ()
+
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as hostile:
+            method = hostile.stream_unary("/tensorflow.serving.PredictionService/Predict")
+            calls = [method.future(never()) for _ in range(listeners._CALLS)]
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as opened:
+                stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
+                deadline = time.monotonic() + 30
+                while time.monotonic() < deadline:
+                    try:
+                        answer = stub.Predict(predict_request(), 5)
+                        break
+                    except grpc.RpcError as error:
+                        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+                        time.sleep(0.1)
+                assert answer.outputs["label"].string_val == [b"short"]
+            assert all(call.exception(30) is not None for call in calls)
+    finally:
+        end.set()
+        server.stop(0).wait()

@@ -98,6 +98,17 @@ def test_examples_share_the_features_of_their_context():
     assert tf.train.Example.FromString(made) == example(a=b"1", b=b"3")
 
 
+def test_what_examples_share_counts_for_each_of_them():
+    given = input_pb2.Input()
+    given.example_list_with_context.context.CopyFrom(example(a=b"1" * 1000))
+    given.example_list_with_context.examples.extend([example()] * 8)
+    limits = Limits(max_request_bytes=8100, max_batch_size=8)
+    assert given.ByteSize() < 2000
+    with pytest.raises(ServingError, match="what they share make more than 8100 bytes"):
+        serialized_examples(given, limits)
+    assert len(serialized_examples(given, Limits(max_request_bytes=9000))) == 8
+
+
 @pytest.mark.parametrize(("count", "part"), [(0, "holds no example"), (9, "9 rows")])
 def test_no_example_and_too_many(count, part):
     given = input_pb2.Input()

@@ -110,3 +110,10 @@ def test_versions_and_signatures(lengths):
     assert signature["inputs"]["text"]["dtype"] == "DT_STRING"
     shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
     assert signature["outputs"]["length"]["tensor_shape"] == shape
+
+
+def test_what_examples_share_counts_for_each_of_them(lengths, monkeypatch):
+    monkeypatch.setattr(lengths, "limits", Limits(max_request_bytes=1500, max_batch_size=2))
+    body = {"examples": [{"n": 1}, {"n": 2}], "context": {"text": "a" * 1000}}
+    with pytest.raises(ServingError, match="what they share make more than 1500 bytes"):
+        rest_answers.classify_answer(lengths, body)

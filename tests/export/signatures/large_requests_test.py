@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from export.signatures.masked_lm import MOST_MASKS
 from export.signatures.multiple_choice import MOST_FILLED_BYTES
+from export.signatures.question_answering import MOST_WINDOWS
 from export.signatures.tagging import MOST_WORDS
 from export.tasks import TASKS
 
@@ -61,6 +62,13 @@ def test_questions_with_their_options(signatures):
     given = {"context": ["cat"], "options": [["a"] * 64]}
     question = ["_" * (MOST_FILLED_BYTES // 64)]
     refused(signatures("multiple_choice")["serving_default"], sentence, question=question, **given)
+
+
+def test_windows(signatures):
+    """Of 48 tokens with a stride of 8: each context makes about 600."""
+    sentence = f"more than {MOST_WINDOWS} windows"
+    given = {"question": ["who"] * 4, "context": ["cat dog " * 2500] * 4}
+    refused(signatures("question_answering")["serving_default"], sentence, **given)
 
 
 @pytest.mark.parametrize(
