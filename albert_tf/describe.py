@@ -49,7 +49,11 @@ def main() -> None:
 
 
 def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> str:
-    """Fields, parameters, arithmetic and memory of an architecture, as text."""
+    """Fields, parameters, arithmetic and memory of an architecture, as text.
+
+    Raises:
+      UserError: sequences are longer than its positions.
+    """
     if sequence_length > config.max_position_embeddings:
         raise UserError(
             f"--max_seq_length={sequence_length} is longer than the model's "

@@ -76,6 +76,9 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
 def as_groups(config: AlbertConfig) -> AlbertConfig:
     """The same architecture with parameter_sharing="all", for formats that know groups only: where
     nothing is shared, each layer is a group.
+
+    Raises:
+      UserError: with so many layers, groups cannot say that.
     """
     if config.parameter_sharing != "none":
         return config

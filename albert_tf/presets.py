@@ -73,7 +73,11 @@ PRESETS: dict[str, AlbertConfig] = {
 
 
 def get_preset(name: str) -> AlbertConfig:
-    """The configuration called `name`; an unknown name is an error that lists the known ones."""
+    """The configuration of a preset.
+
+    Raises:
+      UserError: there is none of this name, with those that there are.
+    """
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown. Known presets: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -176,7 +176,11 @@ def _projects_by_identity(weights: SafetensorsWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
-    """A model of the class that config.json names in `architectures`, with random weights."""
+    """A model of the class that config.json names in `architectures`, with random weights.
+
+    Raises:
+      UserError: it is no class of ALBERT's.
+    """
     values = _read_config(directory)
     names = values.get("architectures") or ["AlbertModel"]
     if names[0] not in _MODELS:

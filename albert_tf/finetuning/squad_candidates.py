@@ -162,7 +162,7 @@ def _allowed(
     ends_and_scores: list[np.ndarray],
     settings: AnswerSettings,
 ) -> Candidates:
-    """Those of some spans that can be answers.
+    """The spans, of some, that can be answers.
 
     Both ends are in the context, the start is where it has the most context of all windows, and the
     span is neither empty nor too long.

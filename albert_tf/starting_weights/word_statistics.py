@@ -94,7 +94,7 @@ def count_words(
 
 
 def _larger(rows: Iterable[np.ndarray]) -> Iterable[np.ndarray]:
-    """The same rows in fewer, larger arrays, since every sum of sparse matrices takes time."""
+    """Rows joined to fewer, larger arrays, since every sum of sparse matrices takes time."""
     waiting: list[np.ndarray] = []
     for ids in rows:
         waiting.append(ids)

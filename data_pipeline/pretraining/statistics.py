@@ -122,6 +122,9 @@ def unigram_scores(
       top_id (and top_piece): the most frequent label of training; accuracy: that of always guessing
       it; cross_entropy: that of the training frequencies, in nats per label. One is added to each
       count when some label to be guessed never occurred in training.
+
+    Raises:
+      UserError: there is nothing to guess, or to guess from.
     """
     total = int(eval_counts.sum())
     if not total or not train_counts.sum():

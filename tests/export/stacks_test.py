@@ -28,6 +28,12 @@ ASKED = {
         "options": text_array(["a cat", "a dog", "paris", "1,000"]).reshape(2, 2),
     },
     "tagging": {"text": text_array(TEXTS)},
+    "regression": {"text": text_array(TEXTS)},
+    "embedding": {"text": text_array(TEXTS)},
+    "replaced_tokens": {"text": text_array(TEXTS)},
+    "encoder": dict.fromkeys(
+        ("input_word_ids", "input_mask", "input_type_ids"), np.ones([2, 8], np.int32)
+    ),
     "preprocessor": {"text": text_array(TEXTS)},
 }
 

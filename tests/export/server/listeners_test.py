@@ -14,6 +14,7 @@ from google.protobuf import wrappers_pb2
 from tensorflow_serving.apis import (
     get_model_status_pb2,
     inference_pb2,
+    model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
@@ -68,6 +69,13 @@ def predict_request(**spec):
         setattr(request.model_spec, name, value)
     request.inputs["text"].CopyFrom(tf.make_tensor_proto(["abc"]))
     return request
+
+
+def test_reloading_a_config_is_not_there(channel):
+    """As export/serving/README.md says."""
+    models = model_service_pb2_grpc.ModelServiceStub(channel)
+    request = model_management_pb2.ReloadConfigRequest()
+    assert refusal(models.HandleReloadConfigRequest, request)[0] == "UNIMPLEMENTED"
 
 
 def test_half_open_connections_hold_up_nobody(running):
