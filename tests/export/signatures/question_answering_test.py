@@ -217,4 +217,4 @@ def test_probes_leave_out_places_that_are_not_decided(config, vocabulary, monkey
     """Windows that are alike have the same answers in several places."""
     monkeypatch.setattr(question_answering, "_LONG_CONTEXT", "one sentence of many words " * 120)
     _, expected = places_of_probe(AlbertSpanLabelerV2(config), vocabulary)
-    assert set(expected) == {"answer", "answers", "probabilities", "null_score"}
+    assert set(expected) == {"answer", "answers", "num_answers", "probabilities", "null_score"}
