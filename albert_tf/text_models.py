@@ -14,6 +14,7 @@ from albert_tf.models import AlbertPretrainer, AlbertSentenceEncoder
 from albert_tf.pretrained import from_preset, preset_vocabulary
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT = "albert-small-en"
@@ -53,7 +54,7 @@ class MaskFiller:
 
     def _word(self, piece_id: int) -> str:
         """The piece as it stands in a text: "▁floor" -> "floor"."""
-        return self._tokenizer.pieces[piece_id].replace("▁", "")
+        return self._tokenizer.pieces[piece_id].replace(WORD_MARK, "")
 
 
 class SentenceEmbedder:

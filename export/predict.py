@@ -18,6 +18,7 @@ from typing import Any
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from export.client import predict_rows
 from export.signatures import DEFAULT_SIGNATURE
 
@@ -72,9 +73,10 @@ def _format_answer(text: str, row: Mapping[str, Any]) -> str:
 def _format_masks(text: str, row: Mapping[str, Any]) -> str:
     lines = [text]
     for mask in range(row["num_masks"]):
-        best = zip(row["top_pieces"][mask], row["top_probabilities"][mask])
+        words = (piece.removeprefix(WORD_MARK) for piece in row["top_pieces"][mask])
+        best = zip(words, row["top_probabilities"][mask])
         lines.append(
-            f"  mask {mask + 1}: " + "  ".join(f"{piece} {share:.3f}" for piece, share in best)
+            f"  mask {mask + 1}: " + "  ".join(f"{word} {share:.3f}" for word, share in best)
         )
     return "\n".join(lines)
 

@@ -41,7 +41,7 @@ def test_rows_for_people():
         "top_probabilities": [[0.5, 0.25], [0, 0]],
         "num_masks": 1,
     }
-    assert format_row("x [MASK]", masked) == "x [MASK]\n  mask 1: ▁a 0.500  b 0.250"
+    assert format_row("x [MASK]", masked) == "x [MASK]\n  mask 1: a 0.500  b 0.250"
     row = {"label": "red", "label_id": 1, "probabilities": [0.25, 0.75]}
     assert format_row("x", row).split() == ["0.7500", "red", "x"]
     assert format_row("x", {"value": 2.5}).split() == ["2.5000", "x"]
