@@ -86,7 +86,7 @@ def define_flags() -> None:
 def main() -> None:
     """Serves until a signal ends the process."""
     check_packages()  # Before models are loaded.
-    from export.server.listeners import create_rest, start_grpc
+    from export.server.listeners import address_of, create_rest, start_grpc
     from export.server.monitoring import Monitor
 
     logging.getLogger("waitress").setLevel(logging.ERROR)
@@ -105,17 +105,17 @@ def main() -> None:
     rpc, grpc_port = start_grpc(store, FLAGS.host, FLAGS.grpc_port, monitor)
     store.start()
     try:
-        url = f"http://{FLAGS.host}:{rest_port}"
+        url = f"http://{address_of(FLAGS.host, rest_port)}"
         print(
             f"serving {', '.join(store.names())} at {url}/v1/models/ and "
-            f"grpc://{FLAGS.host}:{grpc_port}{reach(FLAGS.host)}"
+            f"grpc://{address_of(FLAGS.host, grpc_port)}{reach(FLAGS.host)}"
             + (f"; playground: {url}/playground" if FLAGS.playground else ""),
             flush=True,
         )
         if FLAGS.ready_file:
             ready = {
                 "rest": url,
-                "grpc": f"{FLAGS.host}:{grpc_port}",
+                "grpc": address_of(FLAGS.host, grpc_port),
                 "pid": os.getpid(),
                 "models": store.names(),
             }

@@ -68,11 +68,16 @@ def create_rest(
         )
     except OSError as error:
         raise UserError(
-            f"--rest_port={port}: cannot listen on {host}:{port} ({error.strerror}). 0 takes a "
-            "free port."
+            f"--rest_port={port}: cannot listen on {address_of(host, port)} ({error.strerror}). 0 "
+            "takes a free port."
         ) from None
     server.channel_class = Connection
     return server, server.effective_port
+
+
+def address_of(host: str, port: int) -> str:
+    """Host and port as URLs have them: ("::1", 8501) -> "[::1]:8501"."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _connection_limit() -> int:
@@ -115,13 +120,13 @@ def start_grpc(
     )
     add_services(server, store, monitor or Monitor(store.names()))
     try:
-        bound = server.add_insecure_port(f"{host}:{port}")
+        bound = server.add_insecure_port(address_of(host, port))
     except RuntimeError:
         bound = 0
     if not bound:
         raise UserError(
-            f"--grpc_port={port}: cannot listen on {host}:{port}. Is it in use? 0 takes a free "
-            "port."
+            f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
+            "a free port."
         )
     server.start()
     return server, bound

@@ -1,5 +1,6 @@
 """Both servers over the wire: slow, large and hostile clients, and all of TF Serving's methods."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -296,3 +297,36 @@ def test_calls_without_a_message_end(running, monkeypatch):
     finally:
         end.set()
         server.stop(0).wait()
+
+
+def has_ipv6_loopback() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as found:
+        found.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.skipif(
+    not has_ipv6_loopback(), reason="THIS MACHINE HAS NO ::1: nothing listens there"
+)
+def test_addresses_of_ipv6(running):
+    rest, port = listeners.create_rest(running.store, "::1", 0)
+    thread = threading.Thread(target=rest.run, daemon=True)
+    thread.start()
+    rpc, rpc_port = listeners.start_grpc(running.store, "::1", 0)
+    try:
+        with urllib.request.urlopen(
+            f"http://{listeners.address_of('::1', port)}/healthz"
+        ) as answer:
+            assert answer.status == 200
+        with grpc.insecure_channel(listeners.address_of("::1", rpc_port)) as opened:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
+            assert stub.Predict(predict_request(), 20).outputs["label"].string_val == [b"short"]
+    finally:
+        rest.close()
+        rpc.stop(0).wait()
+
+
+def test_addresses_as_in_urls():
+    assert listeners.address_of("::1", 8501) == "[::1]:8501"
+    assert listeners.address_of("localhost", 8501) == "localhost:8501"
