@@ -33,9 +33,14 @@ def mean_square(_, output: tf.Tensor) -> tf.Tensor:
     ("model_class", "replicas"),
     [
         *((model, 1) for model in MODELS),
-        (albert_tf.AlbertPretrainer, 2),
-        (albert_tf.AlbertClassifier, 2),
-        (albert_tf.AlbertSpanLabelerV2, 2),
+        *(
+            pytest.param(model, 2, marks=pytest.mark.one_stack)
+            for model in (
+                albert_tf.AlbertPretrainer,
+                albert_tf.AlbertClassifier,
+                albert_tf.AlbertSpanLabelerV2,
+            )
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

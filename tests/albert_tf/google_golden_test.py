@@ -22,7 +22,15 @@ GOLDENS = Path(__file__).parents[1] / "goldens"
 
 pytestmark = pytest.mark.usefixtures("plain_and_fast")
 
-CASES = itertools.product(("google_tiny", "google_tiny_groups"), ("padded", "packed", "recomputed"))
+EXECUTIONS = ("packed", "padded", "recomputed")
+CASES = [
+    *itertools.product(["google_tiny"], EXECUTIONS),
+    ("google_tiny_groups", EXECUTIONS[0]),
+    *(
+        pytest.param(case, marks=pytest.mark.one_stack)
+        for case in itertools.product(["google_tiny_groups"], EXECUTIONS[1:])
+    ),
+]
 
 
 @pytest.fixture(params=CASES, ids="-".join)

@@ -86,6 +86,7 @@ def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
     )  # A key's bias has no gradient but rounding: softmax ignores it.
 
 
+@pytest.mark.one_stack
 @pytest.mark.parametrize("stored", ["bfloat16", "float16"])
 def test_an_encoder_in_fewer_bits_learns(model_dirs, tmp_path, inputs, stored):
     """In that precision: its matrices change, too."""
