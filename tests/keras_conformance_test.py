@@ -28,19 +28,15 @@ def mean_square(_, output: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(output**2)
 
 
+OUTPUTS = albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.AlbertSpanLabelerV2
+
+
 # On one replica every model; on two, one for each kind of output.
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
     [
         *((model, 1) for model in MODELS),
-        *(
-            pytest.param(model, 2, marks=pytest.mark.one_stack)
-            for model in (
-                albert_tf.AlbertPretrainer,
-                albert_tf.AlbertClassifier,
-                albert_tf.AlbertSpanLabelerV2,
-            )
-        ),
+        *(pytest.param(model, 2, marks=pytest.mark.one_stack) for model in OUTPUTS),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

@@ -11,7 +11,7 @@ from albert_tf.training import InitialModel
 
 
 def check_head(start: InitialModel, labels: Sequence[str]) -> None:
-    """Raises UserError where there is no initial model, or its classes are others.
+    """Checks that an output layer that is to be taken over has the classes of the examples.
 
     Whether it has an output layer of the right shape is seen when it is loaded.
 
@@ -20,7 +20,7 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
       labels: names of the C classes in order; () where the answers are numbers.
 
     Raises:
-      UserError: as said.
+      UserError: there is no initial model, or its classes are others, or in another order.
     """
     if not start.init_checkpoint:
         raise UserError(

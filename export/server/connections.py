@@ -74,7 +74,8 @@ class Connection(HTTPChannel):
             while self.connected and self.total_outbufs_len > self.adj.outbuf_high_watermark:
                 before = self.total_outbufs_len
                 self.server.pull_trigger()
-                self.outbuf_lock.wait(self.adj.channel_timeout)
+                if self.outbuf_lock.wait(self.adj.channel_timeout):
+                    continue  # The client has read enough, or is gone.
                 read = before - self.total_outbufs_len
                 if read < LEAST_BYTES_A_SECOND * self.adj.channel_timeout:
                     with contextlib.suppress(OSError):  # It is closed already.

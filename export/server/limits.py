@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -61,15 +62,24 @@ class Limits:
                 f"{self.max_text_bytes} (--max_text_bytes)."
             )
 
-    def check_examples(self, total: int) -> None:
-        """Raises ServingError for examples that are larger together than a request may be: what
-        they share stands in the request once.
+    def bounded_examples(self, examples: Iterable[bytes]) -> list[bytes]:
+        """Serialized examples, made one by one as long as they are no larger together than a
+        request may be: what they share stands in the request once, and in each of them.
+
+        Raises:
+          ServingError: they are larger.
         """
-        if total > self.max_request_bytes:
-            raise invalid(
-                f"The examples and what they share make more than {self.max_request_bytes} bytes "
-                "(--max_request_bytes). Send several requests."
-            )
+        made: list[bytes] = []
+        left = self.max_request_bytes
+        for example in examples:
+            left -= len(example)
+            if left < 0:
+                raise invalid(
+                    "The examples and what they share make more than "
+                    f"{self.max_request_bytes} bytes (--max_request_bytes). Send several requests."
+                )
+            made.append(example)
+        return made
 
     def check_answer(self, count: int) -> None:
         """Raises ServingError for more values than allowed, each of which JSON makes larger."""

@@ -118,11 +118,7 @@ def serialized_examples(request_input: input_pb2.Input, limits: Limits) -> list[
     limits.check_rows(len(listed))
     if context is None:
         return [example.SerializeToString() for example in listed]
-    merged: list[bytes] = []
-    for example in listed:
-        merged.append(_merged(context, example))
-        limits.check_examples(sum(map(len, merged)))
-    return merged
+    return limits.bounded_examples(_merged(context, example) for example in listed)
 
 
 def _merged(context: tf.train.Example, example: tf.train.Example) -> bytes:

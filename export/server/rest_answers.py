@@ -61,11 +61,9 @@ def _examples(servable: Servable, body: dict[str, Any]) -> list[bytes]:
     servable.limits.check_rows(len(examples))
     if not all(isinstance(part, dict) for part in [*examples, context]):
         raise invalid("Each example should be an object {feature: value}.")
-    serialized: list[bytes] = []
-    for example in examples:
-        serialized.append(_example({**context, **example}).SerializeToString())
-        servable.limits.check_examples(sum(map(len, serialized)))
-    return serialized
+    return servable.limits.bounded_examples(
+        _example({**context, **example}).SerializeToString() for example in examples
+    )
 
 
 def _example(features: dict[str, Any]) -> tf.train.Example:
