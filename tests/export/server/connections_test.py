@@ -126,6 +126,7 @@ def test_who_reads_gets_everything(lots, monkeypatch):
     request = b"GET /lots HTTP/1.1\r\nHost: a\r\n\r\n"
     with socket.create_connection(("127.0.0.1", lots)) as client:
         client.sendall(request * 3)
+        time.sleep(0.5)  # The server waits by now.
         received, count = client.makefile("rb"), 0
         while count < 24_000_000 and (data := received.read1(1 << 20)):
             count += data.count(b"\xff")  # No header has it.
