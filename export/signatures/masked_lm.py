@@ -14,7 +14,7 @@ import tensorflow as tf
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_masked_batch
-from export.finetuned import outputs_of
+from export.finetuned import TIE, outputs_of
 from export.model_folder import LoadedModel
 from export.probes import Export, Probe, text_array
 from export.signatures.common import (
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertPretrainer
 
 TOP_K = 5
-MOST_MASKS = (
-    4096  # Of a batch, with those that fill up its rows: each has as many logits as pieces.
-)
+# Of a batch, with those that fill up its rows: each has as many logits as there are pieces.
+MOST_MASKS = 4096
 MASKED_TEXTS = (
     "A function that [MASK] the largest of two [MASK].",
     "no mask at all",
@@ -166,12 +165,20 @@ def masked_lm_probes(
     inputs["masked_lm_positions"] = np.maximum(positions, 0)
     outputs = outputs_of(model, inputs)
     logits = outputs["masked_lm_logits"]
-    best = np.sort(tf.nn.softmax(logits).numpy(), axis=-1)[..., ::-1][..., :top_k]  # [B, M, K]
+    probabilities = tf.nn.softmax(logits).numpy()  # [B, M, V]
+    ids = np.argsort(-probabilities, axis=-1)[..., : top_k + 1]  # And the best that is not shown.
+    best = np.take_along_axis(probabilities, ids, axis=-1)
+    is_mask = positions >= 0
     text_answer = {
-        "top_probabilities": np.where(positions[..., None] >= 0, best, 0.0),
+        "top_probabilities": np.where(is_mask[..., None], best[..., :top_k], 0.0),
         "positions": positions,
-        "num_masks": (positions >= 0).sum(axis=1),
+        "num_masks": is_mask.sum(axis=1),
     }
+    if (-np.diff(best[is_mask]) > TIE).all():
+        shown = ids[..., :top_k]
+        pieces = text_array(piece_names(vocabulary, logits.shape[-1]))[shown]
+        text_answer["top_ids"] = np.where(is_mask[..., None], shown, -1)
+        text_answer["top_pieces"] = np.where(is_mask[..., None], pieces, b"")
     tokens_answer = {
         "masked_lm_logits": logits,
         "sentence_order_logits": outputs["sentence_order_logits"],
@@ -182,11 +189,15 @@ def masked_lm_probes(
     ]
 
 
+def piece_names(vocabulary: Tokenizer, vocab_size: int) -> list[str]:
+    """The pieces by id; "" for those beyond the vocabulary, which a model may have to make its own
+    one divisible."""
+    return [*vocabulary.pieces, *[""] * (vocab_size - vocabulary.vocab_size)]
+
+
 def export(loaded: LoadedModel) -> Export:
     """The module of a masked language model, and its probes."""
     text = loaded.text_encoder(read_masks=True)
-    # A model may have more rows than there are pieces, to make its vocabulary divisible.
-    unnamed = loaded.model.config.vocab_size - loaded.vocabulary.vocab_size
-    pieces = loaded.vocabulary.pieces + [""] * unnamed
+    pieces = piece_names(loaded.vocabulary, loaded.model.config.vocab_size)
     module = MaskedLMModule(loaded.model, text, pieces, loaded.files())
     return module, masked_lm_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length, TOP_K)

@@ -66,6 +66,8 @@ _QUESTIONS = (
     "",
     "?",
 )
+_IMPOSSIBLE = -1e6  # Log probabilities below are of places where no answer may be.
+_ROUNDING = 2e-5  # Log probabilities of two graphs, each off by what an export may be.
 # No two windows of it are alike: the places of answers in it are decided.
 _LONG_CONTEXT = " ".join(random.Random(0).choices(TEXTS[0].split(), k=400))
 
@@ -254,10 +256,33 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
     }
     names = [*(spec.name for spec in TOKENS), *(["impossible_positions"] if is_v2 else [])]
     tokens = {name: found.inputs[name] for name in names}
+    outputs = finetuned.outputs_of(model, tokens)
     return [
         Probe(DEFAULT_SIGNATURE, asked, expected),
-        Probe("tokens", tokens, finetuned.outputs_of(model, tokens)),
+        Probe("tokens", tokens, decided_beams(outputs) if is_v2 else outputs),
     ]
+
+
+def decided_beams(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs of a SQuAD 2.0 model without those that rounding may put in another order.
+
+    A beam is in the order of its scores, and ends follow their starts: close scores of starts leave
+    starts, close scores of ends leave ends undecided.
+    """
+    starts = outputs["start_top_log_probs"]  # [B, K]
+    ends = outputs["end_top_log_probs"].reshape(*starts.shape, -1)  # [B, K, J]
+    undecided: set[str] = set()
+    if _has_close(starts):
+        undecided = {"start_top_index", "end_top_index", "end_top_log_probs"}
+    elif _has_close(ends):
+        undecided = {"end_top_index"}
+    return {name: value for name, value in outputs.items() if name not in undecided}
+
+
+def _has_close(log_probs: np.ndarray) -> bool:
+    """Whether two neighbors in a row that falls could change places; impossible ones stay."""
+    is_possible = log_probs[..., 1:] > _IMPOSSIBLE
+    return bool((-np.diff(log_probs)[is_possible] < _ROUNDING).any())
 
 
 def _expected(
@@ -275,7 +300,7 @@ def _expected(
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
         has_ties |= bool((np.abs(np.diff(scores)) < finetuned.TIE).any())
         for column, each in enumerate(found[:N_BEST]):
-            if scores[0] > -1e6:  # Otherwise there is no candidate.
+            if scores[0] > _IMPOSSIBLE:  # Otherwise there is no candidate.
                 answers[row, column] = each.text.encode()
                 probabilities[row, column] = each.probability
                 num_answers[row] += 1

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from data_pipeline.finetuning.alignment import align
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
@@ -18,7 +19,7 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, text_array
+from export.probes import TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -100,6 +101,21 @@ class ReplacedTokensModule(ModelModule):
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
+def piece_spans(vocabulary: Tokenizer, text: str) -> list[tuple[int, int]]:
+    """The characters of each piece of a text without the white space around them, the end excluded:
+    "the cat" as "▁the", "▁cat" -> (0, 3), (4, 7)."""
+    spans = []
+    pieces = align(vocabulary, text)
+    for first, last in zip(pieces.starts.tolist(), pieces.ends.tolist()):
+        start, end = first, last + 1
+        while start < len(text) and text[start].isspace():
+            start += 1
+        while end > 0 and text[end - 1].isspace():
+            end -= 1
+        spans.append((start, max(start, end)))
+    return spans
+
+
 def replaced_probes(
     model: AlbertReplacedTokenDetector, vocabulary: Tokenizer, max_seq_length: int
 ) -> list[Probe]:
@@ -118,9 +134,13 @@ def replaced_probes(
     every = np.where(inputs["input_mask"], tf.sigmoid(logits).numpy(), 0).astype(np.float32)
     sizes = inputs["input_mask"].sum(axis=1) - 2  # Without [CLS] and [SEP].
     is_piece = np.arange(sizes.max()) < sizes[:, None]
+    ids = inputs["input_word_ids"][:, 1:-1]
+    spans = [piece_spans(vocabulary, text)[:size] for text, size in zip(TEXTS, sizes)]
     texts = {
+        "pieces": np.where(is_piece, text_array(vocabulary.pieces)[ids], b""),
         "probabilities": np.where(is_piece, every[:, 1:-1], 0).astype(np.float32),
         "num_pieces": sizes.astype(np.int32),
+        **places(TEXTS, spans, sizes.max()),
     }
     return [
         Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, texts),

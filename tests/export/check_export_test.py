@@ -8,12 +8,15 @@ import tensorflow as tf
 
 from albert_tf.finetuning.squad_candidates import AnswerSettings
 from albert_tf.models import AlbertTokenClassifier
+from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from albert_tf.span_models import AlbertSpanLabeler
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from export.check_export import ask, describe_signature, reply
 from export.fresh_process import pack_probes
 from export.probes import PLACES, Probe
+from export.signatures.masked_lm import masked_lm_probes
 from export.signatures.question_answering import QuestionSettings, question_probes
+from export.signatures.replaced_tokens import replaced_probes
 from export.signatures.tagging import tagging_probes
 from tests.export.conftest import MAX_SEQ_LENGTH, TAGS
 
@@ -68,11 +71,30 @@ def tagging_probe(config, vocabulary):
     return tagging_probes(model, vocabulary, TAGS, MAX_SEQ_LENGTH)[0]
 
 
+def masked_probe(config, vocabulary):
+    """That of a model that is sure: the first pieces are the likeliest, in order."""
+    scores = -tf.range(float(config.vocab_size))
+
+    def model(inputs, training):
+        places = inputs["masked_lm_positions"]
+        logits = tf.broadcast_to(scores, [*places.shape, config.vocab_size])
+        return {"masked_lm_logits": logits, "sentence_order_logits": tf.zeros([len(places), 2])}
+
+    return masked_lm_probes(model, vocabulary, MAX_SEQ_LENGTH, 5)[0]
+
+
+def replaced_probe(config, vocabulary):
+    model = AlbertReplacedTokenDetector(config)
+    return replaced_probes(model, vocabulary, MAX_SEQ_LENGTH)[0]
+
+
 @pytest.mark.parametrize(
     ("make_probe", "outputs"),
     [
         (question_probe, (*PLACES, "start", "end", "byte_start", "byte_end", "num_answers")),
         (tagging_probe, (*PLACES, "num_words")),
+        (masked_probe, ("positions", "num_masks", "top_ids")),
+        (replaced_probe, (*PLACES, "num_pieces")),
     ],
 )
 def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_probe, outputs):
@@ -84,3 +106,13 @@ def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_probe, outp
         shifted[name][-1] += 1  # Of the last text alone.
         with pytest.raises(ValueError, match=f"output '{name}': "):
             ask({probe.signature: lambda answer=shifted, **inputs: answer}, probe, 1e-5)
+
+
+def test_a_wrong_piece_is_noticed(config, vocabulary):
+    for make_probe, name in ((masked_probe, "top_pieces"), (replaced_probe, "pieces")):
+        probe = make_probe(config, vocabulary)
+        wrong = {**probe.expected, name: probe.expected[name].copy()}
+        first = tuple(np.argwhere(wrong[name] != b"")[0])
+        wrong[name][first] += b"s"
+        with pytest.raises(ValueError, match=f"output '{name}': "):
+            ask({probe.signature: lambda answer=wrong, **inputs: answer}, probe, 1e-5)

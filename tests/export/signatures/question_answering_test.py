@@ -218,3 +218,22 @@ def test_probes_leave_out_places_that_are_not_decided(config, vocabulary, monkey
     monkeypatch.setattr(question_answering, "_LONG_CONTEXT", "one sentence of many words " * 120)
     _, expected = places_of_probe(AlbertSpanLabelerV2(config), vocabulary)
     assert set(expected) == {"answer", "answers", "num_answers", "probabilities", "null_score"}
+
+
+def test_beams_that_rounding_may_reorder_are_not_compared():
+    starts = np.array([[-0.5, -1.5], [-1.0, -1e30]], np.float32)
+    ends = np.array([[-0.5, -2.0, -1.0, -1.1], [-1.0, -1e30, -1e30, -1e30]], np.float32)
+
+    def compared(starts, ends):
+        outputs = {"start_top_index": 1, "start_top_log_probs": starts, "end_top_index": 2,
+                   "end_top_log_probs": ends, "answer_logits": 3}  # fmt: skip
+        return set(question_answering.decided_beams(outputs))
+
+    everything = compared(starts, ends)
+    assert len(everything) == 5
+    close = ends.copy()
+    close[0, 3] = close[0, 2] - 1e-6
+    assert compared(starts, close) == everything - {"end_top_index"}
+    close = starts.copy()
+    close[0, 1] = close[0, 0] - 1e-6
+    assert compared(close, ends) == {"start_top_log_probs", "answer_logits"}
