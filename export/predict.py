@@ -12,9 +12,10 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import io
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from tqdm import tqdm
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
@@ -146,24 +147,25 @@ def rows_of_flags() -> list[Row]:
 
 
 def answers(
-    model: str, rows: Sequence[Row], signature: str, batch_size: int
+    model: str, rows: Sequence[Row], signature: str, batch_size: int, show_progress: bool
 ) -> Iterator[tuple[Row, Row]]:
-    """Each row with its answer; progress goes to stderr.
+    """Each row with its answer.
 
     Args:
       model: see `predict_texts`.
       rows: the inputs of each row by name.
       signature: name of the signature.
       batch_size: rows that are asked at once.
+      show_progress: whether to count the answers on stderr.
 
     Returns:
       Pairs of a row and its answer, in order.
     """
-    for first in range(0, len(rows), batch_size):
-        batch = rows[first : first + batch_size]
-        yield from zip(batch, predict_rows(model, batch, signature))
-        if len(rows) > batch_size:
-            print(f"{first + len(batch)} of {len(rows)} answered", file=sys.stderr)
+    with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
+        for first in range(0, len(rows), batch_size):
+            batch = rows[first : first + batch_size]
+            yield from zip(batch, predict_rows(model, batch, signature))
+            progress.update(len(batch))
 
 
 def define_flags() -> None:
@@ -202,8 +204,9 @@ def main() -> None:
             "Pass --model and at least one --text, --question with --context, or --input_file."
         )
     default = "text_pair" if "text_b" in rows[0] else DEFAULT_SIGNATURE
-    found = answers(FLAGS.model, rows, FLAGS.signature or default, FLAGS.batch_size)
-    if FLAGS.output_file:
+    signature, to_file = FLAGS.signature or default, bool(FLAGS.output_file)
+    found = answers(FLAGS.model, rows, signature, FLAGS.batch_size, to_file)
+    if to_file:
         lines = [json.dumps({**asked, **row}, ensure_ascii=False) for asked, row in found]
         atomic_files.write_bytes(FLAGS.output_file, ("\n".join(lines) + "\n").encode("utf-8"))
         print(f"{len(lines)} answers: {FLAGS.output_file}")

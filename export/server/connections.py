@@ -10,9 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import time
+from typing import Any
 
 from waitress.channel import HTTPChannel
 from waitress.task import ErrorTask
+
+from export.server.errors import INVALID_ARGUMENT
+from export.server.monitoring import Monitor
 
 MAX_DISCARDED_BYTES = 512 << 20
 LEAST_BYTES_A_SECOND = 1 << 16  # That a client reads while a thread waits for it.
@@ -24,6 +29,8 @@ class JsonErrorTask(ErrorTask):
     def execute(self) -> None:
         """Writes the answer; the connection closes behind it."""
         error = self.request.error
+        seconds = time.time() - self.start_time
+        self.channel.monitor.record("REST", "other", "", INVALID_ARGUMENT, seconds)
         self.status = f"{error.code} {error.reason}"
         body = json.dumps({"error": f"{error.reason}: {error.body}."}).encode()
         self.response_headers.append(("Content-Type", "application/json"))
@@ -39,7 +46,12 @@ class Connection(HTTPChannel):
     The server's cleanup ends it when nothing has been answered for the time of an idle connection,
     whatever the client still sends.
 
+    Args:
+      arguments, named: those of the server.
+      monitor: what counts requests that are refused before the application sees them.
+
     Attributes:
+      monitor: the same.
       is_refused: whether an error has been answered.
     """
 
@@ -47,6 +59,10 @@ class Connection(HTTPChannel):
     is_refused = False
     close_when_flushed: bool
     _left: int | None = None  # Bytes that may still be thrown away; None: it is not closing yet.
+
+    def __init__(self, *arguments: Any, monitor: Monitor, **named: Any) -> None:
+        self.monitor = monitor
+        super().__init__(*arguments, **named)
 
     def readable(self) -> bool:
         """Whether the server's thread of input and output should call `handle_read`."""

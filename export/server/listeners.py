@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import resource
 
 import grpc
@@ -50,9 +51,10 @@ def create_rest(
     Raises:
       UserError: the address cannot be listened on.
     """
+    seen = monitor or Monitor(store.names())
     try:
         server = waitress.create_server(
-            create_app(store, monitor, playground),
+            create_app(store, seen, playground),
             host=host,
             port=port,
             threads=_THREADS,
@@ -71,7 +73,7 @@ def create_rest(
             f"--rest_port={port}: cannot listen on {address_of(host, port)} ({error.strerror}). 0 "
             "takes a free port."
         ) from None
-    server.channel_class = Connection
+    server.channel_class = functools.partial(Connection, monitor=seen)
     return server, server.effective_port
 
 

@@ -48,16 +48,24 @@ def message(**fields):
 
 
 def test_batching_config():
-    names = ("max_batch_size", "batch_timeout_micros", "num_batch_threads", "max_enqueued_batches")
-    parameters = message(BatchingParameters=dict.fromkeys(names, "Value"))
+    """The message is that of TF Serving's session_bundle_config.proto, as far as it is numbers."""
+    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
+    types = descriptor_pb2.FieldDescriptorProto
+    members = {**dict.fromkeys(names, "Value"), "pad_variable_length_inputs": types.TYPE_BOOL}
+    parameters = message(BatchingParameters=members)
     text_format.Parse((SERVING / "batching.config").read_text(), parameters)
     assert all(getattr(parameters, name).value > 0 for name in names)
+    # The server would pad with each tensor's first element, which is no padding to a model.
+    assert not parameters.pad_variable_length_inputs
 
 
 def test_monitoring_config():
+    """The messages of TF Serving's monitoring_config.proto."""
     types = descriptor_pb2.FieldDescriptorProto
     members = {"enable": types.TYPE_BOOL, "path": types.TYPE_STRING}
-    config = message(Prometheus=members, Monitoring={"prometheus_config": "Prometheus"})
+    config = message(
+        PrometheusConfig=members, MonitoringConfig={"prometheus_config": "PrometheusConfig"}
+    )
     text_format.Parse((SERVING / "monitoring.config").read_text(), config)
     assert config.prometheus_config.enable
     assert config.prometheus_config.path == "/monitoring/prometheus/metrics"

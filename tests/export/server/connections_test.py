@@ -1,8 +1,10 @@
 """Refusals arrive at clients that send everything before they read."""
 
+import functools
 import http.client
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -11,6 +13,7 @@ import pytest
 import waitress
 
 from export.server import connections
+from export.server.monitoring import Monitor
 from tests.export.server.listeners_test import call, raw
 
 PATH = "/v1/models/tiny:predict"
@@ -26,14 +29,22 @@ def chunked(size):
     return (b"a" * 100_000 for _ in range(size // 100_000))
 
 
+def refused(running):
+    """Number of requests for no model that were refused, as the server counts them."""
+    counted = r'_count\{model_name="",status="INVALID_ARGUMENT"\} (\d+)'
+    return sum(map(int, re.findall(counted, running.monitor.text())))
+
+
 @pytest.mark.parametrize("body", [whole, chunked])
 def test_a_body_over_the_limit_is_sent_and_refused(running, body):
     """More than sockets buffer, so that a server that stops reading breaks the pipe."""
+    before = refused(running)
     connection = http.client.HTTPConnection(running.rest.removeprefix("http://"), timeout=60)
     connection.request("POST", PATH, body(60_000_000), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == 413 and answer.headers["Connection"] == "close"
     assert json.loads(answer.read()) == {"error": TOO_LARGE}
+    assert refused(running) == before + 1
     assert call(running, PATH, {"instances": ["abc"]})[0] == 200
 
 
@@ -95,7 +106,7 @@ def lots(request):
         channel_timeout=request.param,
         outbuf_high_watermark=1 << 20,
     )
-    server.channel_class = connections.Connection
+    server.channel_class = functools.partial(connections.Connection, monitor=Monitor([]))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield server.effective_port

@@ -1,6 +1,9 @@
 """The playground, as people see it: in a headless browser where there is one."""
 
 import contextlib
+import json
+import shutil
+import subprocess
 import threading
 import warnings
 
@@ -106,6 +109,21 @@ def test_masked_words_have_bars_pieces_and_a_curl_line(browser, address):
     assert curl.startswith("curl -d '{") and curl.endswith("/v1/models/words:predict")
 
 
+CURL = shutil.which("curl")
+
+
+@pytest.mark.skipif(not CURL, reason="NO CURL: the page's line is not run. apt-get install curl")
+def test_the_curl_line_gives_the_answer_of_the_page(browser, tasks_address, exports):
+    """Pasted into a shell, with quotes and signs that a shell would read otherwise."""
+    asked = {"question": "who's it", "context": "The dog's \"café\" of $HOME `runs` \\n 🤖 & so on"}
+    show(browser, tasks_address, "question_answering", asked)
+    line = browser.run("return document.querySelector('#curl').textContent")
+    answer = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
+    [row] = predict_rows(exports.base("question_answering"), [asked])
+    [served] = json.loads(answer)["predictions"]
+    assert served["answers"] == row["answers"] and served["starts"] == row["starts"]
+
+
 def test_classes_by_keyboard_alone(browser, address):
     """Arrow keys choose the model, Ctrl-Enter asks."""
     browser.open(f"{address}#topics")
@@ -137,10 +155,10 @@ VIEWS = {
 TEXTS_OF = "return [...document.querySelectorAll(arguments[0])].map((each) => each.{})"
 
 
-def show(browser, address, task):
-    """Fills the fields in, asks, and waits for the answer."""
+def show(browser, address, task, texts=None):
+    """Fills the fields in (by default as in VIEWS), asks, and waits for the answer."""
     browser.open(f"{address}#{task}")
-    for name, text in VIEWS[task].items():
+    for name, text in (texts or VIEWS[task]).items():
         browser.wait(f"return document.querySelector('#field-{name}')")
         browser.run(
             "document.querySelector(arguments[0]).value = arguments[1]", f"#field-{name}", text
@@ -211,17 +229,31 @@ def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports
     assert browser.text("#answer") == asked["text"]
 
 
-def test_errors_are_words_and_a_phone_needs_no_sideways_scrolling(browser, address):
-    with open_browser(phone=True) as phone:
-        check_phone(phone, address)
+@pytest.fixture(scope="module")
+def phone(browser):
+    """A browser as wide as a phone, where there is a browser."""
+    with open_browser(phone=True) as opened:
+        yield opened
 
 
-def check_phone(browser, address):
-    browser.open(f"{address}#topics")
-    assert browser.run("return window.innerWidth") == 390
-    browser.wait("return document.querySelector('#field-text')")
-    browser.run("document.querySelector('#field-text').value = 'a'.repeat(1100000)")
-    browser.run("document.querySelector('#ask').click()")
-    browser.wait("return !document.querySelector('#error').hidden")
-    assert "--max_text_bytes" in browser.text("#error")
-    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+NO_SCROLLING = "return document.documentElement.scrollWidth <= window.innerWidth"
+
+
+@pytest.mark.parametrize("task", ["question_answering", "tagging", "multiple_choice"])
+def test_a_phone_needs_no_sideways_scrolling(phone, tasks_address, task):
+    long = "https://example.org/" + "a" * 200
+    asked = {name: f"{text} {long}" for name, text in VIEWS[task].items()}
+    show(phone, tasks_address, task, asked)
+    assert phone.run("return window.innerWidth") == 390
+    assert phone.run("return document.querySelector('#answer').innerText")
+    assert phone.run(NO_SCROLLING)
+
+
+def test_errors_are_words(phone, address):
+    phone.open(f"{address}#topics")
+    phone.wait("return document.querySelector('#field-text')")
+    phone.run("document.querySelector('#field-text').value = 'a'.repeat(1100000)")
+    phone.run("document.querySelector('#ask').click()")
+    phone.wait("return !document.querySelector('#error').hidden")
+    assert "--max_text_bytes" in phone.text("#error")
+    assert phone.run(NO_SCROLLING)

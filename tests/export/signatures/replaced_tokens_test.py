@@ -1,16 +1,30 @@
 """Pieces that look out of place, with their places in the text."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from export.encoding import encode_batch
+from export.signatures.replaced_tokens import piece_spans
 
 TEXTS = ["Café, ﬁne at 10,000 rivers", "", "the cat " * 40]
 
 
-def test_pieces_and_probabilities_equal_keras(exports):
+@pytest.fixture(scope="module")
+def served(exports):
+    """texts -> the answer to them."""
     signature = tf.saved_model.load(exports.paths["replaced_tokens"]).signatures["serving_default"]
-    answer = {name: value.numpy() for name, value in signature(text=tf.constant(TEXTS)).items()}
+
+    def ask(texts):
+        return {name: value.numpy() for name, value in signature(text=tf.constant(texts)).items()}
+
+    return ask
+
+
+def test_pieces_and_probabilities_equal_keras(exports, served):
+    answer = served(TEXTS)
     inputs = encode_batch(exports.vocabulary, TEXTS, 48)
     logits = exports.models["detector"](inputs, training=False)["replaced_logits"]
     expected = tf.sigmoid(logits).numpy()
@@ -30,3 +44,13 @@ def test_pieces_and_probabilities_equal_keras(exports):
             assert text.encode()[start:end].decode() == letters
             assert letters == letters.strip() and (letters or piece == "▁")
         assert (answer["starts"][row, count:] == -1).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_pieces_stand_where_python_finds_them(exports, served, text):
+    answer = {name: value[0].tolist() for name, value in served([text]).items()}
+    spans = piece_spans(exports.vocabulary, text)[:46]  # As many as fit beside [CLS] and [SEP].
+    assert list(zip(answer["starts"], answer["ends"])) == spans
+    in_bytes = [tuple(len(text[:place].encode()) for place in span) for span in spans]
+    assert list(zip(answer["byte_starts"], answer["byte_ends"])) == in_bytes

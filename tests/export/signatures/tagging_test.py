@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data_pipeline.finetuning.tagging import TaggedExample
 from data_pipeline.finetuning.tagging_features import encode_tagged
@@ -59,3 +61,15 @@ def test_words_of_ones_own(tagging):
     for name in ("labels", "probabilities"):
         assert by_words[name].shape == (2, 5)
         np.testing.assert_array_equal(by_words[name][:, :4], by_text[name])
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_words_stand_where_the_offsets_say(tagging, text):
+    answer = tagging["serving_default"](text=tf.constant([text]))
+    found = {name: value.numpy()[0].tolist() for name, value in answer.items()}
+    assert [word.decode() for word in found["words"]] == text.split()
+    for number, word in enumerate(text.split()):
+        assert text[found["starts"][number] : found["ends"][number]] == word
+        places = slice(found["byte_starts"][number], found["byte_ends"][number])
+        assert text.encode()[places].decode() == word
