@@ -17,6 +17,7 @@ import albert_tf
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import AdamW
+from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.tasks import total_loss
 from tests.conformance_cases import (
     BASE,
@@ -140,6 +141,35 @@ def at_real_tokens(value: tf.Tensor, batch: dict[str, tf.Tensor]) -> np.ndarray:
         return value.numpy()
     real = mask.reshape([*mask.shape, *[1] * (len(shape) - mask.ndim)])
     return value.numpy() * real.astype(value.numpy().dtype)
+
+
+@every_training
+def test_gradients_equal_differences(kind):
+    """Of each variable, along its gradient and a step aside, which an error would tilt."""
+    model, batch = TRAININGS[kind].make(BASE), make_batch(kind)
+    task = TRAININGS[kind].task(model)
+    loss = tf.function(lambda: total_loss(task, task.ratios(batch, training=False)))
+    _, found = gradients(kind, model, batch, training=False)
+    rng = np.random.default_rng(0)
+    # A generator that has moved further samples other words.
+    size = 0.0005 if kind is ReplacedTokenPretrainer else 0.01
+    for variable, gradient in zip(model.trainable_variables, found):
+        if gradient is None:
+            continue
+        value, slope = variable.numpy(), gradient.numpy()
+        length = np.linalg.norm(slope)
+        aside = rng.standard_normal(slope.shape)
+        direction = slope / max(length, 1e-6) + 0.5 * aside / np.linalg.norm(aside)
+        losses = {}
+        for step in (-2, -1, 1, 2):
+            variable.assign(value + size * step * direction)
+            losses[step] = float(loss())
+        variable.assign(value)
+        # Of fourth order, so that the curve of the loss is not taken for an error.
+        difference = (8 * (losses[1] - losses[-1]) - (losses[2] - losses[-2])) / (12 * size)
+        expected = float(np.sum(slope * direction))
+        rounding = 2e-7 * max(1.0, losses[1]) / size
+        assert abs(difference - expected) < 0.01 * length + rounding, variable.name
 
 
 @every_training

@@ -115,7 +115,7 @@ CURL = shutil.which("curl")
 @pytest.mark.skipif(not CURL, reason="NO CURL: the page's line is not run. apt-get install curl")
 def test_the_curl_line_gives_the_answer_of_the_page(browser, tasks_address, exports):
     """Pasted into a shell, with quotes and signs that a shell would read otherwise."""
-    asked = {"question": "who's it", "context": "The dog's \"café\" of $HOME `runs` \\n 🤖 & so on"}
+    asked = {"question": "who's it", "context": 'The dog\'s "café" of $HOME `runs` \\n 🤖 & so on'}
     show(browser, tasks_address, "question_answering", asked)
     line = browser.run("return document.querySelector('#curl').textContent")
     answer = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
