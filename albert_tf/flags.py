@@ -277,9 +277,9 @@ def initial_model() -> InitialModel:
     return InitialModel(**_values(InitialModel))
 
 
-def vocabulary_file() -> str:
+def chosen_vocabulary() -> str:
     """--vocab_file, or else the vocabulary beside the weights of --init_checkpoint."""
-    return initial_model().vocabulary_file(FLAGS.vocab_file)
+    return initial_model().chosen_vocabulary(FLAGS.vocab_file)
 
 
 def pretraining_recipe() -> Recipe:
@@ -353,7 +353,7 @@ def _text() -> PretrainingData:
         raise UserError("--train_data and --train_text are both given. Give one.")
     return open_text(
         settings_flags.corpus_from_flags(FLAGS.train_text),
-        load_tokenizer(vocabulary_file(), FLAGS.lower_case),
+        load_tokenizer(chosen_vocabulary(), FLAGS.lower_case),
         settings_flags.settings_from_flags(**_FIXED_FOR_TEXT),
         FLAGS.train_batch_size,
         FLAGS.seed,

@@ -21,7 +21,7 @@ from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 Batch = dict[str, tf.Tensor]
 
 # Objective of a pair of segments -> the name in its metrics.
-SENTENCE_OBJECTIVES = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
+SENTENCE_OUTPUTS = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
 
 
 class Task(Protocol):
@@ -81,9 +81,9 @@ class PretrainingTask:
     """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
 
     def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
-        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES."""
+        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
         self.model = model
-        self._objective = SENTENCE_OBJECTIVES[sentence_objective]
+        self._objective = SENTENCE_OUTPUTS[sentence_objective]
         self.losses = {"masked_lm_loss": "masked_lm_weights"}
         if self._objective:
             self.losses[f"{self._objective}_loss"] = "example_weights"
@@ -92,7 +92,7 @@ class PretrainingTask:
     @staticmethod
     def metrics_of(sentence_objective: str) -> tuple[str, ...]:
         """Names of the metrics of a task with that objective."""
-        objectives = ("masked_lm", SENTENCE_OBJECTIVES[sentence_objective])
+        objectives = ("masked_lm", SENTENCE_OUTPUTS[sentence_objective])
         names = [name for name in objectives if name]
         return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
 
@@ -123,9 +123,9 @@ class ReplacedTokensTask:
     """
 
     def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
-        """Args: sentence_objective: a key of SENTENCE_OBJECTIVES."""
+        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
         self.model = model
-        self._objective = SENTENCE_OBJECTIVES[sentence_objective] if model.detector_order else None
+        self._objective = SENTENCE_OUTPUTS[sentence_objective] if model.detector_order else None
         self.losses = {
             "masked_lm_loss": "masked_lm_weights",
             "weighted_detection_loss": "input_mask",

@@ -42,7 +42,10 @@ def define_flags() -> None:
         "lower_case", None, "Whether text was lower-cased; default as in create_pretraining_data."
     )
     flags.DEFINE_enum(
-        "sentence_objective", "sop", segments.OBJECTIVES, "What next_sentence_labels stand for."
+        "sentence_objective",
+        "sop",
+        segments.SENTENCE_OBJECTIVES,
+        "What next_sentence_labels stand for.",
     )
 
 
@@ -79,7 +82,7 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
         "name": os.path.basename(path),
         "num_records": statistics.records["records"] - before,
         "bytes": storage.size(path),
-        "sha256": atomic_files.sha256(path),
+        "sha256": atomic_files.file_sha256(path),
     }
 
 
@@ -89,7 +92,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     Args:
       data: the folder; every file in it whose name holds "tf" and "record" is taken.
       tokenizer: the tokenizer that the records were made with.
-      sentence_objective: one of segments.OBJECTIVES, the meaning of next_sentence_labels.
+      sentence_objective: one of segments.SENTENCE_OBJECTIVES, the meaning of next_sentence_labels.
 
     Raises:
       UserError: there is a manifest already, there is no file, or a file holds something else.

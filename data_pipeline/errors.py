@@ -35,7 +35,7 @@ def needs_extra(extra: str, purpose: str) -> Iterator[None]:
         ) from None
 
 
-def describe(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """An exception of any kind in one line: path and reason, the first line, or its class."""
     text = str(getattr(error, "message", None) or error).strip()
     first_line = text.splitlines()[0] if text else ""

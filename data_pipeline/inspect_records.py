@@ -43,7 +43,7 @@ def main() -> None:
     manifest = record_folder.verify_records(FLAGS.data, full=FLAGS.verify)
     print(f"{FLAGS.data}:\n{summary_table(manifest)}")
     print(f"\nColumns ({manifest['masking']} masking):")
-    print(features.describe(features.schema_of(manifest)))
+    print(features.schema_text(features.schema_of(manifest)))
     vocab_file = os.path.join(manifest["directory"], manifest["vocab_file"])
     tokenizer = load_tokenizer(vocab_file, **manifest["tokenizer"])
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:

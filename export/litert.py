@@ -88,7 +88,7 @@ class Runner:
         answer = self._run(**dict(zip(self.input_names, values)))
         return [answer[name] for name in self._outputs]
 
-    def describe(self) -> tuple[dict[str, str], dict[str, str]]:
+    def inputs_and_outputs(self) -> tuple[dict[str, str], dict[str, str]]:
         """Inputs and outputs as "dtype[shape]" by name."""
         details = self._run.get_input_details(), self._outputs
         inputs, outputs = ({name: _describe(each) for name, each in d.items()} for d in details)
@@ -188,7 +188,7 @@ def export_litert(
         if evaluation:
             accuracy = evaluation.accept(runner, runner.input_names, precision)
             comparison = dataclasses.replace(comparison, accuracy=accuracy)
-        inputs, outputs = runner.describe()
+        inputs, outputs = runner.inputs_and_outputs()
         exported = LiteRTExport(output_dir, inputs, outputs, len(content), comparison)
         manifest = {**provenance(task, loaded, model_dir), **dataclasses.asdict(exported)}
         del manifest["path"]

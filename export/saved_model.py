@@ -194,7 +194,7 @@ def weights_sha256(directory: str) -> str:
     """Hexadecimal SHA-256 over the variables of a SavedModel."""
     digest = hashlib.sha256()
     for path in _weight_files(directory):
-        digest.update(atomic_files.sha256(path).encode())
+        digest.update(atomic_files.file_sha256(path).encode())
     return digest.hexdigest()
 
 

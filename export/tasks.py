@@ -187,7 +187,7 @@ def folder_sha256(directory: str) -> str:
     for name in sorted(tf.io.gfile.listdir(directory)):
         path = os.path.join(directory, name)
         if not tf.io.gfile.isdir(path):
-            digest.update(f"{name} {atomic_files.sha256(path)}\n".encode())
+            digest.update(f"{name} {atomic_files.file_sha256(path)}\n".encode())
     return digest.hexdigest()
 
 

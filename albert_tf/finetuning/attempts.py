@@ -147,7 +147,7 @@ def finished_results(
     # A start writes its flags first and results last: older results are those of an earlier start.
     if tf.io.gfile.stat(results).mtime_nsec < tf.io.gfile.stat(started).mtime_nsec:
         return None
-    now, then = starts.as_json(flags), starts.read_json(started, "Delete the folder of the run")
+    now, then = starts.as_json(flags), starts.read_run_json(started, "Delete the folder of the run")
     changes = [
         f"--{name} was {then[name]!r} and is {value!r}"
         for name, value in now.items()

@@ -39,7 +39,7 @@ def kept_origin(
         "task": task.name,
         "labels": list(labels),
         "data_sha256": examples.sha256(),
-        "model_sha256": atomic_files.sha256(formats.recognize(model_folder).weights_file),
+        "model_sha256": atomic_files.file_sha256(formats.recognize(model_folder).weights_file),
     }
 
 

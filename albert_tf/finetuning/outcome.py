@@ -142,4 +142,4 @@ def _scored(folder: str, scores: Scores) -> Scored:
 
 def _weights_of(folder: str) -> str:
     """Hash of the weights in a model folder."""
-    return atomic_files.sha256(formats.recognize(folder).weights_file)
+    return atomic_files.file_sha256(formats.recognize(folder).weights_file)

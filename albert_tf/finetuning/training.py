@@ -130,7 +130,7 @@ def finetune(
     source = DataSource(data) if isinstance(data, str) else data
 
     splits = _read_all(task, source)
-    tokenizer = load_tokenizer(start.vocabulary_file(settings.vocab_file))
+    tokenizer = load_tokenizer(start.chosen_vocabulary(settings.vocab_file))
     if source.train_records:
         training = read_training_records(source.train_records, task, tokenizer, settings.lengths)
     else:
@@ -357,4 +357,4 @@ def _weights_hash(start: InitialModel) -> str | None:
     """Hash of the file of the initial weights; None: they are random."""
     if not start.init_checkpoint:
         return None
-    return atomic_files.sha256(locate(start.init_checkpoint).weights_file)
+    return atomic_files.file_sha256(locate(start.init_checkpoint).weights_file)

@@ -78,7 +78,7 @@ class Deadline:
         if not tf.io.gfile.exists(self._path):
             return
         remedy = "Delete it, and the minutes of earlier starts do not count"
-        record = starts.read_json(self._path, remedy)
+        record = starts.read_run_json(self._path, remedy)
         self._seconds_before = record["seconds"]
         if record["num_train_steps"] is None or record["max_minutes"] < self._max_minutes:
             return

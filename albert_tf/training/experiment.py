@@ -288,7 +288,7 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
         batches = {"seed": data.seed, "train_batch_size": data.batch_size}
-        lock = run_folder.prepare(
+        lock = run_folder.claim(
             settings.output_dir,
             model.config,
             settings.as_flags(),

@@ -62,7 +62,7 @@ class InitialModel:
             f"no architecture is given. Pass --preset ({', '.join(PRESETS)}) or --config_file."
         )
 
-    def vocabulary_file(self, vocab_file: str | None) -> str:
+    def chosen_vocabulary(self, vocab_file: str | None) -> str:
         """Path of `vocab_file`, or else of the vocabulary beside the weights.
 
         Raises:

@@ -40,7 +40,7 @@ _WRITTEN_FIRST = {
 }
 
 
-def prepare(
+def claim(
     run_dir: str,
     config: AlbertConfig,
     flags: dict[str, Any],
@@ -156,7 +156,7 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     if not _holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"
-    must_not_change = starts.read_json(os.path.join(run_dir, RUN_FILE), remedy)
+    must_not_change = starts.read_run_json(os.path.join(run_dir, RUN_FILE), remedy)
     return AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE)), must_not_change
 
 

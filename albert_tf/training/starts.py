@@ -55,7 +55,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
     folder = os.path.join(run_dir, FOLDER)
     for number in reversed(_numbers(folder)):
         path = os.path.join(folder, f"{number:04}.json")
-        start = read_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
+        start = read_run_json(path, f"Delete it, and the starts before it count ({FOLDER}/)")
         # Different, not larger: a start that finds damaged checkpoints resumes from an older one.
         if start["newest_checkpoint"] != newest_step:
             return start["flags"]
@@ -63,7 +63,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
     if not tf.io.gfile.exists(path):
         print(f"{path} is missing: nobody knows which flags have changed.", flush=True)
         return {}
-    return read_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
+    return read_run_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
 
 
 def _numbers(folder: str) -> list[int]:
@@ -137,7 +137,7 @@ def record(
     durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
 
 
-def read_json(path: str, remedy: str) -> dict[str, Any]:
+def read_run_json(path: str, remedy: str) -> dict[str, Any]:
     """The JSON object in a file of a run folder; a UserError with a remedy if it is damaged."""
     with tf.io.gfile.GFile(path, "rb") as file:
         try:

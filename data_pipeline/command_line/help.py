@@ -19,7 +19,7 @@ def help_text(program: ModuleType) -> str:
     parts = [inspect.cleandoc(program.__doc__ or "")]
     by_group = itertools.groupby(sorted(flags.defined(), key=_place), lambda flag: flag.group)
     for title, found in by_group:
-        parts.append("\n".join([f"{title}:", *map(describe, found)]))
+        parts.append("\n".join([f"{title}:", *map(flag_help, found)]))
     return "\n\n".join(parts)
 
 
@@ -28,7 +28,7 @@ def _place(flag: Flag) -> int:
     return list(dict.fromkeys(f.group for f in flags.defined())).index(flag.group)
 
 
-def describe(flag: Flag) -> str:
+def flag_help(flag: Flag) -> str:
     """The entry of one flag: its name, allowed values, default and purpose."""
     head = f"  --{flag.name}"
     about = f"{_kind(flag)}; {_default(flag)}"

@@ -15,7 +15,7 @@ from absl.flags import Error, UnrecognizedFlagError
 
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.command_line.help import help_text
-from data_pipeline.errors import UserError, describe, is_user_error
+from data_pipeline.errors import UserError, is_user_error, message_of
 
 EXIT_CODE = 2
 _REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
@@ -46,7 +46,7 @@ def run_binary(main: Callable[[], None]) -> None:
             # What was written for the user is shown whole: it may list several findings.
             if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))
-            _fail(f"{_with_flag(describe(error))}. {_REMEDY}")
+            _fail(f"{_with_flag(message_of(error))}. {_REMEDY}")
 
     flags.group("This command")
     flags.DEFINE_bool("print_flags", False, "Print the value of every flag as JSON, and end.")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from data_pipeline.errors import UserError, describe, needs_extra
+from data_pipeline.errors import UserError, message_of, needs_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,7 +76,7 @@ class JsonLines(io.RawIOBase):
         self._lines = self._jsonl()
 
     def _damaged(self, error: Exception) -> UserError:
-        return UserError(f"{self._path} is not a complete Parquet file: {describe(error)}")
+        return UserError(f"{self._path} is not a complete Parquet file: {message_of(error)}")
 
     def _texts(self, column: pyarrow.Array) -> list[str | None]:
         """Values of some rows; bytes that are not UTF-8 are kept as half surrogates."""

@@ -58,7 +58,7 @@ def read_json(path: str) -> Any:
         raise UserError(f"{path} should hold JSON but cannot be read as such: {error}.") from error
 
 
-def sha256(path: str) -> str:
+def file_sha256(path: str) -> str:
     """Hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with storage.open_file(path, "rb") as file:

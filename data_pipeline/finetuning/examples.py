@@ -113,7 +113,7 @@ class Split(Generic[Example]):
         first: Any = self.examples[0]
         names = [field.name for field in dataclasses.fields(first)]
         kept = [name for name in names if name not in ("source", "line")]
-        return sha256([getattr(example, name) for name in kept] for example in self.examples)
+        return sha256_of([getattr(example, name) for name in kept] for example in self.examples)
 
     @property
     def note(self) -> str:
@@ -129,7 +129,7 @@ class Split(Generic[Example]):
         )
 
 
-def sha256(records: Iterable[Any]) -> str:
+def sha256_of(records: Iterable[Any]) -> str:
     """Hash of some objects that are told apart by their `repr`."""
     digest = hashlib.sha256()
     for record in records:

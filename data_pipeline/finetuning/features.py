@@ -49,7 +49,7 @@ def check_length(max_seq_length: int) -> None:
         )
 
 
-def truncated_lengths(
+def kept_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of pairs that are cut to `limit` pieces together.
@@ -85,7 +85,7 @@ def encode_texts(
     second = tokenize(tokenizer, [example.text_b or "" for example in examples])
     is_pair = second.lengths > 0
     room = max_seq_length - 2 - is_pair
-    keep_a, keep_b = truncated_lengths(first.lengths, second.lengths, room)
+    keep_a, keep_b = kept_lengths(first.lengths, second.lengths, room)
     return join(
         tokenizer,
         first._replace(lengths=keep_a),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
-from data_pipeline.finetuning.examples import Split, sha256
+from data_pipeline.finetuning.examples import Split, sha256_of
 from data_pipeline.finetuning.text_files import find_file
 
 _FORM = '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ...}]}]}]}'
@@ -77,7 +77,7 @@ class SquadSplit(Split[Question]):
 
     def sha256(self) -> str:
         """Hash of contexts, questions and answers, wherever the file is."""
-        return sha256([*self.content.contexts, *self.content.questions])
+        return sha256_of([*self.content.contexts, *self.content.questions])
 
 
 class _Reader:

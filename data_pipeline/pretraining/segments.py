@@ -23,7 +23,7 @@ import numpy as np
 
 from data_pipeline.pretraining.tokenized import TokenizedDocuments, split_long_sentences
 
-OBJECTIVES = ("sop", "nsp", "none")
+SENTENCE_OBJECTIVES = ("sop", "nsp", "none")
 ONE_WORD = "chunk of a single word"
 ALONE = "next sentence: no other document beside it"
 

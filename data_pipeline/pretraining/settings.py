@@ -86,9 +86,9 @@ class PretrainingSettings:
         )
         _require(self.seed >= 0, f"--seed should not be negative; received {self.seed}.")
         _require(
-            self.sentence_objective in segments.OBJECTIVES,
-            f"--sentence_objective should be one of {', '.join(segments.OBJECTIVES)}; received "
-            f"{self.sentence_objective!r}.",
+            self.sentence_objective in segments.SENTENCE_OBJECTIVES,
+            f"--sentence_objective should be one of {', '.join(segments.SENTENCE_OBJECTIVES)}; "
+            f"received {self.sentence_objective!r}.",
         )
         _require(
             self.masking in features.MASKINGS,

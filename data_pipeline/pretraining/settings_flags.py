@@ -86,7 +86,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "sentence_objective",
         _DEFAULTS.sentence_objective,
-        segments.OBJECTIVES,
+        segments.SENTENCE_OBJECTIVES,
         "Sentence order, next sentence, or no pairs at all.",
     )
     flags.DEFINE_bool(

@@ -92,7 +92,7 @@ def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.Rag
     }
 
 
-def describe(schema: Schema) -> str:
+def schema_text(schema: Schema) -> str:
     """One line per column, for people."""
     return "\n".join(
         f"{feature.name:22} {feature.dtype:8} [{feature.length or 'any'}]  {feature.meaning}"

@@ -246,7 +246,7 @@ def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING
             )
     paths = [os.path.join(folder, entry["name"]) for entry in entries] if full else []
     with concurrent.futures.ThreadPoolExecutor(_HASH_THREADS) as pool:
-        for path, entry, digest in zip(paths, entries, pool.map(atomic_files.sha256, paths)):
+        for path, entry, digest in zip(paths, entries, pool.map(atomic_files.file_sha256, paths)):
             if digest != entry["sha256"]:
                 raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")
     return manifest

@@ -20,7 +20,7 @@ from data_pipeline.tokenizers.normalization import ranges_where, whitespace_rang
 _FAR = np.int32(2**31 - 1)
 
 
-class Words(NamedTuple):
+class GraphWords(NamedTuple):
     """Words of B texts, [B, (words)] each.
 
     Attributes:
@@ -110,7 +110,7 @@ class Characters:
         strings = tf.strings.unicode_encode(unique[:, None], "UTF-8")
         return tf.gather(size_of(strings), places)
 
-    def words(self) -> Words:
+    def words(self) -> GraphWords:
         """The words that white space separates: " Ça  va" -> "Ça" of [1, 3], "va" of [5, 7]."""
         is_word = ~self.is_space
         begins = first_of_run(is_word, self.places > 0)
@@ -127,7 +127,7 @@ class Characters:
             validate=False,
         )
         texts = starts.with_values(tf.boolean_mask(texts.flat_values, texts.flat_values != ""))
-        return Words(texts, starts, starts.with_values(lasts + 1))
+        return GraphWords(texts, starts, starts.with_values(lasts + 1))
 
     def bytes_at(self, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         """Bytes before places, int32 [P], in the texts `rows` [P]; at a text's end all of them."""

@@ -77,7 +77,7 @@ def train_vocabulary(
         raise UserError(f"{corpus_patterns} holds no text to learn a vocabulary from.")
     sentences = itertools.chain([first], sentences)
     if is_wordpiece:
-        words = wordpiece_vocabulary.count_words(sentences, lower)
+        words = wordpiece_vocabulary.word_counts(sentences, lower)
         pieces = wordpiece_vocabulary.learn_pieces(words, vocab_size, character_coverage)
         files = {name: "".join(f"{piece}\n" for piece in pieces).encode("utf-8")}
     else:

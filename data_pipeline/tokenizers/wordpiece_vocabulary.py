@@ -29,7 +29,7 @@ _SENTENCES_AT_ONCE = 10_000
 _MAX_WORDS = 1 << 22
 
 
-def count_words(sentences: Iterable[str], lower: bool) -> collections.Counter:
+def word_counts(sentences: Iterable[str], lower: bool) -> collections.Counter:
     """Number of occurrences of each word of `split_words`.
 
     Beyond some four million different words, those that occurred once are forgotten.
@@ -79,7 +79,7 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
     alone and with ##; longer pieces, the most frequent ones first.
 
     Args:
-      words: number of occurrences of each word, see `count_words`.
+      words: number of occurrences of each word, see `word_counts`.
       vocab_size: V, special pieces included.
       character_coverage: share of the text's characters that get a piece.
 

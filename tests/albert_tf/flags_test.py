@@ -169,7 +169,7 @@ def test_records_or_text(parse_data, monkeypatch):
 
 def test_the_vocabulary(parse_data):
     parse_data("--vocab_file=mine.model")
-    assert shared_flags.vocabulary_file() == "mine.model"
+    assert shared_flags.chosen_vocabulary() == "mine.model"
 
 
 def test_held_out_records(parse_data, monkeypatch):

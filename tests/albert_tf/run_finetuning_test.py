@@ -151,7 +151,7 @@ def check_results(out: Path, files: Path) -> None:
         metadata = json.loads((out / folder / "model.json").read_text())
         assert set(scored) == {"step", "metrics", "model_sha256"}
         assert scored["step"] == metadata.get("step", metadata.get("num_train_steps"))
-        assert scored["model_sha256"] == atomic_files.sha256(
+        assert scored["model_sha256"] == atomic_files.file_sha256(
             formats.recognize(str(out / folder)).weights_file
         )
         assert tuple(scored["metrics"]) == METRICS
@@ -295,7 +295,9 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
     for name, values in weights(files / "run" / "last_model").items():
         np.testing.assert_array_equal(values, theirs[name], err_msg=name)
     [found] = json.loads((files / "run" / "results.json").read_text())["results"]
-    assert found["init_sha256"] == atomic_files.sha256(formats.recognize(str(folder)).weights_file)
+    assert found["init_sha256"] == atomic_files.file_sha256(
+        formats.recognize(str(folder)).weights_file
+    )
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_the_name_is_enough(in_package, tmp_path):
     pooler = in_package.encoder.pooler.kernel
     np.testing.assert_allclose(classifier.encoder.pooler.kernel, pooler, atol=1e-3)
     start = InitialModel(init_checkpoint="albert-tiny")
-    assert start.vocabulary_file(None) == str(folder / "spiece.model")
+    assert start.chosen_vocabulary(None) == str(folder / "spiece.model")
     assert start.config(50, 8, "data") == in_package.config
     with pytest.raises(
         UserError, match="Did you mean 'albert-tiny'. Weights .*; those of albert-tiny are in this"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from data_pipeline.errors import UserError, describe, is_user_error
+from data_pipeline.errors import UserError, is_user_error, message_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +28,6 @@ assert "tensorflow" not in sys.modules
 
 
 def test_description_is_one_line_and_names_the_file():
-    assert describe(FileNotFoundError(2, "No such file", "a.txt")) == "a.txt: No such file"
-    assert describe(tf.errors.DataLossError(None, None, "first\nsecond")) == "first"
-    assert describe(ValueError()) == "ValueError"
+    assert message_of(FileNotFoundError(2, "No such file", "a.txt")) == "a.txt: No such file"
+    assert message_of(tf.errors.DataLossError(None, None, "first\nsecond")) == "first"
+    assert message_of(ValueError()) == "ValueError"

@@ -135,7 +135,7 @@ class TrainingText:
             {
                 "name": os.path.basename(path),
                 "bytes": size,
-                "sha256": atomic_files.sha256(path) if whole else _sha256_of_ends(path, size),
+                "sha256": atomic_files.file_sha256(path) if whole else _sha256_of_ends(path, size),
             }
             for path, size in zip(self._files, self._sizes)
         ]

@@ -45,7 +45,7 @@ def add_playground(app: Flask, store: ModelStore) -> None:
 
     @app.get("/playground/models")
     def models() -> Response:
-        return json_answer([describe(store.get(name)) for name in store.names()])
+        return json_answer([signatures_of(store.get(name)) for name in store.names()])
 
     @app.post("/playground/pieces")
     def pieces() -> Response:
@@ -59,7 +59,7 @@ def add_playground(app: Flask, store: ModelStore) -> None:
         return json_answer(pieces_of(servable, text))
 
 
-def describe(servable: Servable) -> dict[str, Any]:
+def signatures_of(servable: Servable) -> dict[str, Any]:
     """A model as the page needs it: name, version, inputs and outputs of each signature."""
     return {
         "name": servable.name,

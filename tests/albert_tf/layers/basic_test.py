@@ -7,7 +7,13 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense, initializer
+from albert_tf.layers.basic import (
+    LayerNorm,
+    SeededDropout,
+    build_children,
+    dense,
+    initializer,
+)
 
 SEED = tf.constant([3, 4], tf.int32)
 

@@ -61,7 +61,7 @@ def test_folders_that_cannot_be_held_out(work):
 
 def test_a_run_without_checkpoints(held_out, config, work, tmp_path):
     fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
     with pytest.raises(UserError, match="no checkpoint appeared in .* within --eval_timeout=0.0"):
         evaluate_run(str(tmp_path), held_out, DEVICES, 10, 0.0)
 
@@ -70,7 +70,7 @@ def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkey
     """Its last step is the recipe's, and without training records baselines are the held-out's."""
     fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
     config = AlbertConfig.from_json_file(str(work / "config.json"))
-    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
     last_steps = []
 
     def evaluate(model, evaluator, run_dir, last_step, timeout):
@@ -95,7 +95,7 @@ def test_a_scaled_run_elsewhere(work, tmp_path, run_program, fast_choice, monkey
 
 def test_the_last_figures_of_a_run(held_out, config, work, tmp_path, monkeypatch, capsys):
     fixed = {"vocab_fingerprint": read_manifest(str(work / "sop"))["vocab_fingerprint"]}
-    run_folder.prepare(str(tmp_path), config, {}, fixed, False).close()
+    run_folder.claim(str(tmp_path), config, {}, fixed, False).close()
     asked = []
 
     def evaluate(model, evaluator, *others):

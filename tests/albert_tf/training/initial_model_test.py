@@ -30,10 +30,10 @@ def folder(tiny_config, tmp_path) -> str:
 def test_weights_bring_their_architecture_and_vocabulary(folder, tiny_config, tmp_path):
     start = InitialModel(init_checkpoint=folder)
     assert start.config(50, 16, "records") == tiny_config
-    assert start.vocabulary_file(None) == f"{folder}/vocab.txt"
-    assert start.vocabulary_file("mine.txt") == "mine.txt"
+    assert start.chosen_vocabulary(None) == f"{folder}/vocab.txt"
+    assert start.chosen_vocabulary("mine.txt") == "mine.txt"
     with pytest.raises(UserError, match="--vocab_file is missing, and there is no --init_check"):
-        InitialModel(preset="albert-tiny").vocabulary_file(None)
+        InitialModel(preset="albert-tiny").chosen_vocabulary(None)
 
 
 def test_weights_are_loaded_where_there_are_some(folder, tiny_config):
@@ -93,4 +93,4 @@ def test_weights_without_a_vocabulary(tiny_config, tmp_path):
     with pytest.raises(
         UserError, match="--vocab_file is missing: no vocabulary lies beside .*bare"
     ):
-        start.vocabulary_file(None)
+        start.chosen_vocabulary(None)

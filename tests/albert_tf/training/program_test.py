@@ -55,7 +55,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(pretraining_command, start_p
     stopped = start_program(pretraining_command(**long), fresh=True)
     wait_for(tmp_path / "run" / "metrics.csv", stopped)
     with pytest.raises(UserError, match=f"in use: process {stopped.pid} on "):
-        run_folder.prepare(str(tmp_path / "run"), None, {}, {}, overwrite=True)
+        run_folder.claim(str(tmp_path / "run"), None, {}, {}, overwrite=True)
     stopped.send_signal(signal.SIGTERM)
     output = stopped.communicate(timeout=300)[0]
     assert stopped.returncode == EXIT_CODE == 75, output[-4000:]

@@ -14,7 +14,7 @@ FIXED = {"seed": 1, "train_batch_size": 8}
 
 
 def prepare(config, folder, overwrite=False, **changes):
-    run_folder.prepare(str(folder), config, {"flag": "value"}, {**FIXED, **changes}, overwrite)
+    run_folder.claim(str(folder), config, {"flag": "value"}, {**FIXED, **changes}, overwrite)
 
 
 def test_what_was_run_is_recorded(tiny_config, tmp_path):

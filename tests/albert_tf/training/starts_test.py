@@ -28,7 +28,7 @@ def start(tiny_config, tmp_path):
     def run(allowed=(), **changes):
         flags = {**FLAGS, **changes}
         folder = str(tmp_path / "run")
-        with run_folder.prepare(folder, tiny_config, flags, {"seed": 1}, False, allowed):
+        with run_folder.claim(folder, tiny_config, flags, {"seed": 1}, False, allowed):
             pass
 
     return run

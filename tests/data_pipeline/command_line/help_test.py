@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from data_pipeline.command_line import flags
-from data_pipeline.command_line.help import describe, help_text
+from data_pipeline.command_line.help import flag_help, help_text
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def defining(new_flags, monkeypatch):
 
 def shown(purpose="What it is for."):
     """Description of the flag that was defined last."""
-    head, *lines = describe(flags.defined()[-1]).split("\n")
+    head, *lines = flag_help(flags.defined()[-1]).split("\n")
     assert lines == [f"      {purpose}"]
     return head
 
@@ -48,7 +48,7 @@ def test_kind_and_default(define, name, default, more, expected):
 @pytest.mark.parametrize("default, shown_as", [([], "none"), (["x"], "x"), (["x", "y"], "x,y")])
 def test_what_may_be_repeated(default, shown_as):
     flags.DEFINE_multi_string("more", default, "What it is for.")
-    head = describe(flags.defined()[-1]).split("\n")[0]
+    head = flag_help(flags.defined()[-1]).split("\n")[0]
     assert head == f"  --more  (text, may be repeated; default: {shown_as})"
 
 
@@ -65,7 +65,7 @@ def test_what_must_be_given_has_no_default():
 @pytest.mark.parametrize("word, width", [("word", 100), ("a", 99)])
 def test_lines_have_up_to_100_characters(word, width):
     flags.DEFINE_string("path", None, " ".join([word] * 60))
-    _, first, *others = describe(flags.defined()[-1]).split("\n")
+    _, first, *others = flag_help(flags.defined()[-1]).split("\n")
     assert len(first) == width and others
     assert all(line.startswith("      ") and line[6] == word[0] for line in [first, *others])
     assert " ".join([first, *others]).split() == [word] * 60
@@ -73,7 +73,7 @@ def test_lines_have_up_to_100_characters(word, width):
 
 def test_words_with_hyphens_stay_whole():
     flags.DEFINE_string("path", None, " ".join(["one-two"] * 30))
-    assert not any(line.endswith("-") for line in describe(flags.defined()[-1]).split("\n"))
+    assert not any(line.endswith("-") for line in flag_help(flags.defined()[-1]).split("\n"))
 
 
 def test_groups_come_in_the_order_of_their_first_flags():

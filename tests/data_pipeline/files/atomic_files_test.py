@@ -14,7 +14,8 @@ def test_json_round_trip_and_hash(tmp_path):
     atomic_files.write_json(path, {"piece": "▁é", "n": 1})
     assert atomic_files.read_json(path) == {"piece": "▁é", "n": 1}
     assert (
-        atomic_files.sha256(path) == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
+        atomic_files.file_sha256(path)
+        == hashlib.sha256((tmp_path / "a.json").read_bytes()).hexdigest()
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 

@@ -14,9 +14,9 @@ from data_pipeline.finetuning.features import (
     encode_choices,
     encode_texts,
     fill_blank,
+    kept_lengths,
     label_ids,
     label_values,
-    truncated_lengths,
 )
 
 SIZES = st.lists(st.tuples(*[st.integers(0, 40)] * 2, st.integers(2, 40)), min_size=1)
@@ -32,7 +32,7 @@ def test_truncation_pops_the_longer(sizes):
             else:
                 length_b -= 1
         expected.append((length_a, length_b))
-    found = truncated_lengths(*np.array(sizes).T)
+    found = kept_lengths(*np.array(sizes).T)
     assert list(zip(*(lengths.tolist() for lengths in found))) == expected
 
 

@@ -244,7 +244,7 @@ def test_next_sentences_need_another_document():
 
 def test_documents_without_text_do_no_harm():
     document = numbered([6] * 12)
-    for objective in segments.OBJECTIVES[::2]:
+    for objective in segments.SENTENCE_OBJECTIVES[::2]:
         alone, _ = pairs_of_many([document], objective)
         pairs, skipped = pairs_of_many([[], document, [], []], objective)
         assert len(pairs) == len(alone) and not skipped

@@ -121,7 +121,7 @@ def test_parsing_of_variable_lengths():
 
 @pytest.mark.parametrize("schema", [SCHEMA, DYNAMIC])
 def test_description_names_every_column(schema):
-    text = features.describe(schema)
+    text = features.schema_text(schema)
     assert all(feature.name in text for feature in schema)
 
 
@@ -150,7 +150,7 @@ def test_a_manifest_names_the_schema():
 
 def test_a_description_for_people():
     ids, weights = SCHEMA[0], SCHEMA[6]
-    assert features.describe([ids, DYNAMIC[0], weights]).split("\n") == [
+    assert features.schema_text([ids, DYNAMIC[0], weights]).split("\n") == [
         "input_ids              int64    [6]  [CLS] A [SEP] B [SEP], with masks",
         "token_ids              int64    [any]  A, then B, without special pieces",
         "masked_lm_weights      float32  [2]  1 for predictions, 0 for padding",

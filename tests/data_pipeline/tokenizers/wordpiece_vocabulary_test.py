@@ -6,34 +6,34 @@ import pytest
 
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers import wordpiece_vocabulary
-from data_pipeline.tokenizers.wordpiece_vocabulary import count_words, learn_pieces
+from data_pipeline.tokenizers.wordpiece_vocabulary import learn_pieces, word_counts
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def test_words_are_counted():
     sentences = ["The cat, the 猫猫!", "Café cafe"]
-    assert count_words(sentences, lower=True) == {
+    assert word_counts(sentences, lower=True) == {
         "the": 2, "cat": 1, ",": 1, "猫": 2, "!": 1, "cafe": 2,
     }  # fmt: skip
-    assert count_words(sentences, lower=False) == {
+    assert word_counts(sentences, lower=False) == {
         "The": 1, "the": 1, "cat": 1, ",": 1, "猫": 2, "!": 1, "Café": 1, "cafe": 1,
     }  # fmt: skip
-    assert count_words([], lower=True) == {}
+    assert word_counts([], lower=True) == {}
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 5, 100])
 def test_sentences_are_counted_some_at_a_time(monkeypatch, at_once):
     monkeypatch.setattr(wordpiece_vocabulary, "_SENTENCES_AT_ONCE", at_once)
     sentences = iter(["a b", "b", "c a", "a", "d"])
-    assert count_words(sentences, True) == {"a": 3, "b": 2, "c": 1, "d": 1}
+    assert word_counts(sentences, True) == {"a": 3, "b": 2, "c": 1, "d": 1}
 
 
 def test_of_too_many_words_those_seen_once_go(monkeypatch):
     monkeypatch.setattr(wordpiece_vocabulary, "_SENTENCES_AT_ONCE", 1)
     monkeypatch.setattr(wordpiece_vocabulary, "_MAX_WORDS", 2)
-    assert count_words(["a b", "a"], True) == {"a": 2, "b": 1}
-    assert count_words(["a a b c", "b"], True) == {"a": 2, "b": 1}
+    assert word_counts(["a b", "a"], True) == {"a": 2, "b": 1}
+    assert word_counts(["a a b c", "b"], True) == {"a": 2, "b": 1}
 
 
 def test_the_order_of_the_pieces():
