@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.base import Tokenizer
-
-_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
 
 
 class GraphWindows(NamedTuple):
@@ -94,7 +93,7 @@ def make_windows(
         tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length
     )
     totals = tf.cast(contexts.row_lengths(), tf.int32)
-    rooms = settings.max_seq_length - question_lengths - _SPECIAL_PIECES
+    rooms = settings.max_seq_length - question_lengths - SPECIAL_PIECES_OF_PAIR
     steps = tf.minimum(rooms, settings.doc_stride)
     # 10 pieces, room for 6, steps of 3: windows at 0, 3 and 6.
     counts = -(-tf.maximum(totals - rooms, 0) // steps) + 1

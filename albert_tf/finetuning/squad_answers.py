@@ -20,7 +20,7 @@ from albert_tf.finetuning.squad_candidates import (
 from data_pipeline.finetuning.squad_windows import Windows
 
 # The reference's numbers for a question that has no candidate, or no window.
-_NO_CANDIDATE_SCORE = -1e6
+NO_CANDIDATE_SCORE = -1e6
 _NO_WINDOW_ODDS = 1e6
 
 
@@ -78,7 +78,7 @@ def _distinct(
         if len(kept) == settings.n_best_size:
             break
     if not kept:
-        return [ScoredAnswer("", 1.0, _NO_CANDIDATE_SCORE, _NO_CANDIDATE_SCORE)]
+        return [ScoredAnswer("", 1.0, NO_CANDIDATE_SCORE, NO_CANDIDATE_SCORE)]
     chosen = list(kept.values())
     starts, ends = found.start_scores[chosen], found.end_scores[chosen]
     weights = np.exp(starts + ends - (starts + ends).max())

@@ -16,6 +16,8 @@ import numpy as np
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 
+SPECIAL_PIECES_OF_PAIR = 3  # [CLS], and [SEP] twice.
+
 
 class Slices(NamedTuple):
     """The pieces of N texts: those of text n are ids[starts[n] : starts[n] + lengths[n]].

@@ -17,10 +17,9 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.alignment import AlignedPieces, align, piece_range
 from data_pipeline.finetuning.context_spans import context_spans, max_context
+from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, question_place
 from data_pipeline.tokenizers.base import Tokenizer
-
-_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +42,7 @@ class WindowSettings:
                 raise UserError(
                     f"{field.name} should be at least 1; received {getattr(self, field.name)}."
                 )
-        shortest = self.max_query_length + _SPECIAL_PIECES + 1
+        shortest = self.max_query_length + SPECIAL_PIECES_OF_PAIR + 1
         if self.max_seq_length < shortest:
             raise UserError(
                 f"max_seq_length should be at least {shortest}, room for a question of "
@@ -212,7 +211,7 @@ def make_windows(
     targets: list[tuple[int, int, int]] = []
     for number, question in enumerate(examples.questions):
         pieces = contexts[question.context]
-        room = settings.max_seq_length - len(questions[number]) - _SPECIAL_PIECES
+        room = settings.max_seq_length - len(questions[number]) - SPECIAL_PIECES_OF_PAIR
         spans = context_spans(len(pieces.ids), room, settings.doc_stride)
         columns += [(number, *span) for span in spans]
         if training:

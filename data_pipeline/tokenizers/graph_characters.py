@@ -17,7 +17,7 @@ import tensorflow as tf
 from data_pipeline.tokenizers.graph import graph_class
 from data_pipeline.tokenizers.normalization import ranges_where, whitespace_ranges
 
-_FAR = np.int32(2**31 - 1)
+FAR = np.int32(2**31 - 1)
 
 
 class GraphWords(NamedTuple):
@@ -98,10 +98,10 @@ class Characters:
         """First and last place of what the one space stands for, see `alignment`: int32 [N]."""
         plain = is_in(self.codes, plain_space_ranges())
         found = self._of_run(
-            tf.math.unsorted_segment_min, tf.where(plain, self.places, _FAR)
+            tf.math.unsorted_segment_min, tf.where(plain, self.places, FAR)
         )  # Of the first plain space, if there is one.
         return tuple(
-            tf.where(found < _FAR, found, other) for other in (self.run_firsts, self.run_lasts)
+            tf.where(found < FAR, found, other) for other in (self.run_firsts, self.run_lasts)
         )
 
     def sizes(self, size_of: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:

@@ -11,7 +11,6 @@ import functools
 import unicodedata
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from data_pipeline.tokenizers.graph import (
@@ -21,12 +20,11 @@ from data_pipeline.tokenizers.graph import (
     normalize_graph,
     split_words_graph,
 )
-from data_pipeline.tokenizers.graph_characters import Characters, first_of_run, is_in
+from data_pipeline.tokenizers.graph_characters import FAR, Characters, first_of_run, is_in
 from data_pipeline.tokenizers.normalization import ranges_where
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import GraphTokenizer
 
-_FAR = np.int32(2**31 - 1)
 _SPACE, _BACKTICK, _APOSTROPHE = map(ord, " `'")
 
 
@@ -216,12 +214,12 @@ class _Normalized:
         )
         kept = gone == 0
         first = tf.math.unsorted_segment_min(
-            tf.where(kept, tf.range(tf.size(codes)), _FAR), pieces, tf.size(strings)
-        )  # [P], among all places; _FAR: none is left.
+            tf.where(kept, tf.range(tf.size(codes)), FAR), pieces, tf.size(strings)
+        )  # [P], among all places; FAR: none is left.
         padded = tf.concat([codes, [0]], axis=0)
         first_code = tf.gather(padded, tf.minimum(first, tf.size(codes)))
         has_mark = tf.strings.substr(strings, 0, len(WORD_MARK.encode())) == WORD_MARK
-        fits = (first < _FAR) & (~has_mark | (first_code == _SPACE))
+        fits = (first < FAR) & (~has_mark | (first_code == _SPACE))
         return tf.ragged.boolean_mask(places, places.with_values(kept | ~tf.gather(fits, pieces)))
 
 

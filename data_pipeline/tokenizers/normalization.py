@@ -28,8 +28,8 @@ UNSTABLE_RANGES = (
     (0x113C7, 0x113C8), (0x11938, 0x11938), (0x16121, 0x16128), (0x16D68, 0x16D6A),
     (0x1CCD6, 0x1CCF9), (0x1E030, 0x1E06D), (0x1FBF0, 0x1FBF9),
 )  # fmt: skip
-_SURROGATE_RANGE = (0xD800, 0xDFFF)
-_REPLACED_RANGES = (*UNSTABLE_RANGES, _SURROGATE_RANGE)
+SURROGATES = (0xD800, 0xDFFF)
+_REPLACED_RANGES = (*UNSTABLE_RANGES, SURROGATES)
 _KEEP, _SPACE, _DROP, _REPLACE = range(4)
 # Whitespace to Python; SentencePiece drops most of these instead of reading a space.
 _ASCII_CONTROL_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f"

@@ -19,6 +19,7 @@ from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
+    SURROGATES,
     UNSTABLE_RANGES,
     python_class,
     ranges_where,
@@ -26,7 +27,6 @@ from data_pipeline.tokenizers.normalization import (
 
 CONTINUATION = "##"
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
-_SURROGATES = (0xD800, 0xDFFF)
 _DROP, _KEEP, _SPACE, _APART = range(4)
 _SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters in place of one, by action.
 _ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
@@ -85,7 +85,7 @@ def split_words(text: str, lower: bool = True) -> list[str]:
     Returns:
       Words, punctuation characters and ideographs, with empty strings between some of them.
     """
-    text = _pattern((*dropped_ranges(), _SURROGATES)).sub("", text)
+    text = _pattern((*dropped_ranges(), SURROGATES)).sub("", text)
     text = _pattern(space_ranges()).sub(" ", text)
     text = _pattern(IDEOGRAPHS).sub(r" \1 ", text)
     if lower:
@@ -107,7 +107,7 @@ def _actions() -> np.ndarray:
     for ranges, action in (
         (space_ranges(), _SPACE),
         (IDEOGRAPHS, _APART),
-        ((*dropped_ranges(), _SURROGATES), _DROP),
+        ((*dropped_ranges(), SURROGATES), _DROP),
     ):
         for first, last in ranges:
             actions[first : last + 1] = action

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models import AlbertMultipleChoice
+from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from data_pipeline.finetuning.features import LOW_LINES, MAX_QA_LENGTH, LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder, keep
@@ -32,7 +33,6 @@ from export.signatures.common import (
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
 MOST_FILLED_BYTES = 8 << 20
-_SPECIAL_PIECES = 3  # [CLS], and [SEP] twice.
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
 _CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
@@ -85,7 +85,7 @@ class MultipleChoiceModule(ModelModule):
         last = keep(last, lengths - kept, lengths)
         rows = tf.repeat(tf.range(tf.size(context)), num_choices)
         first = tf.gather(self.text_encoder.tokenize(context), rows)
-        room = self.text_encoder.max_seq_length - _SPECIAL_PIECES - kept
+        room = self.text_encoder.max_seq_length - SPECIAL_PIECES_OF_PAIR - kept
         first = keep(first, 0, tf.minimum(first.row_lengths(), room))
         packed = self.text_encoder.pack(first, last)
         # To the model each is the only option: so rows may be taken a few at a time.
@@ -185,7 +185,7 @@ def export(loaded: LoadedModel) -> Export:
     """The module of a multiple choice model, and its probes."""
     length = loaded.max_seq_length
     max_qa_length = loaded.metadata.get("max_qa_length") or MAX_QA_LENGTH
-    max_qa_length = min(max_qa_length, length - _SPECIAL_PIECES - 1)
+    max_qa_length = min(max_qa_length, length - SPECIAL_PIECES_OF_PAIR - 1)
     module = MultipleChoiceModule(
         loaded.model, loaded.text_encoder(), max_qa_length, loaded.files()
     )

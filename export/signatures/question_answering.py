@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.finetuning.spec import Predictions
-from albert_tf.finetuning.squad_answers import ScoredAnswer
+from albert_tf.finetuning.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer
 from albert_tf.finetuning.squad_candidates import AnswerSettings, Candidates
 from albert_tf.finetuning.squad_tasks import THRESHOLD, SquadSettings, squad
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
@@ -66,7 +66,6 @@ _QUESTIONS = (
     "",
     "?",
 )
-_IMPOSSIBLE = -1e6  # Log probabilities below are of places where no answer may be.
 _ROUNDING = 2e-5  # Log probabilities of two graphs, each off by what an export may be.
 # No two windows of it are alike: the places of answers in it are decided.
 _LONG_CONTEXT = " ".join(random.Random(0).choices(TEXTS[0].split(), k=400))
@@ -281,7 +280,7 @@ def decided_beams(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _has_close(log_probs: np.ndarray) -> bool:
     """Whether two neighbors in a row that falls could change places; impossible ones stay."""
-    is_possible = log_probs[..., 1:] > _IMPOSSIBLE
+    is_possible = log_probs[..., 1:] > NO_CANDIDATE_SCORE
     return bool((-np.diff(log_probs)[is_possible] < _ROUNDING).any())
 
 
@@ -300,7 +299,7 @@ def _expected(
         scores = np.array([each.start_log_prob + each.end_log_prob for each in found[: N_BEST + 1]])
         has_ties |= bool((np.abs(np.diff(scores)) < finetuned.TIE).any())
         for column, each in enumerate(found[:N_BEST]):
-            if scores[0] > _IMPOSSIBLE:  # Otherwise there is no candidate.
+            if scores[0] > NO_CANDIDATE_SCORE:  # Otherwise there is no candidate.
                 answers[row, column] = each.text.encode()
                 probabilities[row, column] = each.probability
                 num_answers[row] += 1
