@@ -3,9 +3,10 @@
     python -m benchmarks.served_answers --model_dir=runs/squad/model --squad=squad/dev-v1.1.json
 
 Both are commands of their own: run_finetuning --mode=predict, which tokenizes and decodes in
-Python, and export.predict, which asks the exported graph. The five best answers are compared, and
-of version 2.0 the null scores. A question whose answers differ is a tie where probabilities of
-fine-tuning's n-best list that differ by less than 1e-5 are all that is in another order.
+Python, and export.predict, which asks the exported graph. The five best answers are compared with
+their probabilities, and of version 2.0 the null scores and which questions are not answered. A
+question whose answers differ is a tie where probabilities of fine-tuning's n-best list that differ
+by less than 1e-5 are all that is in another order.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.tables import print_rows, write_csv
 from benchmarks.workers.finetuning_data import text_f1
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.squad_files import read_squad
+from export.signatures.question_answering import N_BEST
 
 FLAGS = flags.FLAGS
 _TIE = 1e-5
@@ -57,11 +59,13 @@ class FineTuningAnswers:
     Attributes:
       seconds: that the command took.
       best: the n best answers of each question by id, the best first.
+      final: the answer to each question by id; "" where it is not answered.
       odds: the null scores by id; none of version 1.1.
     """
 
     seconds: float
     best: dict[str, list[dict]]
+    final: dict[str, str]
     odds: dict[str, float]
 
 
@@ -73,12 +77,12 @@ def finetuning_answers(task: str, folder: Path) -> FineTuningAnswers:
         f"--output_dir={folder / 'run'}",
     )
     written = folder / "run" / "predictions"
-    best, *odds = (
+    best, final, *odds = (
         json.loads(path.read_text(encoding="utf-8"))
-        for name in ("nbest_predictions", "null_odds")
+        for name in ("nbest_predictions", "predict_predictions", "null_odds")
         for path in written.glob(f"*{name}.json")
     )
-    return FineTuningAnswers(seconds, best, odds[0] if odds else {})
+    return FineTuningAnswers(seconds, best, final, odds[0] if odds else {})
 
 
 def served_answers(folder: Path) -> tuple[float, list[dict]]:
@@ -105,10 +109,16 @@ def texts_of(row: dict) -> list[str]:
     return row["answers"][: row["num_answers"]]
 
 
+def best_of(answers: list[dict]) -> list[dict]:
+    """As many of fine-tuning's answers as are served; [] where the one answer is that there is no
+    candidate."""
+    return [] if [each["text"] for each in answers] == [""] else answers[:N_BEST]
+
+
 def is_tie(best: list[dict], others: list[str]) -> bool:
     """Whether other answers, the best first, are as likely as those of an n-best list are."""
     probabilities = {each["text"]: each["probability"] for each in best}
-    return all(
+    return len(best_of(best)) == len(others) and all(
         abs(each["probability"] - probabilities.get(other, -1.0)) < _TIE
         for each, other in zip(best, others)
     )
@@ -135,9 +145,11 @@ def main() -> None:
         tuned = finetuning_answers(_TASKS[metadata["task"]], Path(folder))
         seconds, served = served_answers(Path(folder))
     rows = {question.id: row for question, row in zip(questions, served, strict=True)}
-    ours = {name: [each["text"] for each in best] for name, best in tuned.best.items()}
+    best = {name: best_of(answers) for name, answers in tuned.best.items()}
+    ours = {name: [each["text"] for each in answers] for name, answers in best.items()}
     graph = {name: texts_of(row) for name, row in rows.items()}
-    differ = [name for name in rows if graph[name] != ours[name][: len(graph[name])]]
+    differ = [name for name in rows if graph[name] != ours[name]]
+    final = [name for name in rows if rows[name]["answer"] != tuned.final[name]]
     ties = [name for name in differ if is_tie(tuned.best[name], graph[name])]
     with_answer = [question for question in questions if question.answers]
 
@@ -150,12 +162,19 @@ def main() -> None:
         return round(100 * sum(each) / len(each), 3)
 
     odds = [abs(score - rows[name]["null_score"]) for name, score in tuned.odds.items()]
+    shares = [
+        abs(each["probability"] - served)
+        for name, answers in best.items()
+        for each, served in zip(answers, rows[name]["probabilities"])
+    ]
     row = {
         "questions": len(questions),
         "F1 of those with an answer, fine-tuning": score(ours),
         "exported graph": score(graph),
         "answers that differ": len(differ),
         "of them ties": len(ties),
+        "final answers that differ": len(final),
+        "probabilities differ by": f"{max(shares, default=0.0):.1e}",
         "null scores differ by": f"{max(odds):.1e}" if odds else "",
         "seconds, fine-tuning": round(tuned.seconds, 1),
         "seconds, exported graph": round(seconds, 1),
@@ -163,7 +182,7 @@ def main() -> None:
     print_rows([row])
     write_csv(Path(FLAGS.output) / f"served_answers_{_TASKS[metadata['task']]}.csv", [row])
     for name in [name for name in differ if name not in ties][:10]:
-        print(f"  {name}: {ours[name][:5]}, exported {graph[name]}")
+        print(f"  {name}: {ours[name]}, exported {graph[name]}")
 
 
 if __name__ == "__main__":

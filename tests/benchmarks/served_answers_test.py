@@ -47,7 +47,8 @@ def test_differences_are_counted_and_ties_told_apart(options, monkeypatch, capsy
         "what": [{"text": "figs", "probability": 0.9}, {"text": "Rome", "probability": 0.1}],
         "where": [{"text": "Rome", "probability": 0.9}],
     }
-    graph = [["Ann sells", "Ann"], ["figs", "sells"], ["Rome"]]
+    graph = [["Ann sells", "Ann"], ["figs", "sells"], []]
+    final = {"who": "Ann sells", "what": "", "where": ""}
     odds = {"who": 0.5, "what": 0.25, "where": 0.5}
 
     def run_command(program, *flags):
@@ -55,16 +56,20 @@ def test_differences_are_counted_and_ties_told_apart(options, monkeypatch, capsy
         if program == "albert_tf.run_finetuning":
             folder = Path(named["output_dir"]) / "predictions"
             folder.mkdir(parents=True)
-            for name, content in (("nbest_predictions", best), ("null_odds", odds)):
+            written = {"nbest_predictions": best, "predictions": final, "null_odds": odds}
+            for name, content in written.items():
                 (folder / f"squad2.0_predict_{name}.json").write_text(json.dumps(content))
         elif program == "export.predict":
             rows = list(map(json.loads, Path(named["input_file"]).read_text().splitlines()))
             assert [row["question"] for row in rows] == ["who?", "what?", "where?"]
             assert {row["context"] for row in rows} == {CONTEXT}
             answered = (
-                {"answers": [*texts, ""], "num_answers": len(texts), "null_score": 0.5}
+                {
+                    "answers": [*texts, ""], "num_answers": len(texts), "null_score": 0.5,
+                    "answer": "".join(texts[:1]), "probabilities": [0.5, 0.499999],
+                }
                 for texts in graph
-            )
+            )  # fmt: skip
             Path(named["output_file"]).write_text("\n".join(map(json.dumps, answered)))
         return 1.0
 
@@ -72,8 +77,9 @@ def test_differences_are_counted_and_ties_told_apart(options, monkeypatch, capsy
     served_answers.main()
     shown = capsys.readouterr().out
     assert "what: ['figs', 'Rome'], exported ['figs', 'sells']" in shown and "who: " not in shown
+    assert "where: ['Rome'], exported []" in shown, "fewer answers are others"
     table = (Path(options.output) / "served_answers_squad2.0.csv").read_text().splitlines()
-    assert table[1] == "3,100.0,88.889,2,1,2.5e-01,1.0,1.0"
+    assert table[1] == "3,100.0,55.556,3,1,1,4.0e-01,2.5e-01,1.0,1.0"
 
 
 def test_a_model_of_another_task(options, monkeypatch):
