@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -68,13 +69,18 @@ def save(
     Args:
       model: one of MODELS.
       directory: the folder to write.
-      metadata: entries of model.json beside task and classes, e.g. labels, max_seq_length, hashes.
+      metadata: entries of model.json beside task and classes, e.g. labels, max_seq_length, hashes;
+        a number that is not finite, as an undefined score, becomes null.
       vocab_file: vocabulary to copy into the folder.
       tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
+
+    Raises:
+      UserError: the model is of no class of MODELS.
     """
+    content = {**_describe(model), **_finite(metadata)}
     with replacement.of(directory) as new:
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
-        durable.write_json(os.path.join(new, METADATA_FILE), {**_describe(model), **metadata})
+        durable.write_json(os.path.join(new, METADATA_FILE), content)
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
             durable.write_json(os.path.join(new, TOKENIZER_FILE), tokenizer)
@@ -86,9 +92,22 @@ def _describe(model: keras.Model) -> dict[str, Any]:
     """The entries of model.json that follow from the model: its task and the constructor arguments
     of its class. `packed`, `dtype` and frozen parts are of a run, not of the model.
     """
-    task = next(task for task, kind in MODELS.items() if type(model) is kind)
+    task = next((task for task, kind in MODELS.items() if type(model) is kind), None)
+    if task is None:
+        raise UserError(
+            f"{type(model).__name__} has no model folder. Expected one of "
+            f"{', '.join(kind.__name__ for kind in MODELS.values())}; a class of your own is added "
+            "to albert_tf.checkpoints.native.MODELS."
+        )
     settings = model.get_config().items()
     return {"task": task, **{name: each for name, each in settings if name not in COMMON_SETTINGS}}
+
+
+def _finite(value: Any) -> Any:
+    """Values of JSON with None for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
@@ -103,7 +122,7 @@ def read_metadata(directory: str) -> dict[str, Any]:
             "--format=native --output=FOLDER"
         )
     with tf.io.gfile.GFile(path) as file:
-        return json.load(file)
+        return json.load(file, parse_constant=lambda name: None)  # Once, NaN was written there.
 
 
 def read_config(directory: str) -> AlbertConfig:

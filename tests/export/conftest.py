@@ -131,7 +131,10 @@ METADATA = {
     "tagger": {"labels": TAGS},
     "multiple_choice": {"labels": ["A", "B", "C", "D"], "max_qa_length": 20},
     "span_labeler": _WINDOWS,
-    "span_labeler_v2": {**_WINDOWS, "metrics": {"null_score_diff_threshold": THRESHOLD}},
+    "span_labeler_v2": {
+        **_WINDOWS,
+        "metrics": {"null_score_diff_threshold": THRESHOLD, "NoAns_f1": float("nan")},
+    },
 }
 
 

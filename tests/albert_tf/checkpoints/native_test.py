@@ -67,6 +67,26 @@ def test_weights_that_do_not_fit_the_configuration(tiny_config, tmp_path):
         native.load_model(str(folder))
 
 
+def test_an_undefined_score_is_null(tiny_config, tmp_path):
+    folder = str(tmp_path / "model")
+    metadata = {"metrics": {"f1": 50.0, "NoAns_f1": float("nan")}, "labels": ["a"]}
+    native.save(AlbertPretrainer(tiny_config), folder, metadata)
+    file = tmp_path / "model" / "model.json"
+    assert json.loads(file.read_text(), parse_constant=pytest.fail)["metrics"]["NoAns_f1"] is None
+    read = {name: native.read_metadata(folder)[name] for name in metadata}
+    assert read == {"metrics": {"f1": 50.0, "NoAns_f1": None}, "labels": ["a"]}
+    file.write_text(file.read_text().replace("null", "NaN"))  # As earlier versions wrote it.
+    assert native.read_metadata(folder)["metrics"] == {"f1": 50.0, "NoAns_f1": None}
+
+
+def test_a_model_of_another_class_gets_a_sentence(tiny_config, tmp_path):
+    class Mine(AlbertPretrainer):
+        pass
+
+    with pytest.raises(UserError, match="Mine has no model folder. Expected one of AlbertEncoder"):
+        native.save(Mine(tiny_config), str(tmp_path / "model"), {})
+
+
 def test_both_packages_call_the_files_of_a_vocabulary_alike():
     """The library imports nothing of data_pipeline, so that it has the names once more."""
     assert native.TOKENIZER_FILE == base.SETTINGS_FILE
