@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import UserError, needs_extra
+from export.graph_errors import REFUSALS, reason
 from export.saved_model import existing_versions
 from export.signatures import DEFAULT_SIGNATURE
 
@@ -57,10 +58,36 @@ def predict_saved_model(
             f"{', '.join(sorted(inputs)) or 'nothing'}. Give these, for instance as objects in "
             "--input_file."
         )
-    answer = signatures[signature](
-        **{name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
-    )
+    tensors = {name: _tensor(name, value, specs[name]) for name, value in inputs.items()}
+    try:
+        answer = signatures[signature](**tensors)
+    except REFUSALS as error:
+        raise UserError(
+            f"{folder}, signature {signature!r}: {reason(error.message).rstrip('.')}."
+        ) from None
     return {name: value.numpy() for name, value in answer.items()}
+
+
+def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tensor:
+    """An input as a tensor; a UserError where it is none, or not of the signature's type and shape.
+
+    Args:
+      name: of the input, for the message.
+      value: an array or nested list.
+      spec: of the signature; None: a server will look at it.
+    """
+    wanted = f"{spec.dtype.name} {spec.shape}" if spec else "an array of one type"
+    try:
+        tensor = tf.constant(value, spec and spec.dtype)
+        is_right = spec is None or spec.shape.is_compatible_with(tensor.shape)
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError):
+        is_right = False
+    if not is_right:
+        raise UserError(
+            f"Input {name!r} should be {wanted}; received {value!r:.100}. Give all rows values of "
+            "that type, and lists of one length."
+        )
+    return tensor
 
 
 @functools.lru_cache(maxsize=1)  # Of a file many batches are asked, one after the other.
@@ -98,7 +125,7 @@ def predict_rest(
     request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
-            return json.load(response)["predictions"]
+            answer = json.load(response)
     except urllib.error.HTTPError as error:
         raise UserError(
             f"{address} answered {error.code}: {error.read().decode(errors='replace')}"
@@ -107,6 +134,14 @@ def predict_rest(
         raise UserError(
             f"{address} does not answer: {error.reason}. Is the server running?"
         ) from None
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or "predictions" not in answer:
+        raise UserError(
+            f"{address} answered without `predictions`, unlike TensorFlow Serving. Is another "
+            "server there?"
+        )
+    return answer["predictions"]
 
 
 def predict_grpc(
@@ -139,7 +174,7 @@ def predict_grpc(
     request.model_spec.name = model
     request.model_spec.signature_name = signature
     for name, value in inputs.items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(_tensor(name, value)))
     try:
         with grpc.insecure_channel(address, [("grpc.max_receive_message_length", -1)]) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

@@ -11,16 +11,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+from export.graph_errors import REFUSALS, reason
 from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError, invalid
 from export.server.limits import Limits
 from export.signatures import DEFAULT_SIGNATURE
-
-# Errors of a graph that are the request's doing.
-_REFUSALS = (
-    tf.errors.InvalidArgumentError,
-    tf.errors.OutOfRangeError,
-    tf.errors.UnimplementedError,
-)
 
 
 class Servable:
@@ -85,7 +79,7 @@ class Servable:
         try:
             with self._running:
                 answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
-        except _REFUSALS as error:
+        except REFUSALS as error:
             message = f"Model {self.name!r}: {reason(error.message)}"
             raise ServingError(INVALID_ARGUMENT, message) from error
         except (tf.errors.ResourceExhaustedError, MemoryError) as error:
@@ -110,12 +104,6 @@ class Servable:
         if not shape.is_compatible_with(tensor.shape):
             raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
         return tensor
-
-
-def reason(message: str) -> str:
-    """The line of a graph's error message with the reason: the last one before the node's name."""
-    told = message.split("[[{{node")[0].strip()
-    return told.splitlines()[-1] if told else message
 
 
 def read_signature_defs(path: str) -> dict[str, meta_graph_pb2.SignatureDef]:

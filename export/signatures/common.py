@@ -103,6 +103,33 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return features["text"], features["text_b"]
 
 
+def checked_tokens(
+    input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor, num_types: int
+) -> Tensors:
+    """The arguments of a signature by tokens, by the names of the inputs.
+
+    A request is refused whose mask or types are none; ids of words are checked where their
+    embeddings are looked up.
+
+    Args:
+      input_word_ids, input_mask, input_type_ids: int32 [..., S].
+      num_types: `type_vocab_size` of the model.
+    """
+    is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
+    return {
+        "input_word_ids": input_word_ids,
+        "input_mask": zero_or_one(input_mask, "input_mask"),
+        "input_type_ids": required(
+            input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
+        ),
+    }
+
+
+def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
+    """The input of this name, int32; a request with other values is refused."""
+    return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
+
+
 class ModelModule(tf.Module):
     """A Keras model with the variables that are saved and the files that go along.
 
@@ -122,20 +149,8 @@ class ModelModule(tf.Module):
     def token_inputs(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
-        """The arguments of a signature by tokens, int32 [..., S], by the names of the inputs.
-
-        A request is refused whose mask or types are none; ids of words are checked where their
-        embeddings are looked up.
-        """
-        is_mask = tf.reduce_all((input_mask == 0) | (input_mask == 1))
-        is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < self._num_types))
-        return {
-            "input_word_ids": input_word_ids,
-            "input_mask": required(input_mask, is_mask, "input_mask is 0 or 1"),
-            "input_type_ids": required(
-                input_type_ids, is_type, f"input_type_ids are from 0 to {self._num_types - 1}"
-            ),
-        }
+        """The arguments of a signature by tokens, see `checked_tokens`."""
+        return checked_tokens(input_word_ids, input_mask, input_type_ids, self._num_types)
 
 
 class TextModule(ModelModule):

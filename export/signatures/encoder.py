@@ -21,6 +21,7 @@ from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
     Signatures,
+    checked_tokens,
     graph_function,
     tokens_spec,
     track_files,
@@ -64,14 +65,9 @@ class EncoderModule(tf.train.Checkpoint):
 
         @graph_function(input_signature=TOKENS)
         def serve_tokens(input_word_ids, input_mask, input_type_ids):
-            outputs = call(
-                {
-                    "input_word_ids": input_word_ids,
-                    "input_mask": input_mask,
-                    "input_type_ids": input_type_ids,
-                },
-                training=False,
-            )
+            num_types = encoder.config.type_vocab_size
+            tokens = checked_tokens(input_word_ids, input_mask, input_type_ids, num_types)
+            outputs = call(tokens, training=False)
             return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 
         for training in (False, True):

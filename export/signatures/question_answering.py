@@ -41,6 +41,7 @@ from export.signatures.common import (
     named,
     required,
     tokens_spec,
+    zero_or_one,
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
@@ -172,7 +173,8 @@ class QuestionAnsweringModule(ModelModule):
     ) -> Tensors:
         """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]."""
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
-        return self.forward({**inputs, "impossible_positions": impossible_positions})
+        impossible = zero_or_one(impossible_positions, "impossible_positions")
+        return self.forward({**inputs, "impossible_positions": impossible})
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""

@@ -52,6 +52,10 @@ def test_failures_of_http_are_one_sentence(http):
     http.answer = urllib.error.HTTPError(address, 404, "", {}, io.BytesIO(b"no \xff model"))
     with pytest.raises(UserError, match=f"^{address} answered 404: no \ufffd model$"):
         client.predict_rest("http://h", "m", ["a"])
+    for other in (b"<html>", b"[1]", b'{"outputs": 1}'):
+        http.answer = other
+        with pytest.raises(UserError, match=f"^{address} answered without `predictions`"):
+            client.predict_rest("http://h", "m", ["a"])
     http.answer = urllib.error.URLError("refused")
     with pytest.raises(UserError, match=f"^{address} does not answer: refused. Is the server run"):
         client.predict_rest("http://h", "m", ["a"])

@@ -9,11 +9,10 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from albert_tf.keras_compat import keras  # noqa: F401, I001  (first: it chooses Keras 2)
+from albert_tf.keras_compat import keras  # noqa: I001  (first: it chooses Keras 2)
 
 import pytest
 import sentencepiece
-import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
@@ -109,7 +108,7 @@ EXPORTED = {
 @pytest.fixture(scope="session")
 def keras_models(config):
     """Models of every kind with random weights."""
-    tf.random.set_seed(7)
+    keras.utils.set_random_seed(7)
     return {
         "classifier": AlbertClassifier(config, len(LABELS), name="of_any_name"),
         "regression": AlbertClassifier(config, 1),

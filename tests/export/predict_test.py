@@ -144,6 +144,22 @@ def test_options_are_filled_up_to_the_longest(exports):
         predict_rows(exports.base("multiple_choice"), [rows[0], {"text": "a"}])
 
 
+def test_inputs_of_another_kind_are_one_sentence(exports):
+    """As they may stand in a file; the last two are refused by the graph."""
+    ids = [2, 9, 3]
+    tokens = {"input_word_ids": ids, "input_mask": [1, 1, 1], "input_type_ids": [0, 0, 0]}
+    for task, row, message in (
+        ("classifier", {"text": 3}, "Input 'text' should be string"),
+        ("classifier", {"text": ["a", "b"]}, "Input 'text' should be string"),
+        ("encoder", {**tokens, "input_word_ids": ["a", "b", "c"]}, "'input_word_ids' should be"),
+        ("encoder", {**tokens, "input_mask": [[1], [1, 1]]}, "'input_mask' should be int32"),
+        ("encoder", {**tokens, "input_word_ids": [2, 10**6, 3]}, "1000000 is not in"),
+        ("encoder", {**tokens, "input_mask": [7, 7, 7]}, "input_mask is 0 or 1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            predict_rows(exports.base(task), [row])
+
+
 def test_errors(exports):
     with pytest.raises(UserError, match="It has: classify, serving_default"):
         predict_saved_model(exports.paths["classifier"], {}, "nope")

@@ -119,9 +119,13 @@ const TASKS = [
   },
   {
     fits: (m) => has(m, "outputs", "value"),
-    purpose: "Gives a text a number.",
-    examples: [["A charming film with a great cast."]],
-    show: (row) => [element("p", { class: "big" }, (row.value ?? row).toFixed(3))],
+    signature: "regress",
+    verb: "regress",
+    fields: ["text", "text_b"],
+    labels: { text_b: "Second text, if there is one" },
+    purpose: "Gives a text, or a pair of texts, a number.",
+    examples: [["A charming film with a great cast.", ""]],
+    show: (value) => [element("p", { class: "big" }, value.toFixed(3))],
   },
   {
     fits: (m) => has(m, "inputs", "text"),
@@ -179,7 +183,12 @@ function fill(number) {
 }
 
 async function ask(path, body) {
-  const response = await fetch(path, body && { method: "POST", body: JSON.stringify(body) });
+  let response;
+  try {
+    response = await fetch(path, body && { method: "POST", body: JSON.stringify(body) });
+  } catch {
+    throw new Error("The server does not answer. Is it still running?");
+  }
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   return answer;
@@ -194,6 +203,8 @@ function requestOf(values) {
 }
 
 async function submit() {
+  if (byId("ask").disabled) return; // The answer to the last question is awaited.
+  const { model, task } = state;
   const values = Object.fromEntries(new FormData(byId("form")));
   const [path, body] = requestOf(values);
   byId("ask").disabled = true;
@@ -201,25 +212,30 @@ async function submit() {
   try {
     const start = performance.now();
     const answer = await ask(path, body);
+    if (state.model !== model) return; // Another one has been chosen meanwhile.
     byId("latency").textContent = `${(performance.now() - start).toFixed(1)} ms`;
-    const shown = state.task.show((answer.predictions ?? answer.results)[0], values);
-    byId("answer").replaceChildren(...(shown.length ? shown : [state.task.none ?? "No answer."]));
+    const shown = task.show((answer.predictions ?? answer.results)[0], values);
+    byId("answer").replaceChildren(...(shown.length ? shown : [task.none ?? "No answer."]));
     byId("answer").hidden = false;
-    await showPieces(Object.values(values).join("\n").trim());
+    showPieces(model, Object.values(values).join("\n").trim());
   } catch (error) {
+    if (state.model !== model) return;
     byId("answer").hidden = byId("pieces").hidden = true;
-    byId("error").textContent = error instanceof TypeError
-      ? "The server does not answer. Is it still running?" : error.message;
+    byId("error").textContent = error.message;
     byId("error").hidden = false;
+  } finally {
+    byId("ask").disabled = !state.task;
   }
   const json = JSON.stringify(body).replace(/'/g, "'\\''");
   byId("curl").textContent = `curl -d '${json}' ${location.origin}${path}`;
   byId("command").hidden = false;
-  byId("ask").disabled = false;
+  byId("copy").textContent = "Copy";
 }
 
-async function showPieces(text) {
-  const pieces = await ask("/playground/pieces", { model: state.model.name, text });
+// All fields together may be longer than a text may be: then the answer stands alone.
+async function showPieces(model, text) {
+  const pieces = await ask("/playground/pieces", { model: model.name, text }).catch(() => []);
+  if (state.model !== model) return;
   byId("piecelist").replaceChildren(...pieces.map(({ piece, id }) =>
     element("div", { class: "piece" }, piece, element("small", {}, String(id)))));
   byId("pieces").querySelector("summary").textContent = `Pieces and ids (${pieces.length})`;
@@ -233,8 +249,13 @@ function listen() {
   });
   byId("example").addEventListener("click", () => fill(state.example + 1));
   byId("copy").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(byId("curl").textContent);
-    byId("copy").textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(byId("curl").textContent);
+      byId("copy").textContent = "Copied";
+    } catch { // Browsers let pages of other machines write there by HTTPS only.
+      getSelection().selectAllChildren(byId("curl"));
+      byId("copy").textContent = "Selected: copy it";
+    }
   });
   byId("models").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

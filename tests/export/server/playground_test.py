@@ -148,7 +148,7 @@ VIEWS = {
     },
     "tagging": {"text": "The cat <i>looked</i> at 🤖 the café in paris and then at every dog"},
     "embedding": {"text_a": "the cat runs", "text_b": "every dog looked at the river"},
-    "regression": {"text": "the cat runs"},
+    "regression": {"text": "the cat runs", "text_b": "every dog looked"},
     "multiple_choice": {"question": "who", "options": "the cat\nparis\na dog", "context": "a"},
     "replaced_tokens": {"text": "The café of 🤖 paris"},
 }
@@ -194,10 +194,11 @@ def test_words_have_their_tags(browser, tasks_address, exports):
 
 @pytest.mark.parametrize(
     ("task", "signature", "output"),
-    [("embedding", "similarity", "similarity"), ("regression", "serving_default", "value")],
+    [("embedding", "similarity", "similarity"), ("regression", "text_pair", "value")],
 )
 def test_numbers_are_large(browser, tasks_address, exports, task, signature, output):
-    [row] = predict_rows(exports.base(task), [VIEWS[task]], signature)
+    first, second = VIEWS[task].values()
+    [row] = predict_rows(exports.base(task), [{"text_a": first, "text_b": second}], signature)
     show(browser, tasks_address, task)
     [shown] = browser.run(TEXTS_OF.format("textContent"), "#answer .big")
     assert float(shown) == pytest.approx(row[output], abs=6e-4) and len(shown.split(".")[1]) == 3
@@ -214,6 +215,44 @@ def test_options_are_ranked(browser, tasks_address, exports):
     assert [float(share.split()[0]) for share in shares] == pytest.approx(
         [100 * value for value, _ in ranked], abs=0.06
     )
+
+
+def test_an_answer_stands_where_the_fields_are_too_long_to_be_shown_in_pieces(
+    browser, tasks_address
+):
+    """Each text is within the limit, and both together are beyond it."""
+    browser.open(f"{tasks_address}#embedding")
+    for name in ("text_a", "text_b"):
+        browser.wait(f"return document.querySelector('#field-{name}')")
+        fill = "document.querySelector(arguments[0]).value = 'cat '.repeat(17000)"
+        browser.run(fill, f"#field-{name}")
+    browser.run("document.querySelector('#ask').click()")
+    browser.wait(ANSWERED)
+    assert browser.run("return document.querySelector('#error').hidden")
+    assert browser.run("return document.querySelector('#pieces').hidden")
+
+
+def test_an_answer_that_comes_when_another_model_is_chosen_is_not_shown(browser, tasks_address):
+    browser.open(f"{tasks_address}#regression")
+    browser.wait("return document.querySelector('#field-text')")
+    browser.run(
+        "document.querySelector('#ask').click();"
+        "document.querySelector('#models [aria-checked=false]').click()"
+    )
+    browser.run("return fetch('/healthz').then(() => 0)")
+    browser.run("return new Promise((done) => setTimeout(done, 500))")
+    for part in ("#answer", "#error", "#command"):
+        assert browser.run("return document.querySelector(arguments[0]).hidden", part)
+
+
+def test_the_line_is_selected_where_it_cannot_be_copied(browser, tasks_address):
+    show(browser, tasks_address, "regression")
+    browser.run("document.querySelector('#command').open = true")
+    browser.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    browser.run("document.querySelector('#copy').click()")
+    browser.wait("return document.querySelector('#copy').textContent == 'Selected: copy it'")
+    line = browser.run("return document.querySelector('#curl').textContent")
+    assert browser.run("return getSelection().toString()") == line
 
 
 def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError
 from export.server.limits import Limits
-from export.server.servable import Servable, listed, read_signature_defs, reason
+from export.server.servable import Servable, listed, read_signature_defs
 
 
 class Halves(tf.Module):
@@ -66,8 +66,4 @@ def test_too_little_memory(servable, monkeypatch):
         servable.predict("", {"number": np.array([2])})
     assert refusal.value.code == RESOURCE_EXHAUSTED
 
-
-def test_the_reason_is_the_last_line_before_the_node():
-    assert reason("Graph execution error:\nToo long. [[{{node a/b}}]] [Op:x]") == "Too long."
-    assert reason("[[{{node a}}]]") == "[[{{node a}}]]"
     assert listed(["b", "a"]) == "a, b"

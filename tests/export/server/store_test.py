@@ -12,7 +12,6 @@ from data_pipeline.errors import UserError
 from export.server import store as model_store
 from export.server.errors import ServingError
 from export.server.models import ModelConfig
-from export.server.servable import reason
 from export.server.store import ModelStore
 
 
@@ -43,13 +42,6 @@ def test_a_server_does_not_start_without_a_model(tmp_path, make, match):
         (tmp_path / "1").mkdir()
     with pytest.raises(UserError, match=match):
         ModelStore([ModelConfig("m", str(tmp_path))])
-
-
-def test_the_reason_is_found_in_a_graph_error():
-    message = "Graph execution error:\n\nDetected at node a\nindices[0] = 9 is not in [0, 5)"
-    message += "\n\t [[{{node a}}]] [Op:__inference_f_1]"
-    assert reason(message) == "indices[0] = 9 is not in [0, 5)"
-    assert reason("plain") == "plain"
 
 
 class TwoSignatures(tf.Module):

@@ -71,9 +71,7 @@ def test_windows(signatures):
     refused(signatures("question_answering")["serving_default"], sentence, **given)
 
 
-@pytest.mark.parametrize(
-    "task", [task for task in TASKS if task not in ("encoder", "preprocessor")]
-)
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "preprocessor"])
 def test_masks_and_types_that_are_none(signatures, task):
     signature = signatures(task)["tokens"]
     rank = signature.structured_input_signature[1]["input_mask"].shape.rank
@@ -86,6 +84,10 @@ def test_masks_and_types_that_are_none(signatures, task):
     types = given["input_type_ids"]
     for wrong in (types + 2, types - 1):
         refused(signature, "input_type_ids are from 0 to 1", **given | {"input_type_ids": wrong})
+    if "impossible_positions" in given:
+        refused(
+            signature, "impossible_positions is 0 or 1", **given | {"impossible_positions": wrong}
+        )
 
 
 def test_many_options_as_few(signatures):
