@@ -27,7 +27,7 @@ from data_pipeline.files import atomic_files
 from export import saved_model
 from export.comparison import Comparison, EvalSettings, Evaluation, largest_by_output
 from export.model_folder import LoadedModel, model_kind, open_model
-from export.precision import FLOAT32, float32_bytes
+from export.precision import FLOAT32, check_range, float32_bytes
 from export.probes import Probe, largest_difference
 from export.tasks import TASKS, check_scored, check_task, provenance
 
@@ -179,6 +179,7 @@ def export_litert(
         loaded = open_model(model_dir, metadata, max_seq_length, folder)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)
         module, probes = TASKS[task].build(loaded)
+        check_range(loaded.model, precision)
         content = convert(module.signatures()[SIGNATURE], loaded.model, precision)
         (probe,) = (each for each in probes if each.signature == SIGNATURE)
         runner = Runner(content)
@@ -197,17 +198,27 @@ def export_litert(
 
 
 def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
-    """The differences of LiteRT's answers from those of the model; in float32 there are none."""
+    """The differences of LiteRT's answers from those of the model; in float32 there are none.
+
+    In fewer bits scores may come in another order, and numbers may be off, but not by as much as
+    they are large: that is no rounding.
+    """
     given = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = {name: value.numpy() for name, value in runner(**given).items()}
-    if precision == FLOAT32:
-        try:
-            largest_difference(probe, answer, saved_model.TOLERANCE)
-        except ValueError as error:
-            raise UserError(
-                f"Nothing was written, because LiteRT does not answer as the Keras model does: "
-                f"{error}. Please report this with the versions of tensorflow and ai-edge-litert."
-            ) from error
+    numbers = {
+        name: value
+        for name, value in probe.expected.items()
+        if precision == FLOAT32 or np.issubdtype(value.dtype, np.floating)
+    }
+    tolerance = saved_model.TOLERANCE if precision == FLOAT32 else 1.0
+    try:
+        largest_difference(dataclasses.replace(probe, expected=numbers), answer, tolerance)
+    except ValueError as error:
+        raise UserError(
+            f"Nothing was written, because LiteRT in {precision} does not answer as the Keras "
+            f"model does: {error}. Try another --precision; in float32, please report this with "
+            "the versions of tensorflow and ai-edge-litert."
+        ) from error
     return largest_by_output(probe, answer)
 
 

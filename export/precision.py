@@ -114,16 +114,25 @@ def store(model: keras.Model, precision: str) -> None:
     """
     if precision == FLOAT32:
         return
+    check_range(model, precision)
     for layer, name, variable in list(_matrices(model)):
-        values = variable.numpy()
-        if precision == "float16" and np.abs(values).max() > np.finfo(np.float16).max:
-            raise UserError(
-                f"--precision=float16: {variable.name} holds {np.abs(values).max():.3g}, and "
-                f"float16 ends at {np.finfo(np.float16).max:.0f}. Use --precision=bfloat16."
-            )
         # A table is read by rows, and multiplied with transposed: its rows are the outputs.
         output_axis = 1 if name == "kernel" else 0
-        setattr(layer, name, StoredMatrix(values, precision, output_axis, name))
+        setattr(layer, name, StoredMatrix(variable.numpy(), precision, output_axis, name))
+
+
+def check_range(model: keras.Model, precision: str) -> None:
+    """Raises UserError where a matrix of a model holds a number beyond those of float16."""
+    if precision != "float16":
+        return
+    limit = np.finfo(np.float16).max
+    for _, _, variable in _matrices(model):
+        largest = np.abs(variable.numpy()).max()
+        if largest > limit:
+            raise UserError(
+                f"--precision=float16: {variable.name} holds {largest:.3g}, and float16 ends at "
+                f"{limit:.0f}. Use float32 or, in a SavedModel, bfloat16."
+            )
 
 
 def float32_bytes(model: keras.Model) -> int:
