@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
 from albert_tf.inputs import lists_to_tensors
 from albert_tf.keras_compat import keras, require_keras_2
+from albert_tf.variable_names import distinct
 
 # Entries of `get_config` that every model has; the others are of its class.
 COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
@@ -36,8 +38,13 @@ class AlbertModel(keras.Model):
         trainable: False freezes all variables.
         """
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        if not isinstance(config, AlbertConfig):
+        if isinstance(config, Mapping):
             config = AlbertConfig.from_dict(config)
+        if not isinstance(config, AlbertConfig):
+            raise UserError(
+                f"Expected an AlbertConfig or a dict of its fields; received {config!r:.80}. For "
+                f"published weights: {type(self).__name__}.from_preset(NAME, ...)."
+            )
         self.config = config
         self.packed = packed
         self._frozen_when_made: frozenset[str] = frozenset()
@@ -137,10 +144,10 @@ def _describe_stack(config: AlbertConfig) -> str:
 
 def _assign_by_name(variables: Sequence[tf.Variable], values: Sequence[tf.Variable]) -> None:
     """Assigns values to the variables of their names; a variable without one stays as it is."""
-    by_name = {value.name: value for value in values}
-    for variable in variables:
-        if variable.name in by_name:
-            variable.assign(by_name[variable.name])
+    by_name = dict(zip(distinct([value.name for value in values]), values))
+    for name, variable in zip(distinct([each.name for each in variables]), variables):
+        if name in by_name:
+            variable.assign(by_name[name])
 
 
 def _parts(model: keras.Model, prefix: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:

@@ -1,4 +1,5 @@
-"""The flags that programs share, and the dataclasses made of them; nothing else is done here."""
+"""The flags that programs share, and what is made of them: dataclasses, and from these by one call
+each the model, the devices and the data of a run. No other module of the library reads flags."""
 
 from __future__ import annotations
 
@@ -191,7 +192,7 @@ def define_device_flags() -> None:
         "fast",
         "auto",
         fast_switch.MODES,
-        "Small functions compiled by XLA and what else is fast on CPUs, or ordinary operations. "
+        "Of models: small functions compiled by XLA and what else is fast on CPUs, or plain ones. "
         "auto: on for the CPUs of Linux machines where XLA compiles.",
     )
     flags.DEFINE_enum(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 
@@ -11,3 +14,17 @@ def variable_name(variable: tf.Variable) -> str:
     "encoder/pooler/kernel:0" -> "encoder/pooler/kernel"
     """
     return variable.name.split(":")[0]
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names of which none comes twice: "a", "b", "a" -> "a", "b", "a_1".
+
+    Variables are named after layers, not after models: those of a generator and of the detector
+    that is trained beside it have the same names.
+    """
+    seen: collections.Counter[str] = collections.Counter()
+    found = []
+    for name in names:
+        found.append(f"{name}_{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from data_pipeline.command_line import flags
 from data_pipeline.errors import UserError
 from export.comparison import Comparison, EvalSettings
+from export.model_folder import MIN_SEQ_LENGTH
 from export.precision import FLOAT32
 
 FLAGS = flags.FLAGS
@@ -30,7 +31,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
         "max_seq_length",
         None,
         "Longest sequence that a text becomes; by default that of training.",
-        lower_bound=5,
+        lower_bound=MIN_SEQ_LENGTH,
         upper_bound=65536,
     )
     flags.DEFINE_enum(

@@ -18,7 +18,7 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 
 LABELS_FILE = "labels.txt"
 REGRESSION = "regression"
-_MIN_SEQ_LENGTH = 8
+MIN_SEQ_LENGTH = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,9 +121,9 @@ def _labels(metadata: dict[str, Any], model_dir: str) -> tuple[str, ...]:
 
 def _length(wanted: int | None, metadata: dict[str, Any], positions: int) -> int:
     length = metadata.get("max_seq_length", positions) if wanted is None else wanted
-    if not _MIN_SEQ_LENGTH <= length <= positions:
+    if not MIN_SEQ_LENGTH <= length <= positions:
         raise UserError(
-            f"--max_seq_length={length} should lie between {_MIN_SEQ_LENGTH} and the model's "
+            f"--max_seq_length={length} should lie between {MIN_SEQ_LENGTH} and the model's "
             f"{positions} positions."
         )
     return length

@@ -79,7 +79,7 @@ class AttentionBlock(SizedLayer):
         if positions is None:
             return self._split_heads(layout.to_padded(project(x, weights)), 3)
         for_query, for_key_value = weights.split(self._config.hidden_size)
-        chosen = project(layout.rows_at(x, positions), for_query)  # [B * P, H]
+        chosen = project(layout.gather_positions(x, positions), for_query)  # [B * P, H]
         chosen = tf.reshape(chosen, [-1, _length(positions), self._config.hidden_size])  # [B, P, H]
         others = layout.to_padded(project(x, for_key_value))  # [B, S, 2H]
         return self._split_heads(chosen, 1) + self._split_heads(others, 2)

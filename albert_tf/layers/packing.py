@@ -40,7 +40,7 @@ class PaddedLayout:
         """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
         return self.to_rows(self.to_padded(rows) + table[: self.sequence])
 
-    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
         """Rows [T, ...] at some positions, int32 [B, P] -> [B * P, ...]; None: all rows."""
         if positions is None:
             return rows
@@ -89,12 +89,12 @@ class PackedLayout(PaddedLayout):
         positions = tf.cast(self._places[:, 0], tf.int32) % self.sequence  # [T]
         return rows + tf.gather(table[: self.sequence], positions)
 
-    def rows_at(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    def gather_positions(self, rows: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
         """Rows [T, width] at some positions, [B * P, width], zero at padding."""
         if positions is None:
             return rows
         with_zero = tf.pad(rows, [[0, 1], [0, 0]])  # Row T is what padding holds.
-        return tf.gather(with_zero, super().rows_at(self._row_of, positions))
+        return tf.gather(with_zero, super().gather_positions(self._row_of, positions))
 
 
 def make_layout(

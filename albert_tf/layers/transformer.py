@@ -64,7 +64,7 @@ class SharedTransformer(SizedLayer):
             layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
             at = positions if number == last else None
             attended = attention(x, forward, at, seed=fold_in(layer_seed, 0))
-            x = attention.norm(forward.layout.rows_at(x, at) + attended)
+            x = attention.norm(forward.layout.gather_positions(x, at) + attended)
             x = feed_forward.norm(x + feed_forward(x, forward, seed=fold_in(layer_seed, 1)))
             outputs.append(x)
         return outputs

@@ -18,7 +18,7 @@ from albert_tf.optimization.updates import (
     lamb_update,
     trust_ratio,
 )
-from albert_tf.variable_names import variable_name
+from albert_tf.variable_names import distinct, variable_name
 
 # The reference decays neither biases nor layer normalization.
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
@@ -121,21 +121,22 @@ class AdamFamily(keras.optimizers.Optimizer):
         return tf.cast(self.learning_rate, variable.dtype) * factor
 
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
-        """`update_norm` and `trust_ratio` of the last update, each from variable name to float32
-        scalar.
+        """`update_norm` and `trust_ratio` of the last update, each from variable name (see
+        `distinct`) to float32 scalar.
 
         They are computed from the moments, and from the weights after the update instead of before:
         nothing has to be kept for them.
         """
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
-        for variable in variables:
+        keys = distinct([variable_name(variable) for variable in variables])
+        for key, variable in zip(keys, variables):
             name, weights = variable_name(variable), tf.convert_to_tensor(variable)
             settings = self._settings(name)
             corrections = bias_corrections(self.iterations, weights, settings)
             direction = adam_direction(weights, *self._moments(variable), corrections, settings)
             ratio = trust_ratio(weights, direction) if self.adapts(name) else 1.0
-            figures["update_norm"][name] = tf.norm(ratio * self._rate(variable) * direction)
-            figures["trust_ratio"][name] = tf.convert_to_tensor(ratio, tf.float32)
+            figures["update_norm"][key] = tf.norm(ratio * self._rate(variable) * direction)
+            figures["trust_ratio"][key] = tf.convert_to_tensor(ratio, tf.float32)
         return figures
 
     def rate_factor(self, name: str) -> float:

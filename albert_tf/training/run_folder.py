@@ -148,7 +148,7 @@ def _check_unchanged(run_dir: str, must_not_change: dict[str, Any]) -> None:
 
 
 def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
-    """The configuration of a run's model, and `must_not_change` of `prepare`.
+    """The configuration of a run's model, and `must_not_change` of `claim`.
 
     Raises:
       UserError: there is no run in the folder, or its file is damaged.
@@ -161,7 +161,7 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
 
 
 def fingerprint(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of arrays with their names, for `must_not_change` of `prepare`."""
+    """SHA-256 of arrays with their names, for `must_not_change` of `claim`."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())

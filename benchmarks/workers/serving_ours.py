@@ -8,7 +8,8 @@ _ANSWER = {"classifier": "label", "question_answering": "answer"}
 
 
 def build(case):
-    """The default signature; with `batching`, behind TensorFlow Serving's scheduler."""
+    """The default signature with all its outputs; with `batching`, behind TensorFlow Serving's
+    scheduler."""
     import tensorflow_text  # noqa: F401  Its ops are in the graph.
 
     model = tf.saved_model.load(case["saved_model"])
@@ -17,7 +18,7 @@ def build(case):
     names = sorted(signature.structured_input_signature[1])
 
     def answer(*columns):
-        return signature(**dict(zip(names, columns)))[output]
+        return signature(**dict(zip(names, columns)))
 
     if case["batching"]:
         answer = tf.nondifferentiable_batch_function(**case["batching"])(answer)
@@ -25,7 +26,7 @@ def build(case):
 
     def ask(rows):
         columns = [[row[name] for row in rows] if len(names) > 1 else rows for name in names]
-        return [text.decode() for text in answer(*map(tf.constant, columns)).numpy()]
+        return [text.decode() for text in answer(*map(tf.constant, columns))[output].numpy()]
 
     load = Load(case, ask)
     load.model = model  # Its variables live as long as somebody holds it.

@@ -1,4 +1,4 @@
-"""The schema of every record: name, dtype and length of each column; parsing and description.
+"""The schema of pre-training records: name, dtype and length of each column; how it is parsed.
 
 Static records hold masks and have google-research/albert's names and types, so records of either
 program can be read by the other (and by the Model Garden's). Dynamic records hold tokens and word

@@ -67,7 +67,7 @@ def _handler(answer: Callable, request_class: Any, method: str, monitor: Monitor
         start, model, code, message, response = time.perf_counter(), "", "OK", "", b""
         try:
             request = request_class.FromString(data)
-            model = request.model_spec.name if hasattr(request, "model_spec") else ""
+            model = _model_of(request)
             response = answer(request).SerializeToString()
         except DecodeError:
             code, message = "INVALID_ARGUMENT", f"The message is no {request_class.__name__}."
@@ -205,6 +205,14 @@ class Service:
         if not spec.name:
             raise invalid(f"model_spec.name is empty. Served: {', '.join(self._store.names())}.")
         return self._store.get(spec.name, *_which(spec))
+
+
+def _model_of(request: Any) -> str:
+    """The name of the model that a request is for; "" where it is for none, or for several."""
+    if isinstance(request, inference_pb2.MultiInferenceRequest):
+        names = {task.model_spec.name for task in request.tasks}
+        return names.pop() if len(names) == 1 else ""
+    return request.model_spec.name if hasattr(request, "model_spec") else ""
 
 
 def _which(spec: model_pb2.ModelSpec) -> tuple[int | None, str | None]:

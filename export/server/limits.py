@@ -26,7 +26,7 @@ class Limits:
     max_batch_size: int = 128
     max_text_bytes: int = 1 << 17
     max_row_values: int = 512
-    max_answer_values: int = 1 << 23
+    max_answer_values: int = 1 << 21
 
     def check_rows(self, count: int) -> None:
         """Raises ServingError for more rows than allowed."""

@@ -59,7 +59,8 @@ class Monitor:
                 "status": status,
                 "milliseconds": round(seconds * 1e3, 3),
             }
-            print(json.dumps(line), file=sys.stderr, flush=True)
+            sys.stderr.write(json.dumps(line) + "\n")  # At once: lines of threads do not mix.
+            sys.stderr.flush()
 
     def text(self) -> str:
         """The counts in Prometheus' text format."""

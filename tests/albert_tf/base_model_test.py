@@ -34,6 +34,9 @@ def test_a_configuration_may_be_a_dict(tiny_config):
     assert model.config == tiny_config and isinstance(model.config, AlbertConfig)
     with pytest.raises(UserError, match="unknown key 'hiden_size'"):
         AlbertEncoder({"vocab_size": 5, "hiden_size": 8})
+    for other in ("albert-base-v2", None, 3):
+        with pytest.raises(UserError, match=f"received {other!r}. .*AlbertClassifier.from_preset"):
+            AlbertClassifier(other, 2)
 
 
 def test_frozen_parts_are_recorded_and_come_back(tiny_config):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_tf.variable_names import variable_name
+from albert_tf.variable_names import distinct, variable_name
 
 
 def test_without_tensorflows_suffix():
@@ -10,3 +10,8 @@ def test_without_tensorflows_suffix():
         variable = tf.Variable(1.0, name="kernel")
     assert variable.name == "encoder/pooler/kernel:0"
     assert variable_name(variable) == "encoder/pooler/kernel"
+
+
+def test_names_that_come_again_get_a_number():
+    assert distinct(["a", "b", "a", "c", "a"]) == ["a", "b", "a_1", "c", "a_2"]
+    assert distinct([]) == []

@@ -47,7 +47,7 @@ def test_rows_are_the_real_tokens_in_order(mask):
     np.testing.assert_array_equal(layout.to_padded(rows), values * kept(mask)[..., None])
     positions = np.tile(np.arange(mask.shape[1])[::-1], [len(mask), 1]).astype(np.int32)
     expected = (values * kept(mask)[..., None])[:, ::-1].reshape(-1, 2)
-    np.testing.assert_array_equal(layout.rows_at(rows, tf.constant(positions)), expected)
+    np.testing.assert_array_equal(layout.gather_positions(rows, tf.constant(positions)), expected)
 
 
 @given(masks, st.integers(0, 2**31 - 1))

@@ -119,3 +119,12 @@ def test_updates_are_described():
     assert float(figures["update_norm"]["kernel"]) == pytest.approx(5e-4, rel=1e-3)
     assert 0.5 < float(figures["trust_ratio"]["kernel"]) < 1.0  # Moments are not corrected.
     assert float(figures["trust_ratio"]["bias"]) == 1.0
+
+
+def test_updates_of_variables_of_one_name_are_described_apart():
+    optimizer = AdamW(1e-4, weight_decay_rate=0.0)
+    variables = [tf.Variable([1.0] * size, name="kernel") for size in (4, 16)]
+    optimizer.apply_gradients([(tf.ones_like(each), each) for each in variables])
+    norms = optimizer.describe_updates(variables)["update_norm"]
+    assert list(norms) == ["kernel", "kernel_1"]
+    assert float(norms["kernel_1"]) == pytest.approx(2 * float(norms["kernel"]), rel=1e-4)

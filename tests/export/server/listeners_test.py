@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -221,7 +222,14 @@ def add_example(request, text):
     feature.bytes_list.value.append(text)
 
 
-def test_regress_and_multi_inference(stub):
+def counted(running):
+    """Number of calls of MultiInference that the server counted for its model."""
+    labels = 'model_name="tiny",API="multiinference",entrypoint="GRPC"'
+    found = re.findall(f"_latency_count{{{labels}}} (\\d+)", running.monitor.text())
+    return int(found[0]) if found else 0
+
+
+def test_regress_and_multi_inference(running, stub):
     request = regression_pb2.RegressionRequest()
     request.model_spec.name, request.model_spec.signature_name = "tiny", "regress"
     add_example(request, b"abc")
@@ -233,7 +241,9 @@ def test_regress_and_multi_inference(stub):
     for method in ("classify", "regress"):
         task = several.tasks.add(method_name=f"tensorflow/serving/{method}")
         task.model_spec.name, task.model_spec.signature_name = "tiny", method
+    before = counted(running)
     first, second = stub.MultiInference(several, 20).results
+    assert counted(running) == before + 1
     labels = first.classification_result.classifications[0].classes
     assert [(row.label, row.score) for row in labels] == [("short", 7.0), ("long", 3.0)]
     assert [row.value for row in second.regression_result.regressions] == [3.0]
