@@ -269,14 +269,9 @@ def test_every_public_method_is_documented_where_it_is_new():
         if isinstance(node, ast.FunctionDef)
     ]
     documented = {node.name for _, node in methods if ast.get_docstring(node)} | OF_LIBRARIES
-    missing = [
-        name
-        for name, node in methods
-        if not name.startswith("_")
-        and not node.name.startswith("_")
-        and node.name not in documented
-    ]
-    assert not missing
+    public = [(name, node.name) for name, node in methods if "_" not in (name[0], node.name[0])]
+    assert len(public) > 300
+    assert not [name for name, method in public if method not in documented]
 
 
 def test_every_flag_has_a_help_text():

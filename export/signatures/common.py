@@ -106,14 +106,15 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def checked_tokens(
     input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor, num_types: int
 ) -> Tensors:
-    """The arguments of a signature by tokens, by the names of the inputs.
-
-    A request is refused whose mask or types are none; ids of words are checked where their
-    embeddings are looked up.
+    """The arguments of a signature by tokens, of a request that is refused where mask or types are
+    none; ids of words are checked where their embeddings are looked up.
 
     Args:
       input_word_ids, input_mask, input_type_ids: int32 [..., S].
       num_types: `type_vocab_size` of the model.
+
+    Returns:
+      The same tensors by the names of the inputs.
     """
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
     return {
