@@ -109,6 +109,28 @@ def test_save_and_restore(config_name, model_class, tmp_path):
         np.testing.assert_array_equal(left, right)
 
 
+@every_model
+def test_inputs_of_other_types_and_inputs_left_out(model_class):
+    model, batch = MODELS[model_class].make(SHALLOW), make_batch(model_class)
+    batch["input_type_ids"] = tf.zeros_like(batch["input_type_ids"])
+    expected = floats(model(batch))
+    ids, mask = batch["input_word_ids"], batch["input_mask"]
+    numbers = {"input_word_ids": tf.cast(ids, tf.int64), "input_mask": tf.cast(mask, tf.bool)}
+    lists = {"input_word_ids": ids.numpy().tolist(), "input_mask": mask.numpy().tolist()}
+    for given in (numbers, lists):
+        untyped = {name: each for name, each in batch.items() if name != "input_type_ids"}
+        for other in (batch | given, untyped | given):
+            for left, right in zip(floats(model(other)), expected, strict=True):
+                np.testing.assert_array_equal(left, right)
+    without_mask = {name: each for name, each in batch.items() if name != "input_mask"}
+    all_real = batch | {"input_mask": tf.ones_like(mask)}
+    for left, right in zip(floats(model(without_mask)), floats(model(all_real)), strict=True):
+        np.testing.assert_array_equal(left, right)
+    wrong = "(?s)Expected a dict with input_word_ids.*received input_word_ids of float32"
+    with pytest.raises(ValueError, match=wrong):
+        model({**batch, "input_word_ids": tf.cast(ids, tf.float32)})
+
+
 @every_config_or_training
 def test_packed_execution_equals_padded(config_name, kind):
     batch, config = make_batch(kind), CONFIGS[config_name][0]

@@ -9,7 +9,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.checkpoints import google, huggingface, native
 from albert_tf.keras_compat import keras
-from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
+from albert_tf.optimization import LAMB, AdamW, WarmupConstantDecay, WarmupPolynomialDecay
 from albert_tf.variable_names import variable_name
 from tests.conformance_cases import (
     BASE,
@@ -85,7 +85,7 @@ def optimizers():
     schedule = WarmupPolynomialDecay(0.05, num_train_steps=20, num_warmup_steps=2)
     return {
         "LAMB": LAMB(schedule, bias_correction=True),
-        "AdamW": AdamW(0.01),
+        "AdamW": AdamW(WarmupConstantDecay(0.01, num_train_steps=20, num_warmup_steps=2)),
         "Keras's Adam": keras.optimizers.Adam(0.01),
     }
 
