@@ -78,7 +78,7 @@ def save(
       UserError: the model is of no class of MODELS.
     """
     content = {**_describe(model), **_finite(metadata)}
-    with replacement.of(directory) as new:
+    with replacement.replacing(directory) as new:
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
         durable.write_json(os.path.join(new, METADATA_FILE), content)
         if vocab_file:

@@ -25,8 +25,9 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # Of fcntl.h and stdio.h.
 
 
 @contextlib.contextmanager
-def of(directory: str) -> Iterator[str]:
-    """An empty folder to fill, which replaces `directory` at the end, unless there is an error."""
+def replacing(directory: str) -> Iterator[str]:
+    """A context with an empty folder to fill. At its end the folder takes the place of `directory`
+    in one step; after an error `directory` is what it was."""
     directory = directory.rstrip("/")
     settle(directory)
     new, old = f"{directory}.new", f"{directory}.old"

@@ -117,7 +117,7 @@ def nothing_learned(results: list[Result]) -> str | None:
 
 
 def _warning(folder: str, reason: str, is_last: bool) -> str:
-    """Loud words about a run, with a remedy."""
+    """The warning that a run has learned nothing: the reason, and what to do."""
     remedy = (
         "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
         "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags "

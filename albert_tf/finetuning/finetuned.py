@@ -206,7 +206,7 @@ def _checkpoint(folder: str) -> str:
 
 
 def _size(found: FineTuned, features: Features, batch_size: int) -> int:
-    """Rows of an evaluation step."""
+    """The number of sequences in a step of evaluation."""
     return evaluation_batch_size(
         found.model.config,
         batch_size,

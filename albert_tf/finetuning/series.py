@@ -218,7 +218,7 @@ def _table(
 
 
 def _distinct(values: Any) -> list[Any]:
-    """The different ones, in order."""
+    """The values without repetition, in the order in which they come first."""
     found: list[Any] = []
     for value in values:
         if value not in found:

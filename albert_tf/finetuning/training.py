@@ -317,7 +317,7 @@ def _evaluation_size(
     settings: FineTuningSettings,
     run: RunSettings,
 ) -> int:
-    """Rows of an evaluation step."""
+    """The number of sequences in a step of evaluation."""
     return evaluation_batch_size(
         model.config,
         run.eval_batch_size,

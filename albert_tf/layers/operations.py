@@ -161,13 +161,13 @@ class Operations:
     def in_parts(
         self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: Seed
     ) -> Any:
-        """function(*batch, seed) of tensors [B, ...] or None, or the same of parts of the batch,
-        each with its own seed, and their results put together.
+        """function(*batch, seed) of tensors [B, ...] or None. A fast form may call the function for
+        parts of the batch, each with its own seed, and join the results: [9, S] as [5, S], [4, S].
         """
         return function(*batch, fold_in(seed, 0))
 
     def read(self, blocks: Sequence[Any]) -> list[ReadyBlock]:
-        """The blocks of a stack in order, each with its weights."""
+        """Each use of a block with its weights: a, a, b -> (a, w_a), (a, w_a), (b, w_b)."""
         weights = self.weights_of_each(blocks)
         return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
 

@@ -47,7 +47,7 @@ class _ReadOnce(Operations):
         return [self._weights[block.name] for block in blocks]
 
 
-class _Shared(_ReadOnce):
+class _SharedGradients(_ReadOnce):
     """Weights are read once for one forward pass, and their gradients added as they come."""
 
     uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
@@ -72,7 +72,7 @@ class InferenceOperations(_ReadOnce):
     in_parts = staticmethod(streams.in_streams)
 
 
-class TrainingOperations(_Shared, InferenceOperations):
+class TrainingOperations(_SharedGradients, InferenceOperations):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
     row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.
@@ -104,7 +104,7 @@ class TrainingOperations(_Shared, InferenceOperations):
         return attention.attend(query, key, value, bias)
 
 
-class PlainRecomputingOperations(Recomputing, _Shared):
+class PlainRecomputingOperations(Recomputing, _SharedGradients):
     """Training in less memory, by the plain formulas. Weights are shared here, too: without it they
     and their gradients are kept for every layer, more than recomputation saves on a small batch.
     """

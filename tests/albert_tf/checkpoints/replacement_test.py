@@ -34,7 +34,7 @@ def test_killed_at_every_change(models, monkeypatch, crash_points, can_exchange)
         shutil.copytree(models / "first", folder)
 
     def replace():
-        with replacement.of(str(folder)) as new:
+        with replacement.replacing(str(folder)) as new:
             for path in (models / "second").iterdir():
                 shutil.copy(path, new)
 
@@ -51,6 +51,6 @@ def test_killed_at_every_change(models, monkeypatch, crash_points, can_exchange)
 def test_an_error_leaves_the_old_folder(models):
     folder = models / "first"
     before = content(folder)
-    with pytest.raises(OSError, match="no room"), replacement.of(str(folder)):
+    with pytest.raises(OSError, match="no room"), replacement.replacing(str(folder)):
         raise OSError("no room")
     assert content(folder) == before and not list(models.glob("first.*"))
