@@ -1,5 +1,6 @@
-"""The flags that programs share, and what is made of them: dataclasses, and from these by one call
-each the model, the devices and the data of a run. No other module of the library reads flags."""
+"""The flags that programs share, and what is made of them: dataclasses, and by one call each the
+model, the devices and the data of a run. Nothing but this, finetuning_flags and programs reads
+flags."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Connection(HTTPChannel):
       monitor: what counts requests that are refused before the application sees them.
 
     Attributes:
-      monitor: the same.
+      monitor: as given.
       is_refused: whether an error has been answered.
     """
 
