@@ -63,7 +63,7 @@ def predict_saved_model(
         answer = signatures[signature](**tensors)
     except REFUSALS as error:
         raise UserError(
-            f"{folder}, signature {signature!r}: {reason(error.message).rstrip('.')}."
+            f"{folder}, signature {signature!r}: {reason(error).rstrip('.')}."
         ) from None
     return {name: value.numpy() for name, value in answer.items()}
 

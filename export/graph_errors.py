@@ -8,10 +8,16 @@ REFUSALS = (
     tf.errors.InvalidArgumentError,
     tf.errors.OutOfRangeError,
     tf.errors.UnimplementedError,
+    UnicodeDecodeError,  # The message quotes bytes of the request that are no UTF-8.
 )
+_LONGEST = 300  # Characters of a reason that are told.
 
 
-def reason(message: str) -> str:
-    """The line of a graph's error message with the reason: the last one before the node's name."""
+def reason(error: Exception) -> str:
+    """The sentence in one of REFUSALS: the last line before the name of the graph's node."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the graph refuses the request, which holds bytes that are no UTF-8"
+    message = str(getattr(error, "message", error))
     told = message.split("[[{{node")[0].strip()
-    return told.splitlines()[-1] if told else message
+    # It may quote a value of the request, however long that is.
+    return (told.splitlines()[-1] if told else message)[:_LONGEST]

@@ -80,7 +80,7 @@ class Servable:
             with self._running:
                 answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
         except REFUSALS as error:
-            message = f"Model {self.name!r}: {reason(error.message)}"
+            message = f"Model {self.name!r}: {reason(error)}"
             raise ServingError(INVALID_ARGUMENT, message) from error
         except (tf.errors.ResourceExhaustedError, MemoryError) as error:
             raise ServingError(

@@ -117,13 +117,22 @@ def checked_tokens(
       The same tensors by the names of the inputs.
     """
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
+    shape = tf.shape(input_word_ids)
+    are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
+    message = "input_word_ids, input_mask and input_type_ids have one shape"
     return {
-        "input_word_ids": input_word_ids,
+        "input_word_ids": required(input_word_ids, tf.reduce_all(are_alike), message),
         "input_mask": zero_or_one(input_mask, "input_mask"),
         "input_type_ids": required(
             input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
         ),
     }
+
+
+def paired(text_a: tf.Tensor, text_b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Two inputs, string [B] both; a request is refused where one has more rows than the other."""
+    is_pair = tf.size(text_a) == tf.size(text_b)
+    return text_a, required(text_b, is_pair, "text_a and text_b have as many rows")
 
 
 def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
@@ -180,7 +189,7 @@ class TextModule(ModelModule):
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         """string [B] twice -> `answer`; an empty `text_b` is no second text."""
-        return self.answer(self.text_encoder(text_a, text_b))
+        return self.answer(self.text_encoder(*paired(text_a, text_b)))
 
     @graph_function(input_signature=TOKENS)
     def serve_tokens(

@@ -25,6 +25,7 @@ from export.signatures.common import (
     TextModule,
     graph_function,
     named,
+    paired,
 )
 
 _SHORTEST = 1e-12  # A vector of zeros stays one.
@@ -60,8 +61,8 @@ class EmbeddingModule(TextModule):
           similarity, the cosine between the embeddings of both; pooled_similarity, that between
           their pooled vectors.
         """
-        first = self.answer(self.text_encoder(text_a))
-        second = self.answer(self.text_encoder(text_b))
+        text_a, text_b = paired(text_a, text_b)
+        first, second = (self.answer(self.text_encoder(text)) for text in (text_a, text_b))
         return {
             "similarity": tf.reduce_sum(first["embedding"] * second["embedding"], axis=1),
             "pooled_similarity": tf.reduce_sum(first["pooled"] * second["pooled"], axis=1),

@@ -111,10 +111,11 @@ class MaskedLMModule(ModelModule):
         """
         # A position beyond its row would be answered from the next one.
         is_place = (masked_lm_positions >= 0) & (masked_lm_positions < tf.shape(input_word_ids)[1])
+        has_rows = tf.shape(masked_lm_positions)[0] == tf.shape(input_word_ids)[0]
         positions = required(
             _few_enough(masked_lm_positions),
-            tf.reduce_all(is_place),
-            "masked_lm_positions are from 0 to the length of the sequences less 1",
+            tf.reduce_all(is_place) & has_rows,
+            "masked_lm_positions are from 0 to the length of the sequences less 1, as many rows",
         )
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
         outputs = self.forward({**inputs, "masked_lm_positions": positions})

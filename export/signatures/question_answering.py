@@ -173,7 +173,11 @@ class QuestionAnsweringModule(ModelModule):
     ) -> Tensors:
         """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]."""
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
-        impossible = zero_or_one(impossible_positions, "impossible_positions")
+        impossible = required(
+            zero_or_one(impossible_positions, "impossible_positions"),
+            tf.reduce_all(tf.shape(impossible_positions) == tf.shape(input_word_ids)),
+            "impossible_positions has the shape of input_word_ids",
+        )
         return self.forward({**inputs, "impossible_positions": impossible})
 
     def signatures(self) -> Signatures:

@@ -97,6 +97,6 @@ def test_limits(new_flags):
         }
     assert found == {
         "version": (None, "an integer from 1 to 2,147,483,647"),
-        "max_seq_length": (None, "an integer from 5 to 65,536"),
+        "max_seq_length": (None, "an integer from 8 to 65,536"),
         "max_accuracy_loss": (None, "a finite number from 0 to 1"),
     }
