@@ -149,7 +149,7 @@ def main() -> None:
     ours = {name: [each["text"] for each in answers] for name, answers in best.items()}
     graph = {name: texts_of(row) for name, row in rows.items()}
     differ = [name for name in rows if graph[name] != ours[name]]
-    final = [name for name in rows if rows[name]["answer"] != tuned.final[name]]
+    finals_differ = [name for name in rows if rows[name]["answer"] != tuned.final[name]]
     ties = [name for name in differ if is_tie(tuned.best[name], graph[name])]
     with_answer = [question for question in questions if question.answers]
 
@@ -173,7 +173,7 @@ def main() -> None:
         "exported graph": score(graph),
         "answers that differ": len(differ),
         "of them ties": len(ties),
-        "final answers that differ": len(final),
+        "final answers that differ": len(finals_differ),
         "probabilities differ by": f"{max(shares, default=0.0):.1e}",
         "null scores differ by": f"{max(odds):.1e}" if odds else "",
         "seconds, fine-tuning": round(tuned.seconds, 1),

@@ -115,7 +115,7 @@ class MaskedLMModule(ModelModule):
         positions = required(
             _few_enough(masked_lm_positions),
             tf.reduce_all(is_place) & has_rows,
-            "masked_lm_positions are from 0 to the length of the sequences less 1, as many rows",
+            "masked_lm_positions are from 0 to the length of the sequences less 1, in as many rows",
         )
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
         outputs = self.forward({**inputs, "masked_lm_positions": positions})

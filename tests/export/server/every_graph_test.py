@@ -1,7 +1,5 @@
 """Strange requests to the graphs of all tasks: an answer, or a refusal in one sentence."""
 
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -42,7 +40,7 @@ def test_an_answer_or_a_refusal(every_store, task):
             name: tf.TensorSpec(tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype))
             for name, info in definition.inputs.items()
         }
-        for inputs in itertools.islice(requests(specs), 60):
+        for inputs in requests(specs):
             try:
                 answer = servable.predict(signature, inputs)
             except ServingError as error:
@@ -53,4 +51,4 @@ def test_an_answer_or_a_refusal(every_store, task):
                 rows = {value.shape[0] for value in answer.values()}
                 assert rows == {len(next(iter(inputs.values())))}, (signature, inputs)
                 answered += 1
-    assert answered > 5 and (refused > 5 or task in ("preprocessor",)), (answered, refused)
+    assert answered > 5 and (refused > 5 or task == "preprocessor"), (answered, refused)
