@@ -59,6 +59,13 @@ def define_model_flags() -> None:
         "Weights to start from: a model folder, a Hugging Face folder, the prefix of a "
         "google-research checkpoint, or the name of a published model, which is downloaded.",
     )
+    flags.DEFINE_integer(
+        "repeat_positions",
+        0,
+        "Length of the sequences that --init_checkpoint was trained on, if these are longer: "
+        "positions from there on begin as copies of those before. 0: as the weights have them.",
+        lower_bound=0,
+    )
 
 
 def define_run_flags(modes: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from albert_tf import durable
 from albert_tf.errors import UserError
 from albert_tf.training import starts
 
-FILE = "minutes.json"
+ENDING_FILE = "minutes.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Deadline:
         Raises:
           UserError: the record is damaged, or the run has an end for more minutes than these.
         """
-        self._path = os.path.join(run_dir, FILE)
+        self._path = os.path.join(run_dir, ENDING_FILE)
         self._max_minutes, self._decay_share, self._clock = max_minutes, decay_share, clock
         self._seconds_before = 0.0
         self._began = clock()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import tensorflow as tf
+
 from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
+from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS, get_preset
@@ -22,12 +25,22 @@ class InitialModel:
       init_checkpoint: weights, see `pretrained.locate`; and the architecture if neither of the
         others is given.
       recompute: activations are computed again for the gradient.
+      repeat_positions: how many positions the weights have learned, if longer sequences follow; see
+        `repeat_positions`. 0: all positions are as the weights have them.
     """
 
     preset: str | None = None
     config_file: str | None = None
     init_checkpoint: str | None = None
     recompute: bool = False
+    repeat_positions: int = 0
+
+    def __post_init__(self) -> None:
+        if self.repeat_positions and not self.init_checkpoint:
+            raise UserError(
+                f"--repeat_positions={self.repeat_positions} repeats positions that weights have "
+                "learned, and there are none. Give --init_checkpoint, or leave it out."
+            )
 
     def config(self, vocab_size: int, max_seq_length: int, data: str) -> AlbertConfig:
         """The architecture, for data of this vocabulary and length.
@@ -87,6 +100,7 @@ class InitialModel:
         """
         if self.init_checkpoint:
             formats.load_weights(model, locate(self.init_checkpoint).path)
+            self._repeat_positions(model)
 
     def load_encoder(self, model: keras.Model) -> None:
         """Fills the encoder from `init_checkpoint`, if there is one; heads stay as they are.
@@ -96,6 +110,36 @@ class InitialModel:
         """
         if self.init_checkpoint:
             formats.load_encoder(model, locate(self.init_checkpoint).path)
+            self._repeat_positions(model)
+
+    def _repeat_positions(self, model: keras.Model) -> None:
+        if self.repeat_positions:
+            repeat_positions(model.encoder, self.repeat_positions)
+
+
+def repeat_positions(encoder: AlbertEncoder, count: int) -> None:
+    """Makes the position embeddings from `count` on copies of those before.
+
+    Training in short sequences leaves later positions as they began. Copies tell at least which
+    tokens are near each other (Beltagy et al., Longformer, 2020).
+
+        count 3, 8 positions: 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1
+
+    Args:
+      encoder: whose positions are changed.
+      count: number of positions that were trained, from 1.
+
+    Raises:
+      UserError: the encoder has fewer positions.
+    """
+    table = encoder.embeddings.position_embeddings
+    size = table.shape[0]
+    if not 1 <= count <= size:
+        raise UserError(
+            f"--repeat_positions={count} does not lie between 1 and {size}, the positions of the "
+            "model. Give the length of the sequences that its weights were trained on."
+        )
+    table.assign(tf.gather(table, tf.range(size) % count))
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:

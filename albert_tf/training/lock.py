@@ -13,7 +13,7 @@ from typing import TextIO
 from albert_tf import durable
 from albert_tf.errors import UserError
 
-FILE = "run.lock"
+LOCK_FILE = "run.lock"
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def locked(folder: str) -> Iterator[None]:
     if not durable.is_local(folder):
         yield
         return
-    with open(os.path.join(folder, FILE), "a+") as file:
+    with open(os.path.join(folder, LOCK_FILE), "a+") as file:
         _lock(file, folder)
         yield
 

@@ -13,7 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.optimization.base import AdamFamily
 from albert_tf.training import before_decay
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
-from albert_tf.training.deadline import FILE, Deadline
+from albert_tf.training.deadline import ENDING_FILE, Deadline
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.preemption import Preempted, TerminationNotice
 from albert_tf.training.report.curves import plot_curves
@@ -302,10 +302,11 @@ class _Loop:
         assert self._deadline
         self._state.wait()
         ending = self._deadline.choose_ending(step, self._settings.num_train_steps)
+        last = ending.num_train_steps
         self._reporter.note(
-            f"--max_minutes: the rate falls from step {step} on, and the run ends with step "
-            f"{ending.num_train_steps} ({FILE}); with --num_train_steps={ending.num_train_steps} "
-            f"--decay_share={ending.decay_share} any machine repeats it"
+            f"--max_minutes: the rate falls from step {step} on, and the run ends with step {last} "
+            f"({ENDING_FILE}); with --num_train_steps={last} --decay_share={ending.decay_share} "
+            "any machine repeats it"
         )
 
     def _report(self, step: int, outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ RUN_FILE = "run.json"
 # All that a start that was killed at once may leave: RUN_FILE is written last.
 _WRITTEN_FIRST = {
     CONFIG_FILE,
-    lock.FILE,
+    lock.LOCK_FILE,
     starts.FOLDER,
     starts.FLAGS_FILE,
     starts.ENVIRONMENT_FILE,
@@ -115,7 +115,7 @@ def _empty(run_dir: str) -> None:
     """Removes all but the lock, which is held. RUN_FILE comes last: until then the folder holds a
     run, which another start with --overwrite may delete.
     """
-    names = _names_in(run_dir) - {lock.FILE}
+    names = _names_in(run_dir) - {lock.LOCK_FILE}
     for name in sorted(names, key=lambda name: name == RUN_FILE):
         path = os.path.join(run_dir, name)
         remove = tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove

@@ -48,6 +48,25 @@ def test_weights_are_loaded_where_there_are_some(folder, tiny_config):
     np.testing.assert_array_equal(classifier.weights[0], other.weights[0])
 
 
+def test_positions_that_were_not_trained_begin_as_copies(folder, tiny_config):
+    learned = np.array(native.load_model(folder).encoder.embeddings.position_embeddings)
+    model, classifier = AlbertPretrainer(tiny_config), AlbertClassifier(tiny_config, 2)
+    start = InitialModel(init_checkpoint=folder, repeat_positions=6)
+    start.load_weights(model)
+    start.load_encoder(classifier)
+    expected = np.concatenate([learned[:6], learned[:6], learned[:4]])  # 16 positions.
+    for encoder in (model.encoder, classifier.encoder):
+        np.testing.assert_array_equal(encoder.embeddings.position_embeddings, expected)
+
+
+def test_positions_that_cannot_be_repeated(folder, tiny_config):
+    with pytest.raises(UserError, match="--repeat_positions=6 repeats .* Give --init_checkpoint"):
+        InitialModel(preset="albert-tiny", repeat_positions=6)
+    start = InitialModel(init_checkpoint=folder, repeat_positions=17)
+    with pytest.raises(UserError, match="--repeat_positions=17 does not lie between 1 and 16"):
+        start.load_weights(AlbertPretrainer(tiny_config))
+
+
 @pytest.mark.parametrize(
     ("vocab_size", "length", "message"),
     [
