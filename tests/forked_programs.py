@@ -33,6 +33,8 @@ PROGRAMS = (
     "export.run_export",
 )
 _REQUEST_BYTES = 1 << 20
+# Of one wait: Python looks for signals before and after it, and one may come just before.
+_SECONDS = 0.2
 
 
 def ask(address: str, arguments: Sequence[str]) -> int:
@@ -57,6 +59,8 @@ def ask(address: str, arguments: Sequence[str]) -> int:
         for number in passed_on:
             signal.signal(number, pass_on)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, passed_on)
+        while not select.select([server], [], [], _SECONDS)[0]:
+            pass
         code = os.waitstatus_to_exitcode(int(server.recv(16)))
     if code < 0:
         if code != -signal.SIGKILL:

@@ -18,7 +18,8 @@ TOLD_BY_A_SIGNAL = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *unused: sys.exit(75))
 print(os.getpid(), flush=True)
-time.sleep(100)
+for _ in range(1000):
+    time.sleep(0.1)  # Not once for long: a signal may come just before it.
 """
 
 

@@ -35,7 +35,12 @@ OUTPUTS = albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.Albe
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
     [
-        *((model, 1) for model in MODELS),
+        *((model, 1) for model in OUTPUTS),
+        *(
+            pytest.param(model, 1, marks=pytest.mark.one_stack)
+            for model in MODELS
+            if model not in OUTPUTS
+        ),
         *(pytest.param(model, 2, marks=pytest.mark.one_stack) for model in OUTPUTS),
     ],
     ids=lambda value: getattr(value, "__name__", value),

@@ -23,13 +23,10 @@ GOLDENS = Path(__file__).parents[1] / "goldens"
 pytestmark = pytest.mark.usefixtures("plain_and_fast")
 
 EXECUTIONS = ("packed", "padded", "recomputed")
+BOTH_STACKS = ("google_tiny_groups", "packed")
 CASES = [
-    *itertools.product(["google_tiny"], EXECUTIONS),
-    ("google_tiny_groups", EXECUTIONS[0]),
-    *(
-        pytest.param(case, marks=pytest.mark.one_stack)
-        for case in itertools.product(["google_tiny_groups"], EXECUTIONS[1:])
-    ),
+    pytest.param(case, marks=[pytest.mark.one_stack] if case != BOTH_STACKS else [])
+    for case in itertools.product(["google_tiny", "google_tiny_groups"], EXECUTIONS)
 ]
 
 

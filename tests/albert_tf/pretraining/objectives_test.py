@@ -79,6 +79,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
     assert metadata["task"] == "replaced_token_detection"
 
 
+@pytest.mark.one_stack
 def test_its_model_is_an_encoder_like_any_other(train, whole, tmp_path, result_of):
     """It is loaded for another task, carried on, and converted."""
     folder = str(whole / "model")

@@ -79,6 +79,7 @@ def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_d
     assert looped.train.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.one_stack
 def test_the_weights_that_a_run_begins_with_are_evaluated_once(
     tiny_config, pretraining_data, tmp_path
 ):
@@ -93,6 +94,7 @@ def test_the_weights_that_a_run_begins_with_are_evaluated_once(
     assert rows[0]["masked_lm_loss"] != rows[-1]["masked_lm_loss"]
 
 
+@pytest.mark.one_stack
 def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     wider = make_stepper(tiny_config.replace(intermediate_size=48))
@@ -146,6 +148,7 @@ def with_bad_steps(stepper, pretraining_data, is_bad):
     return Stepper(stepper.task, guarded, ONE_DEVICE, seed=5), data
 
 
+@pytest.mark.one_stack
 def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
     """All from step 9 on: ten of them stop a run, and one that ends before ends well, with the
     weights of step 8. What is reported of them is nan.
@@ -184,6 +187,7 @@ def weights_at(run_dir, step):
     return {name: reader.get_tensor(name) for name in names if "OPTIMIZER_SLOT" not in name}
 
 
+@pytest.mark.one_stack
 def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_path):
     """A checkpoint that is due is made at the next sound stop; SIGTERM does not claim one."""
     stepper, data = with_bad_steps(
@@ -210,6 +214,7 @@ def test_settings_are_checked(name):
         LoopSettings(**{"num_train_steps": 5, name: 0})
 
 
+@pytest.mark.one_stack
 def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_path):
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     again = make_stepper(tiny_config)

@@ -10,6 +10,8 @@ from export.signatures.question_answering import MOST_WINDOWS
 from export.signatures.tagging import MOST_WORDS
 from export.tasks import TASKS
 
+pytestmark = pytest.mark.one_stack
+
 
 @pytest.fixture(scope="module")
 def signatures(exports):

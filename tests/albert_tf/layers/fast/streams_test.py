@@ -86,7 +86,7 @@ def test_only_large_batches_of_known_size_are_divided(fast_choice):
     assert sizes(8, 128) is None
 
 
-@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("groups", [1, pytest.param(3, marks=pytest.mark.one_stack)])
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
 def test_losses_and_gradients_equal_those_of_one_stream(packed, groups):
     config = CONFIG.replace(num_hidden_groups=groups)
