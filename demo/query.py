@@ -41,7 +41,9 @@ from export.saved_model import existing_versions
 FLAGS = flags.FLAGS
 
 START_SECONDS = 120
-TOLERANCE = 1e-5
+# Of probabilities over the network, and of an encoder's output: with the package's weights, that of
+# Keras itself is 2e-5 from what float64 gives.
+TOLERANCES = {"REST": 1e-5, "gRPC": 1e-5, "hub.load": 1e-4, "hub.KerasLayer": 1e-4}
 CLOZE = ["Returns the [MASK] of the file.", "If [MASK] is true, the array is copied."]
 
 
@@ -72,10 +74,13 @@ def main() -> None:
         print(f"{way}: largest difference from Keras {difference:.1e}")
     result = {"largest_difference": max(differences.values()), "differences": differences}
     (out / "serving.json").write_text(json.dumps(result, indent=2) + "\n")
-    if result["largest_difference"] > TOLERANCE:
-        raise UserError(
-            f"served answers differ from Keras by more than {TOLERANCE}: {differences}."
-        )
+    too_far = [
+        f"{way} by {difference:.1e}, more than {TOLERANCES[way]:.0e}"
+        for way, difference in differences.items()
+        if not difference <= TOLERANCES[way]
+    ]
+    if too_far:
+        raise UserError(f"answers differ from those of Keras: {', '.join(too_far)}.")
 
 
 @contextlib.contextmanager

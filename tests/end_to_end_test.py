@@ -181,8 +181,10 @@ def test_the_demonstration(folder, run, quick_python):
     ):
         assert f"\n{stage}" in table
     serving = json.loads((folder / "demo_out" / "serving.json").read_text())
-    assert set(serving["differences"]) == {"REST", "gRPC", "hub.load", "hub.KerasLayer"}
-    assert serving["largest_difference"] <= 1e-5
+    differences = serving["differences"]
+    assert set(differences) == {"REST", "gRPC", "hub.load", "hub.KerasLayer"}
+    assert max(differences["REST"], differences["gRPC"]) <= 1e-5
+    assert max(differences["hub.load"], differences["hub.KerasLayer"]) <= 1e-4  # As float32 has it.
     assert (folder / "demo_out" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
     again = run(command, folder, quick_python)

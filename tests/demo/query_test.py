@@ -73,7 +73,7 @@ def test_a_server_that_does_not_start(process, tmp_path, code, ready_after, slep
 
 @pytest.fixture
 def demonstration(tmp_path, monkeypatch):
-    """(difference by REST) -> runs the program on two examples; other doors differ by 1e-6."""
+    """(difference by REST, by TF Hub) -> runs the program on two examples; gRPC differs by 1e-6."""
     (tmp_path / "task").mkdir()
     rows = [f"{'ab'[i % 2]}\ttext {i}" for i in range(20)]
     (tmp_path / "task" / "dev.tsv").write_text("\n".join(["label\ttext", *rows]))
@@ -89,17 +89,17 @@ def demonstration(tmp_path, monkeypatch):
         assert (address, model) == ("h:2", "classifier")
         return {"probabilities": np.full([len(inputs["text"]), 2], 0.5 - 1e-6)}
 
-    state = SimpleNamespace(difference=0.0)
+    state = SimpleNamespace(difference=0.0, of_hub=0.0)
     address = {"rest": "http://h:1", "grpc": "h:2"}
     monkeypatch.setattr(query, "local_server", lambda *_: contextlib.nullcontext(address))
     monkeypatch.setattr(query, "keras_probabilities", lambda _, rows: np.full([len(rows), 2], 0.5))
     monkeypatch.setattr(query, "predict_rest", rest)
     monkeypatch.setattr(query, "predict_grpc", grpc)
-    monkeypatch.setattr(query, "hub_differences", lambda out, examples: {"hub.load": 1e-6})
+    monkeypatch.setattr(query, "hub_differences", lambda *_: {"hub.load": state.of_hub})
     monkeypatch.setattr(query, "FLAGS", SimpleNamespace(demo_dir=str(tmp_path)))
 
-    def run(difference):
-        state.difference = difference
+    def run(difference, of_hub=1e-6):
+        state.difference, state.of_hub = difference, of_hub
         query.main()
         return json.loads((tmp_path / "serving.json").read_text())
 
@@ -121,7 +121,20 @@ def test_answers_are_compared_and_shown(demonstration, capsys):
     assert shown[6] == "REST: largest difference from Keras 5.0e-06"
 
 
-def test_answers_that_differ_end_the_program(demonstration, tmp_path):
-    with pytest.raises(UserError, match="^served answers differ from Keras by more than 1e-05: "):
-        demonstration(2e-5)
-    assert json.loads((tmp_path / "serving.json").read_text())["largest_difference"] > 1e-5
+def test_outputs_of_an_encoder_may_differ_more(demonstration):
+    assert demonstration(5e-6, of_hub=9e-5)["largest_difference"] == 9e-5
+
+
+@pytest.mark.parametrize(
+    ("difference", "of_hub", "said"),
+    [
+        (2e-5, 9e-5, "REST by 2.0e-05, more than 1e-05."),
+        (5e-6, 2e-4, "hub.load by 2.0e-04, more than 1e-04."),
+        (5e-6, float("nan"), "hub.load by nan, more than 1e-04."),
+    ],
+)
+def test_answers_that_differ_end_the_program(demonstration, tmp_path, difference, of_hub, said):
+    with pytest.raises(UserError) as error:
+        demonstration(difference, of_hub)
+    assert str(error.value) == f"answers differ from those of Keras: {said}"
+    assert (tmp_path / "serving.json").exists()
