@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))

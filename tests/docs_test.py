@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
 FOLDERS = (*PACKAGES, "tests", "configs", "docs", "scripts")

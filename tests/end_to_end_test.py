@@ -21,8 +21,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[1]
 
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # Set for tests; a user sets nothing.

@@ -15,8 +15,6 @@ from albert_tf.training import DeviceSettings
 from data_pipeline.finetuning.examples import Split, TextExample
 from tests.finetuning_files import rows, write_files
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[1]
 VOCABULARY = ROOT / "tests" / "goldens" / "hf_tokenizer" / "spiece.model"
 

@@ -20,8 +20,6 @@ from packaging.utils import canonicalize_name
 
 import albert_tf
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
 LINES = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()

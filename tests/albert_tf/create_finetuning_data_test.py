@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.one_stack
-
 Run = Callable[..., tuple[int, str, str]]
 
 

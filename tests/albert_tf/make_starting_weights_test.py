@@ -11,8 +11,6 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.pretraining import open_records, original_words
 
-pytestmark = pytest.mark.one_stack
-
 MODULE = "albert_tf.make_starting_weights"
 
 

@@ -138,7 +138,6 @@ def start(cache: Path, mirror: Mirror, **environment: str) -> subprocess.Popen:
     )
 
 
-@pytest.mark.one_stack
 def test_a_killed_download_counts_for_nothing_and_a_finished_one_is_kept(mirror, tmp_path):
     mirror.broken = "hung"
     killed = start(tmp_path, mirror)

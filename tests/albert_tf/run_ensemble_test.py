@@ -26,8 +26,6 @@ from tests.finetuning_files import (
     write_start,
 )
 
-pytestmark = pytest.mark.one_stack
-
 PROGRAM = "albert_tf.run_finetuning"
 
 

@@ -16,8 +16,6 @@ from export.probes import Probe
 from export.tasks import TASKS, export_model
 from tests.export.conftest import LABELS, METADATA, TAGS
 
-pytestmark = pytest.mark.one_stack
-
 TEXTS = ("a cat", "the dog runs", "paris is the capital of france", "in 2010, 3.0", "water river")
 
 

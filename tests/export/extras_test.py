@@ -12,8 +12,6 @@ from export.client import predict_grpc
 from export.probes import Probe, text_array
 from export.warmup import write_warmup
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -22,8 +22,6 @@ from tests.export.conftest import EXPORTED
 from tests.export.saved_model_test import CORE_OPS, TEXT_OPS, ops_of
 from tests.export.signatures.every_task_test import CONTRACT
 
-pytestmark = pytest.mark.one_stack
-
 COMPACT = PRECISIONS[1:]
 _TOKENS = ("input_word_ids", "input_mask", "input_type_ids")
 # Precision -> bytes of a weight in a matrix, and its largest error as a share of the largest one.

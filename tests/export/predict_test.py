@@ -28,7 +28,6 @@ def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(e
     assert [row["text"] for row in rows] == texts
 
 
-@pytest.mark.one_stack
 def test_binary_from_a_file_to_a_file_with_progress(exports, run_module, tmp_path):
     source, written = tmp_path / "asked.jsonl", tmp_path / "answers.jsonl"
     texts = [{"text": f"the cat {number}"} for number in range(5)]

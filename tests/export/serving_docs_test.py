@@ -15,8 +15,6 @@ from export.client import predict_rows
 from export.server.listeners import start_grpc
 from export.server.rest import create_app
 
-pytestmark = pytest.mark.one_stack
-
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
 OF_SQUAD_2 = {"null_score", "threshold"}  # They are told of below the answer.
 # Heading of a section -> the task whose model is asked, unless the line names a method.

@@ -15,8 +15,6 @@ import pytest
 
 from albert_tf.training.report.metrics_file import read_metrics
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[3]
 
 # Runs the program, and kills it before the so-manieth part of the work of a kind.

@@ -38,9 +38,7 @@ QUESTIONS = [
 V1, V2 = (TASKS[name] for name in SQUAD_TASKS)
 TASK_FLAGS = ("--max_seq_length=32", "--doc_stride=12", "--max_query_length=8")
 # Version 2.0 does all that 1.1 does, and more.
-both_versions = pytest.mark.parametrize(
-    "task", [pytest.param("squad1.1", marks=pytest.mark.one_stack), "squad2.0"]
-)
+both_versions = pytest.mark.parametrize("task", ["squad1.1", "squad2.0"])
 
 
 def entry(number, context, question, answers, with_answers):
@@ -321,8 +319,7 @@ def test_settings_reach_the_answers(data_dir):
     assert members.decode(dev, both).details != V1.decode(dev, both).details
 
 
-@pytest.mark.one_stack
-@both_versions
+@pytest.mark.parametrize("task", ["squad2.0"])
 def test_two_devices_are_one(task, data_dir, two_devices, monkeypatch):
     """Losses and scores; the last batch of the evaluation is not full."""
     start = InitialModel(config_file=str(data_dir / "config.json"))

@@ -22,7 +22,6 @@ def weights(folder) -> dict[str, np.ndarray]:
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-@pytest.mark.one_stack
 def test_noise_is_a_function_of_seed_and_step(work):
     data = open_records(str(work / "sop"), batch_size=8)
 
@@ -62,7 +61,6 @@ def whole(train, tmp_path_factory):
     return folder
 
 
-@pytest.mark.one_stack
 def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
     shown = (whole / "shown.txt").read_text(encoding="utf-8")
     assert "detection_accuracy" in shown
@@ -79,7 +77,6 @@ def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
     assert metadata["task"] == "replaced_token_detection"
 
 
-@pytest.mark.one_stack
 def test_its_model_is_an_encoder_like_any_other(train, whole, tmp_path, result_of):
     """It is loaded for another task, carried on, and converted."""
     folder = str(whole / "model")
@@ -105,7 +102,6 @@ def test_flags_of_the_other_objective(result_of, pretraining_command):
     assert "--detection_weight is for --objective=replaced_tokens" in result.stderr
 
 
-@pytest.mark.one_stack
 def test_a_run_keeps_its_objective(result_of, pretraining_command):
     _, module, *arguments = pretraining_command(num_train_steps=2)
     assert result_of(module, *arguments).returncode == 0

@@ -31,7 +31,6 @@ SHORTENED = {
 }
 
 
-@pytest.mark.one_stack
 def test_the_documented_lines(work, tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
@@ -54,7 +53,6 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-@pytest.mark.one_stack
 def test_the_program_does_the_same(work, tmp_path, run_program, pretraining_command, fast_choice):
     """With dropout and dynamic masks, bit for bit."""
     _, module, *arguments = pretraining_command()

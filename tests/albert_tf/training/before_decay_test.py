@@ -25,7 +25,6 @@ def run(config, data, run_dir, num_train_steps):
     return [variable.numpy() for variable in model.variables]
 
 
-@pytest.mark.one_stack
 def test_a_longer_run_goes_on_from_before_the_decay(
     tiny_config, pretraining_data, tmp_path, capsys
 ):

@@ -146,7 +146,6 @@ def weights(described):
     return [variable.numpy() for variable in described.task.model.variables]
 
 
-@pytest.mark.one_stack
 def test_a_run_by_the_clock_equals_one_of_as_many_steps(
     make_experiment, pretraining_data, tmp_path, monkeypatch, capsys
 ):

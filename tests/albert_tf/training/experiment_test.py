@@ -68,7 +68,7 @@ def described(tiny_config, pretraining_data, tmp_path):
 
 @pytest.mark.parametrize(
     "kind",
-    ["default", pytest.param("one device", marks=pytest.mark.one_stack), "two devices"],
+    ["default", "one device", "two devices"],
 )
 def test_a_run(described, tmp_path, two_devices, kind, capsys):
     """Card, figures, models, next commands; on whatever devices the model was made for."""
@@ -90,7 +90,6 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
     assert [row["step"] for row in rows if row["split"] == "eval"] == ["2", "4"]
 
 
-@pytest.mark.one_stack
 def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
     """Without flags their fields stand for them: another rate is said, another kind refused."""
     first = described()

@@ -84,7 +84,6 @@ def figures(run_dir: Path) -> list[dict[str, str]]:
     return [{**row, "tokens_per_second": ""} for row in rows]
 
 
-@pytest.mark.one_stack
 @pytest.mark.parametrize(
     ("num_kills", "num_steps", "fast"),
     [(3, 60, "off"), pytest.param(24, 240, "auto", marks=pytest.mark.long)],

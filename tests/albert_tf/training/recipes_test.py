@@ -38,7 +38,6 @@ def test_values_of_the_paper(name):
     assert {key: values[key] for key in expected} == expected
 
 
-@pytest.mark.one_stack
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("pretrain_*.flags")))
 def test_it_starts(name, work, tmp_path, run_program, monkeypatch, capfd):
     """With its preset made small, and one update of a small batch in place of its own; activations

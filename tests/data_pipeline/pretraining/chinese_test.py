@@ -14,8 +14,6 @@ from data_pipeline.corpus.formats import detect_format
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.loading import load_tokenizer
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[3]
 SENTENCES = [
     "今天天气很好，我们一起去公园散步。",

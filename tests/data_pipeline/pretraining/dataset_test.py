@@ -17,8 +17,6 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import features, record_folder
 from data_pipeline.records import order as record_order
 
-pytestmark = pytest.mark.one_stack
-
 BATCH = 32
 
 

@@ -1,15 +1,12 @@
 """N-grams chosen in a graph are those of masking.py."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.pretraining import masking
 from data_pipeline.pretraining.dynamic_ngrams import choose_ngrams
-
-pytestmark = pytest.mark.one_stack
 
 SEGMENT = st.lists(st.booleans(), min_size=1, max_size=40)  # Which tokens start words.
 

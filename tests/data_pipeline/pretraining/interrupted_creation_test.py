@@ -20,8 +20,6 @@ from data_pipeline.errors import UserError
 from data_pipeline.pretraining import block_records, creation
 from data_pipeline.records import record_folder
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -20,8 +20,6 @@ from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
 from export.server.listeners import create_rest, start_grpc
 
-pytestmark = pytest.mark.one_stack
-
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
 

@@ -14,8 +14,6 @@ from export.server.playground import pieces_of
 from export.server.rest import create_app
 from tests.export.server.browser import CHROMIUM, DRIVER, open_browser
 
-pytestmark = pytest.mark.one_stack
-
 CONTROL, ENTER, RIGHT = "\ue009", "\ue007", "\ue014"
 ANSWERED = "return !document.querySelector('#answer').hidden"
 

@@ -24,8 +24,6 @@ from data_pipeline.pretraining.without_records.dataset import (
 )
 from data_pipeline.records import features, record_folder
 
-pytestmark = pytest.mark.one_stack
-
 ROOT = Path(__file__).parents[4]
 S = 64
 STATIC = PretrainingSettings(max_seq_length=S, dupe_factor=2, masking="static")

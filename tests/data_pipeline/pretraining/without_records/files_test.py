@@ -14,8 +14,6 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.without_records import files
 from data_pipeline.pretraining.without_records.files import TrainingText
 
-pytestmark = pytest.mark.one_stack
-
 SETTINGS = PretrainingSettings(max_seq_length=32, dupe_factor=1, masking="dynamic")
 BATCH = 16
 
