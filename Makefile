@@ -32,7 +32,7 @@ help:
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
 	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
-	@echo "make weights  the weights of this package again, from text, in hours (TRAIN_TEXT=, HELDOUT_TEXT=, globs)"
+	@echo "make weights  weights of the shape of this package's, from text, in hours (TRAIN_TEXT=, HELDOUT_TEXT=, globs)"
 	@echo "make lint    style, spelling, types, and the oldest Python that is supported"
 	@echo "make install the virtual environment only"
 	@echo "make clean   deletes virtual environments and demo_out"

@@ -33,7 +33,7 @@ PROGRAMS = (
     "export.run_export",
 )
 _REQUEST_BYTES = 1 << 20
-# Of one wait: Python looks for signals before and after it, and one may come just before.
+# Of one wait: Python calls its handlers before and after it, and a signal may come just before.
 _SECONDS = 0.2
 
 

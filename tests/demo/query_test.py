@@ -137,4 +137,5 @@ def test_answers_that_differ_end_the_program(demonstration, tmp_path, difference
     with pytest.raises(UserError) as error:
         demonstration(difference, of_hub)
     assert str(error.value) == f"answers differ from those of Keras: {said}"
-    assert (tmp_path / "serving.json").exists()
+    written = json.loads((tmp_path / "serving.json").read_text())
+    assert written["differences"]["REST"] == pytest.approx(difference)

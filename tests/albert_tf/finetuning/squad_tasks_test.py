@@ -319,7 +319,7 @@ def test_settings_reach_the_answers(data_dir):
     assert members.decode(dev, both).details != V1.decode(dev, both).details
 
 
-@pytest.mark.parametrize("task", ["squad2.0"])
+@both_versions
 def test_two_devices_are_one(task, data_dir, two_devices, monkeypatch):
     """Losses and scores; the last batch of the evaluation is not full."""
     start = InitialModel(config_file=str(data_dir / "config.json"))
