@@ -60,7 +60,7 @@ def test_every_output_has_a_row_for_each_text(exports, task):
 def test_self_check_warm_up_and_provenance(exports, task):
     result = exports.results[task]
     assert result.warmup_requests == CONTRACT[task][2]
-    assert 0 <= result.max_difference <= saved_model.TOLERANCE
+    assert 0 <= result.max_difference <= 1e-5
     with open(os.path.join(result.path, saved_model.MANIFEST_FILE)) as file:
         manifest = json.load(file)
     assert manifest["task"] == task
