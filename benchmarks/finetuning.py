@@ -128,17 +128,17 @@ _MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 CASES = {
     "SST-2": Case(
         *("sst-2", Lines(_SST2_HEADER), "glue/SST-2/{split}.tsv", "SST-2/{split}.tsv"),
-        *(3_000, 400, 32, 64, 128),
+        *(2_500, 400, 32, 64, 128),
     ),
     "MRPC": Case(
         *("mrpc", Lines(_MRPC_HEADER), "glue/MRPC/{split}.tsv", "MRPC/{split}.tsv"),
-        *(1_200, 408, 32, 64, 128),
+        *(800, 400, 32, 64, 128),
     ),
     "SQuAD": Case(
         *("squad1.1", Squad(), "squad/{split}-v1.1*.json", "{split}-v1.1.json"),
-        *(400, 200, 8, 16, 384, "f1"),
+        *(300, 150, 8, 16, 384, "f1"),
     ),
-    "RACE": Case("race", Race(), "race/{split}", "{split}", 48, 32, 2, 4, 512),
+    "RACE": Case("race", Race(), "race/{split}", "{split}", 32, 20, 2, 4, 512),
 }
 LIBRARIES = {
     worker.name: worker
