@@ -57,7 +57,6 @@ def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretrain
 PLAIN_GRADIENTS = ("BiasAddGrad", "TanhGrad", "RsqrtGrad")
 
 
-@pytest.mark.one_stack
 @pytest.mark.parametrize("recompute", [False, True])
 def test_on_a_gpu_training_has_the_operations_of_the_plain_layers(
     recompute, monkeypatch, tiny_config, pretraining_data
@@ -139,7 +138,6 @@ def test_on_and_off_compute_the_same(packed, dropout, tiny_config, pretraining_d
     assert np.linalg.norm(change - plain_change) < 1e-6 * np.linalg.norm(plain_change)
 
 
-@pytest.mark.one_stack
 def test_a_whole_step_is_compiled_without_the_fast_form(tiny_config, pretraining_data):
     """--fast=off --jit_compile: one function by XLA, and none inside it."""
     fast_switch.choose("off")

@@ -339,7 +339,6 @@ def test_a_benchmark_reads_no_file_of_ones_own(run, files, save):
     assert code == 2 and "--data_dir is missing: the folder with the data of mrpc." in errors
 
 
-@pytest.mark.one_stack
 def test_two_workers_count_every_example_once(run, training, files, start_program):
     """Processes that talk over loopback equal one; seven examples do not fill batches of four."""
     flags = {**training, "hidden_dropout": 0, "attention_dropout": 0, "classifier_dropout": 0}

@@ -61,6 +61,7 @@ def whole(train, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_an_interrupted_run_ends_with_the_same_bits(train, whole, tmp_path):
     shown = (whole / "shown.txt").read_text(encoding="utf-8")
     assert "detection_accuracy" in shown

@@ -47,6 +47,7 @@ def weights(folder):
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
+@pytest.mark.long
 def test_an_interrupted_run_ends_with_the_same_bits(run, work, tmp_path, monkeypatch, capsys):
     """Stopped in its second epoch, with dropout and dynamic masks; only on the same text."""
     assert not run(output_dir=tmp_path / "whole")

@@ -45,7 +45,6 @@ def wait_for(path, process) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.one_stack
 def test_sigterm_saves_and_the_same_command_goes_on(pretraining_command, start_program, tmp_path):
     """With dynamic masks and dropout; the end has the same bits as without an interruption,
     whatever the seed of hashes.
@@ -115,7 +114,6 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     assert len(rows[0]) == len(rows[1]) == 6
 
 
-@pytest.mark.one_stack
 def test_evaluation_beside_the_training(pretraining_command, start_program, tmp_path, work):
     """Trained on one sentence objective, evaluated on both, by a process of its own."""
     trainer = start_program(pretraining_command(mode="train", eval_data=work / "sop"))
