@@ -110,7 +110,7 @@ def serve(listener: socket.socket) -> list[str]:
 
 
 def _tell(client: socket.socket, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # It is gone.
+    with contextlib.suppress(ConnectionError):  # It is gone.
         client.send(str(number).encode())
 
 
