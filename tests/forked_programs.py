@@ -33,8 +33,8 @@ PROGRAMS = (
     "export.run_export",
 )
 _REQUEST_BYTES = 1 << 20
-# Of one wait: Python calls its handlers before and after it, and a signal may come just before.
-_SECONDS = 0.2
+# Python calls its handlers before and after a wait, and a signal may come just before.
+_LONGEST_WAIT = 0.2  # Seconds.
 
 
 def ask(address: str, arguments: Sequence[str]) -> int:
@@ -59,7 +59,7 @@ def ask(address: str, arguments: Sequence[str]) -> int:
         for number in passed_on:
             signal.signal(number, pass_on)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, passed_on)
-        while not select.select([server], [], [], _SECONDS)[0]:
+        while not select.select([server], [], [], _LONGEST_WAIT)[0]:
             pass
         code = os.waitstatus_to_exitcode(int(server.recv(16)))
     if code < 0:

@@ -35,13 +35,9 @@ OUTPUTS = albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.Albe
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
     [
-        *((model, 1) for model in OUTPUTS),
-        *(
-            pytest.param(model, 1, marks=pytest.mark.one_stack)
-            for model in MODELS
-            if model not in OUTPUTS
-        ),
-        *(pytest.param(model, 2, marks=pytest.mark.one_stack) for model in OUTPUTS),
+        pytest.param(model, n, marks=() if n == 1 and model in OUTPUTS else pytest.mark.one_stack)
+        for n, models in ((1, MODELS), (2, OUTPUTS))
+        for model in models
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
