@@ -131,6 +131,7 @@ def test_inputs_of_other_types_and_inputs_left_out(model_class):
         model({**batch, "input_word_ids": tf.cast(ids, tf.float32)})
 
 
+@pytest.mark.one_stack
 @every_config_or_training
 def test_packed_execution_equals_padded(config_name, kind):
     batch, config = make_batch(kind), CONFIGS[config_name][0]
@@ -165,6 +166,7 @@ def at_real_tokens(value: tf.Tensor, batch: dict[str, tf.Tensor]) -> np.ndarray:
     return value.numpy() * real.astype(value.numpy().dtype)
 
 
+@pytest.mark.one_stack
 @every_training
 def test_gradients_equal_differences(kind):
     """Of each variable, along its gradient and a step aside, which an error would tilt."""
@@ -194,6 +196,7 @@ def test_gradients_equal_differences(kind):
         assert abs(difference - expected) < 0.01 * length + rounding, variable.name
 
 
+@pytest.mark.one_stack
 @every_training
 def test_recomputation_changes_nothing(kind):
     config = BASE.replace(hidden_dropout_prob=0.1)
@@ -264,6 +267,7 @@ def test_xla_compiles_answers_and_a_training_step(model_class):
             np.testing.assert_allclose(left, right, atol=1e-5)
 
 
+@pytest.mark.one_stack
 @every_training
 def test_varying_shapes_are_traced_once(kind):
     model, batch = TRAININGS[kind].make(BASE), make_batch(kind)
@@ -282,6 +286,7 @@ def test_varying_shapes_are_traced_once(kind):
     assert function.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.one_stack
 @every_training
 def test_dropout_acts_in_training_only_and_follows_its_seed(kind):
     model = TRAININGS[kind].make(CONFIGS["relu and dropout"][0])
@@ -300,6 +305,7 @@ def test_dropout_acts_in_training_only_and_follows_its_seed(kind):
     assert not np.array_equal(outputs(), outputs(training=True, seed=seed))
 
 
+@pytest.mark.one_stack
 @pytest.mark.parametrize("packed", [False, True])
 @every_training
 def test_padding_changes_nothing(kind, packed):

@@ -168,6 +168,7 @@ def train(config, strategy, jit_compile=False, num_micro_batches=1) -> list[np.n
     return [variable.numpy() for variable in model.variables]
 
 
+@pytest.mark.one_stack
 def test_two_devices_equal_one_and_xla_equals_both(tiny_config, two_devices):
     config = tiny_config.replace(num_hidden_layers=1)
     expected = train(config, tf.distribute.OneDeviceStrategy("CPU:0"))
