@@ -31,9 +31,9 @@ FLAGS = flags.FLAGS
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 WEIGHTS = "albert-small-en"
-TRAIN_PER_CLASS, EVAL_PER_CLASS = 125, 60  # Few labels: what weights are for.
+NUM_CLASSES, TRAIN_PER_CLASS = 4, 250  # Few labels: what weights are for.
 # Not searched: from scratch the weights have further to go.
-PRETRAINED_RATE, SCRATCH_RATE = 2e-4, 5e-4
+PRETRAINED_RATE, SCRATCH_RATE = 1e-4, 5e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +99,8 @@ def stages(out: Path) -> list[Stage]:
                     "demo.make_classification_task",
                     f"--corpus_dir={out}/corpus",
                     f"--output_dir={out}/task",
+                    f"--num_classes={NUM_CLASSES}",
                     f"--train_per_class={TRAIN_PER_CLASS}",
-                    f"--eval_per_class={EVAL_PER_CLASS}",
                 ),
                 _fine_tuning(out, "classifier", f"--init_checkpoint={WEIGHTS}", PRETRAINED_RATE),
                 _fine_tuning(
