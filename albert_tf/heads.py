@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense_layer
 from albert_tf.layers.operations import ACTIVATIONS, Seed
 
 
@@ -20,7 +20,7 @@ class MaskedLMHead(SizedLayer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.vocab_size, **kwargs)
         self._activation = ACTIVATIONS[config.hidden_act]
-        self.transform = dense(config.embedding_size, config, name="transform")
+        self.transform = dense_layer(config.embedding_size, config, name="transform")
         self.layer_norm = LayerNorm(config, name="layer_norm")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
@@ -52,7 +52,7 @@ class OutputHead(SizedLayer):
     ) -> None:
         super().__init__(config, units, **kwargs)
         self.dropout = SeededDropout(dropout_rate, name="dropout")
-        self.logits = dense(units, config, name="logits")
+        self.logits = dense_layer(units, config, name="logits")
 
     def build(self, input_shape: Sequence[int | None]) -> None:
         self._leading_axes = tuple(input_shape[:-1])

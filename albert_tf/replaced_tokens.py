@@ -20,7 +20,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.heads import OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.basic import SizedLayer, build_children, dense
+from albert_tf.layers.basic import SizedLayer, build_children, dense_layer
 from albert_tf.layers.operations import ACTIVATIONS, Seed, fold_in
 from albert_tf.models import AlbertPretrainer, TaskModel, Tensors
 
@@ -85,8 +85,8 @@ class DetectionHead(SizedLayer):
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, 1, **kwargs)
         self._activation = ACTIVATIONS[config.hidden_act]
-        self.transform = dense(config.hidden_size, config, name="transform")
-        self.logits = dense(1, config, name="logits")
+        self.transform = dense_layer(config.hidden_size, config, name="transform")
+        self.logits = dense_layer(1, config, name="logits")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         build_children(self._config.hidden_size, self.transform, self.logits)

@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.heads import OutputHead
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras
-from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, build_children, dense_layer
 from albert_tf.layers.forward_pass import MASKED
 from albert_tf.layers.operations import Seed, fold_in
 from albert_tf.models import TaskModel, Tensors
@@ -44,13 +44,13 @@ class SpanHead(keras.layers.Layer):
         super().__init__(**kwargs)
         hidden = config.hidden_size
         self._hidden, self.start_n_top, self.end_n_top = hidden, start_n_top, end_n_top
-        self.start_logits = dense(1, config, name="start_logits")
-        self.end_transform = dense(hidden, config, name="end_transform")
+        self.start_logits = dense_layer(1, config, name="start_logits")
+        self.end_transform = dense_layer(hidden, config, name="end_transform")
         self.end_layer_norm = LayerNorm(config, name="end_layer_norm")
-        self.end_logits = dense(1, config, name="end_logits")
-        self.answer_transform = dense(hidden, config, name="answer_transform")
+        self.end_logits = dense_layer(1, config, name="end_logits")
+        self.answer_transform = dense_layer(hidden, config, name="answer_transform")
         self.answer_dropout = SeededDropout(dropout_rate, name="answer_dropout")
-        self.answer_logits = dense(1, config, name="answer_logits", use_bias=False)
+        self.answer_logits = dense_layer(1, config, name="answer_logits", use_bias=False)
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         hidden = self._hidden

@@ -47,7 +47,7 @@ LONGEST = (
     "end_to_end_test.py",
     "conformance_test.py",
     "dataset_test.py",
-    "program_test.py",
+    "run_pretraining_test.py",
     "loop_test.py",
     "run_finetuning_test.py",
     "killed_test.py",

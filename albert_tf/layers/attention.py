@@ -7,7 +7,7 @@ import math
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense_layer
 from albert_tf.layers.forward_pass import ForwardPass
 from albert_tf.layers.operations import BlockWeights, DenseWeights, Seed, fold_in
 
@@ -19,10 +19,10 @@ class AttentionBlock(SizedLayer):
         super().__init__(config, config.hidden_size, **kwargs)
         # Three layers, because checkpoints and LAMB's trust ratios want three variables; one matmul
         # uses them.
-        self.query = dense(config.hidden_size, config, name="query")
-        self.key = dense(config.hidden_size, config, name="key")
-        self.value = dense(config.hidden_size, config, name="value")
-        self.output_dense = dense(config.hidden_size, config, name="output")
+        self.query = dense_layer(config.hidden_size, config, name="query")
+        self.key = dense_layer(config.hidden_size, config, name="key")
+        self.value = dense_layer(config.hidden_size, config, name="value")
+        self.output_dense = dense_layer(config.hidden_size, config, name="output")
         probs_rate = config.attention_probs_dropout_prob
         self.probs_dropout = SeededDropout(probs_rate, name="probs_dropout")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")

@@ -14,7 +14,7 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def dense(units: int, config: AlbertConfig, name: str, use_bias: bool = True) -> keras.layers.Dense:
+def dense_layer(units: int, config: AlbertConfig, name: str, use_bias=True) -> keras.layers.Dense:
     """A dense layer with the configuration's initializer, not built."""
     return keras.layers.Dense(
         units, use_bias=use_bias, kernel_initializer=initializer(config), name=name

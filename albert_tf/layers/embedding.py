@@ -10,7 +10,7 @@ from albert_tf.layers.basic import (
     SeededDropout,
     SizedLayer,
     build_children,
-    dense,
+    dense_layer,
     initializer,
 )
 from albert_tf.layers.operations import Seed
@@ -28,7 +28,7 @@ class AlbertEmbedding(SizedLayer):
         self.dropout = SeededDropout(config.hidden_dropout_prob, name="dropout")
         self.projection = None
         if config.has_embedding_projection:
-            self.projection = dense(config.hidden_size, config, name="projection")
+            self.projection = dense_layer(config.hidden_size, config, name="projection")
 
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         config, width = self._config, self._config.embedding_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense
+from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense_layer
 from albert_tf.layers.forward_pass import ForwardPass
 from albert_tf.layers.operations import BlockWeights, DenseWeights, Seed
 
@@ -15,8 +15,8 @@ class FeedForwardBlock(SizedLayer):
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.hidden_size, **kwargs)
-        self.intermediate = dense(config.intermediate_size, config, name="intermediate")
-        self.output_dense = dense(config.hidden_size, config, name="output")
+        self.intermediate = dense_layer(config.intermediate_size, config, name="intermediate")
+        self.output_dense = dense_layer(config.hidden_size, config, name="output")
         self.output_dropout = SeededDropout(config.hidden_dropout_prob, name="output_dropout")
         self.layer_norm = LayerNorm(config, name="layer_norm")
         self.drops = bool(self.output_dropout.rate)

@@ -11,7 +11,7 @@ from albert_tf.layers.basic import (
     LayerNorm,
     SeededDropout,
     build_children,
-    dense,
+    dense_layer,
     initializer,
 )
 
@@ -26,18 +26,18 @@ def test_kernels_are_truncated_normal(tiny_config):
 
 
 def test_a_dense_layer(tiny_config):
-    layer = dense(5, tiny_config, name="query")
+    layer = dense_layer(5, tiny_config, name="query")
     layer.build([None, 3])
     assert layer.kernel.shape == [3, 5] and layer.name == "query"
     assert 0 < np.abs(layer.kernel).max() < 0.05  # Two deviations of 0.02.
     np.testing.assert_array_equal(layer.bias, np.zeros(5))
-    without = dense(5, tiny_config, name="logits", use_bias=False)
+    without = dense_layer(5, tiny_config, name="logits", use_bias=False)
     without.build([None, 3])
     assert without.bias is None
 
 
 def test_children_are_built_under_their_names(tiny_config):
-    layers = [dense(4, tiny_config, name="one"), dense(2, tiny_config, name="two")]
+    layers = [dense_layer(4, tiny_config, name="one"), dense_layer(2, tiny_config, name="two")]
     with tf.name_scope("block"):
         build_children(3, *layers)
     assert [layer.kernel.shape.as_list() for layer in layers] == [[3, 4], [3, 2]]
