@@ -11,6 +11,12 @@ _TOKENS = (
     "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
     "input_type_ids)"
 )
+# What other libraries call them: an attention_mask that nobody reads would be taken for all ones.
+_FOREIGN = {
+    "input_ids": "input_word_ids",
+    "attention_mask": "input_mask",
+    "token_type_ids": "input_type_ids",
+}
 _AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
 # What only some models read: its axes, and what it is cast to.
 _FURTHER = {
@@ -41,15 +47,18 @@ def complete_inputs(
       shape, and with the further ones, int32 or float32.
 
     Raises:
-      ValueError: something is missing, has another shape, or is no integer where it must be one.
+      ValueError: something is missing, has the name that it has in other libraries, has another
+        shape, or is no integer where it must be one.
     """
     is_dict = isinstance(inputs, Mapping)
     given = dict(inputs) if is_dict else {"input_word_ids": inputs}
     further = (*also, *(name for name in if_given if given.get(name) is not None))
     expected = _expected(rank, further)
+    received = f"a dict with {', '.join(given)}" if is_dict else "word ids alone"
+    if foreign := [f"{name} {ours}" for name, ours in _FOREIGN.items() if name in given]:
+        raise ValueError(f"Expected {expected}; received {received}. Call {', '.join(foreign)}.")
     missing = [name for name in ("input_word_ids", *also) if given.get(name) is None]
     if missing:
-        received = f"a dict with {', '.join(given)}" if is_dict else "word ids alone"
         raise ValueError(f"Expected {expected}; received {received}. Add {', '.join(missing)}.")
 
     def checked(name: str, shape: tf.TensorShape, dtype: tf.DType = tf.int32) -> tf.Tensor:

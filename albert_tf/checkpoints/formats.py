@@ -50,14 +50,15 @@ class Source(NamedTuple):
         return AlbertConfig.from_json_file(self.config_file)
 
     @property
-    def weights_file(self) -> str:
-        """The file with the values of the weights."""
+    def weights_files(self) -> list[str]:
+        """The files with the values of the weights: one, or the parts of a large checkpoint."""
         if self.format == "huggingface":
-            return os.path.join(self.path, huggingface.WEIGHTS_FILE)
+            return [os.path.join(self.path, huggingface.WEIGHTS_FILE)]
         native_prefix = os.path.join(self.path, native.WEIGHTS_PREFIX)
-        prefix = native_prefix if self.format == "native" else self.path
-        (path,) = tf.io.gfile.glob(f"{prefix}.data-*-of-*")
-        return path
+        folder, name = os.path.split(native_prefix if self.format == "native" else self.path)
+        names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
+        parts = sorted(each for each in names if each.startswith(f"{name}.data-"))
+        return [os.path.join(folder, each) for each in parts]
 
 
 def recognize(path: str) -> Source:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,14 @@ _MODELS = {
 }
 _POOLER = "encoder/pooler/"
 _PROJECTION = (f"{HUGGINGFACE_PROJECTION}.weight", f"{HUGGINGFACE_PROJECTION}.bias")
+# NumPy, and with it safetensors.numpy, knows no bfloat16.
+_DTYPES = {
+    "BF16": tf.bfloat16.as_numpy_dtype,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "I64": np.int64,
+}
 # Copies of tied weights, and a buffer, that some versions write.
 _REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "position_ids")
 
@@ -68,7 +76,7 @@ class SafetensorsWeights:
     """
 
     def __init__(self, directory: str) -> None:
-        import safetensors.numpy
+        import safetensors
 
         self.path = os.path.join(directory, WEIGHTS_FILE)
         if not tf.io.gfile.exists(self.path):
@@ -76,7 +84,7 @@ class SafetensorsWeights:
         with tf.io.gfile.GFile(self.path, "rb") as file:
             content = file.read()
         try:
-            tensors = safetensors.numpy.load(content)
+            tensors = {name: _array(each) for name, each in safetensors.deserialize(content)}
         except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
             raise UserError(
                 f"{self.path} is damaged or no safetensors file: {error}. Copy it again."
@@ -92,6 +100,13 @@ class SafetensorsWeights:
     def read(self, name: str) -> np.ndarray:
         """One weight, as float32."""
         return self._tensors[name].astype(np.float32)
+
+
+def _array(tensor: Mapping[str, Any]) -> np.ndarray:
+    """A tensor of a safetensors file: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
+    if tensor["dtype"] not in _DTYPES:
+        raise ValueError(f"tensors of {tensor['dtype']}, not of one of {', '.join(_DTYPES)}")
+    return np.frombuffer(tensor["data"], _DTYPES[tensor["dtype"]]).reshape(tensor["shape"])
 
 
 def _no_weights(directory: str) -> str:

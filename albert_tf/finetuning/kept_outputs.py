@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import formats
 from albert_tf.errors import UserError
+from albert_tf.finetuning.run_files import weights_sha256
 from albert_tf.finetuning.spec import FineTuning, Kept
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.examples import Split
@@ -39,7 +40,7 @@ def kept_origin(
         "task": task.name,
         "labels": list(labels),
         "data_sha256": examples.sha256(),
-        "model_sha256": atomic_files.file_sha256(formats.recognize(model_folder).weights_file),
+        "model_sha256": weights_sha256(formats.recognize(model_folder)),
     }
 
 

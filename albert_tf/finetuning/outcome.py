@@ -10,12 +10,17 @@ from albert_tf.checkpoints import formats, native
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
 from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_table, write_results
-from albert_tf.finetuning.run_files import LAST_MODEL, best_folder, kept_path, predictions_path
+from albert_tf.finetuning.run_files import (
+    LAST_MODEL,
+    best_folder,
+    kept_path,
+    predictions_path,
+    weights_sha256,
+)
 from albert_tf.finetuning.spec import FineTuning, Predictions
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.training.strategy import is_chief, wait_for_all
-from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 
@@ -89,7 +94,10 @@ def conclude(
             preset=origin.preset,
             data_sha256={**origin.trained_on, split: splits[split].sha256()},
             init_sha256=origin.init_sha256,
-            notes=tuple(task.remarks(features, evaluator.predictions[split], labels)),
+            notes=(
+                *task.remarks(features, evaluator.predictions[split], labels),
+                *_overtaken(task, split, evaluator.scores[split], last_scores[split]),
+            ),
         )
         for split, features in evaluator.features.items()
     ]
@@ -133,6 +141,19 @@ def fallen_back(
     ]
 
 
+def _overtaken(task: FineTuning, split: str, best: Scores, last: Scores) -> list[str]:
+    """A sentence where the last model now scores higher than the one that was best in training, as
+    in another precision or on another processor than then.
+    """
+    scores = best[task.key], last[task.key]
+    if split != task.dev_splits[0] or None in scores or scores[0] >= scores[1]:
+        return []
+    return [
+        f"Scored again, the last model has a {task.key} of {scores[1]:.4f} and the best one of "
+        f"{scores[0]:.4f}: another precision or processor than in training."
+    ]
+
+
 def _scored(folder: str, scores: Scores) -> Scored:
     """The scores of a model folder, with what it is known by."""
     metadata = native.read_metadata(folder)
@@ -142,4 +163,4 @@ def _scored(folder: str, scores: Scores) -> Scored:
 
 def _weights_of(folder: str) -> str:
     """Hash of the weights in a model folder."""
-    return atomic_files.file_sha256(formats.recognize(folder).weights_file)
+    return weights_sha256(formats.recognize(folder))

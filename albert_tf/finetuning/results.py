@@ -107,11 +107,6 @@ class Result:
             f"at most {self.last.step}",
             self.best.step,
         )
-        best, last = (scored.metrics[self.key] for scored in (self.best, self.last))
-        # On another split the last may be better. An undefined score is never the best.
-        if self.split == self.best_on and last is not None:
-            expected = f"{self.key} of at least {last}, that of the last"
-            _check(best is not None and best >= last, "best.metrics", expected, best)
 
     @classmethod
     def from_json(cls, values: Any) -> Result:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import native, replacement
+from albert_tf.checkpoints import formats, native, replacement
+from data_pipeline.files import atomic_files
 
 BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
 # Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
@@ -57,3 +59,9 @@ def answers_path(output_dir: str, task: str, split: str) -> str:
 def kept_path(output_dir: str, split: str, checkpoint: str) -> str:
     """Path of what was kept of a model's outputs on a split; checkpoint: "best" or "last"."""
     return os.path.join(output_dir, KEPT, f"{split}.{checkpoint}.npz")
+
+
+def weights_sha256(source: formats.Source) -> str:
+    """Hash of the file of a model's weights; of several files, the hash of their hashes."""
+    hashes = [atomic_files.file_sha256(path) for path in source.weights_files]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -16,7 +16,7 @@ from albert_tf.finetuning.head_labels import check_head
 from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.outcome import Origin, conclude
 from albert_tf.finetuning.results import Result
-from albert_tf.finetuning.run_files import BEST_MODEL, LAST_MODEL
+from albert_tf.finetuning.run_files import BEST_MODEL, LAST_MODEL, weights_sha256
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.task_table import get_task
 from albert_tf.finetuning.training_examples import (
@@ -41,7 +41,6 @@ from albert_tf.training import (
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
-from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
@@ -357,4 +356,4 @@ def _weights_hash(start: InitialModel) -> str | None:
     """Hash of the file of the initial weights; None: they are random."""
     if not start.init_checkpoint:
         return None
-    return atomic_files.file_sha256(locate(start.init_checkpoint).weights_file)
+    return weights_sha256(locate(start.init_checkpoint))

@@ -55,9 +55,21 @@ class AdamFamily(keras.optimizers.Optimizer):
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
           whose names it is found; see layerwise.py.
         global_clipnorm: largest global norm of the gradients; None does not clip.
-        name, kwargs: of Keras's Optimizer.
+        name, kwargs: of Keras's Optimizer, but for its `weight_decay`.
+
+        Raises:
+          ValueError: `weight_decay` is given, which would decay biases and norms as well.
         """
-        super().__init__(name=name, global_clipnorm=global_clipnorm, jit_compile=False, **kwargs)
+        if kwargs.pop("weight_decay", None):
+            raise ValueError("Keras's weight_decay decays all variables: use weight_decay_rate.")
+        # Without None Keras would subtract a decay of 0 from every variable in every step.
+        super().__init__(
+            name=name,
+            weight_decay=None,
+            global_clipnorm=global_clipnorm,
+            jit_compile=False,
+            **kwargs,
+        )
         self._learning_rate = self._build_learning_rate(learning_rate)
         self.weight_decay_rate = weight_decay_rate
         self.beta_1 = beta_1
@@ -168,5 +180,5 @@ class AdamFamily(keras.optimizers.Optimizer):
             exclude_from_weight_decay=list(self.exclude_from_weight_decay_patterns),
             learning_rate_factors=[list(pair) for pair in self.learning_rate_factors],
         )
-        del config["jit_compile"]  # Not an argument of the constructor.
+        del config["jit_compile"], config["weight_decay"]  # No arguments of the constructor.
         return config

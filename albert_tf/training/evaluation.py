@@ -18,14 +18,20 @@ from albert_tf.training.memory import check_evaluation_memory
 from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
+_LARGEST_EXPONENT = 709.0  # Of a float: the loss of a model that has diverged may be larger.
 # A figure that follows from another: name -> (the other's name, the function of it).
-_DERIVED = {"masked_lm_perplexity": ("masked_lm_loss", math.exp)}
+_DERIVED = {
+    "masked_lm_perplexity": (
+        "masked_lm_loss",
+        lambda loss: math.exp(min(loss, _LARGEST_EXPONENT)),
+    )
+}
 
 _POLL_SECONDS = 1.0
 
 
 class HeldOutScores(Protocol):
-    """Something that is called for held-out figures, by name; `metrics` are these names."""
+    """An evaluation: called, it returns held-out figures by name; `metrics` are these names."""
 
     @property
     def metrics(self) -> tuple[str, ...]: ...

@@ -65,8 +65,13 @@ def test_in_a_functional_model(encoder):
     [
         (
             {"input_ids": IDS},
-            "Expected a dict with .* received a dict with input_ids",
+            "Expected a dict with .* received a dict with input_ids. Call input_ids input_word_ids",
         ),
+        (
+            {"input_word_ids": IDS, "attention_mask": IDS},
+            "received a dict with input_word_ids, attention_mask. Call attention_mask input_mask",
+        ),
+        ({"labels": IDS}, "received a dict with labels. Add input_word_ids"),
         (tf.constant([1.0]), "received input_word_ids of float32 with the shape"),
         (tf.constant(IDS[0]), r"received input_word_ids of int32 with the shape \(3,\)"),
         ({"input_word_ids": IDS, "input_mask": [[1.0] * 3] * 2}, "received input_mask of float32"),

@@ -152,7 +152,7 @@ def check_results(out: Path, files: Path) -> None:
         assert set(scored) == {"step", "metrics", "model_sha256"}
         assert scored["step"] == metadata.get("step", metadata.get("num_train_steps"))
         assert scored["model_sha256"] == atomic_files.file_sha256(
-            formats.recognize(str(out / folder)).weights_file
+            formats.recognize(str(out / folder)).weights_files[0]
         )
         assert tuple(scored["metrics"]) == METRICS
         assert scored["metrics"] == {key: metadata["metrics"][key] for key in METRICS}
@@ -296,7 +296,7 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
         np.testing.assert_array_equal(values, theirs[name], err_msg=name)
     [found] = json.loads((files / "run" / "results.json").read_text())["results"]
     assert found["init_sha256"] == atomic_files.file_sha256(
-        formats.recognize(str(folder)).weights_file
+        formats.recognize(str(folder)).weights_files[0]
     )
 
 

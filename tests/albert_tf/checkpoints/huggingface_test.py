@@ -121,6 +121,21 @@ def test_copies_and_buffers_are_left_out_and_halves_are_read_as_float32(tiny_con
     assert huggingface.SafetensorsWeights(str(tmp_path)).read("predictions.bias").dtype == "float32"
 
 
+def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
+    values = np.arange(4, dtype=np.float32)
+    half = (values.view(np.uint32) >> 16).astype(np.uint16)  # bfloat16 is the upper half.
+    for dtype, data in (("BF16", half.tobytes()), ("U8", b"abcd")):
+        tensor = {"dtype": dtype, "shape": [4], "data_offsets": [0, len(data)]}
+        header = json.dumps({"albert.pooler.bias": tensor}).encode()
+        content = len(header).to_bytes(8, "little") + header + data
+        (tmp_path / huggingface.WEIGHTS_FILE).write_bytes(content)
+        if dtype == "BF16":
+            found = huggingface.SafetensorsWeights(str(tmp_path)).read("albert.pooler.bias")
+            np.testing.assert_array_equal(found, values)
+    with pytest.raises(UserError, match="tensors of U8, not of one of BF16, F16"):
+        huggingface.SafetensorsWeights(str(tmp_path))
+
+
 def test_an_identity_stands_where_there_is_no_projection(tiny_config, tmp_path):
     config = tiny_config.replace(embedding_size=16)
     model = models.AlbertPretrainer(config)

@@ -22,7 +22,8 @@ def test_what_was_kept_comes_back_with_its_origin(tiny_config, tmp_path):
     about = kept_origin(types.SimpleNamespace(name="mine"), ("0", "1"), examples, folder)
     assert about["task"] == "mine" and about["labels"] == ["0", "1"]
     assert about["data_sha256"] == examples.sha256()
-    assert about["model_sha256"] == atomic_files.file_sha256(formats.recognize(folder).weights_file)
+    [weights] = formats.recognize(folder).weights_files
+    assert about["model_sha256"] == atomic_files.file_sha256(weights)
     kept = {"logits": np.float32([[0.1, -2.5]]), "row_numbers": np.int32([0])}
     path = str(tmp_path / "outputs" / "dev.best.npz")
     write_kept(path, kept, about)

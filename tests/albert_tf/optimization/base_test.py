@@ -128,3 +128,12 @@ def test_updates_of_variables_of_one_name_are_described_apart():
     norms = optimizer.describe_updates(variables)["update_norm"]
     assert list(norms) == ["kernel", "kernel_1"]
     assert float(norms["kernel_1"]) == pytest.approx(2 * float(norms["kernel"]), rel=1e-4)
+
+
+@pytest.mark.parametrize("optimizer_class", [LAMB, AdamW])
+def test_there_is_no_decay_beside_its_own(optimizer_class):
+    """Keras's would decay all variables, and by 0 where it is not turned off."""
+    with pytest.raises(ValueError, match="decays all variables: use weight_decay_rate"):
+        optimizer_class(0.1, weight_decay=0.1)
+    earlier = {**optimizer_class(0.1).get_config(), "weight_decay": 0}
+    assert optimizer_class.from_config(earlier).weight_decay is None

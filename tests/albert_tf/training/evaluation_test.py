@@ -111,3 +111,12 @@ def test_names_of_figures():
 
     assert metrics(("a", "b"), ("b", "c")) == ("loss", "a", "b", "c")
     assert metrics(("masked_lm_loss",)) == ("loss", "masked_lm_loss", "masked_lm_perplexity")
+
+
+def test_the_perplexity_of_a_model_that_has_diverged_is_a_number(monkeypatch):
+    task = SimpleNamespace(model=None, metrics=("masked_lm_loss",), losses={})
+    evaluator = Evaluator([(task, tf.data.Dataset.range(1).batch(1))], ONE_DEVICE)
+    for loss, expected in ((2.0, math.exp(2.0)), (1e6, math.exp(709.0))):
+        figures = {"loss": loss, "masked_lm_loss": loss}
+        monkeypatch.setattr(evaluation.Stepper, "evaluate", lambda *_, found=figures: found)
+        assert evaluator()["masked_lm_perplexity"] == expected
