@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from benchmarks.tables import print_rows, write_csv
 from export import litert
-from export.comparison import Comparison, EvalSettings
+from export.comparison import Comparison, EvalSettings, shown
 from export.precision import PRECISIONS
 from export.tasks import TASKS, export_model
 
@@ -53,7 +53,7 @@ def row(form: str, size: int, compared: Comparison) -> dict[str, object]:
         "MB": f"{size / 1e6:.2f}",
         "of float32": f"{size / compared.float32_bytes:.2f}",
         "difference": f"{largest:.1e}",
-        accuracy.metric: f"{accuracy.exported:.4f}",
+        accuracy.metric: shown(accuracy.exported),
         "examples": accuracy.examples,
     }
 

@@ -6,9 +6,11 @@ HTTP is plain; gRPC uses the stock client classes of tensorflow-serving-api.
 from __future__ import annotations
 
 import functools
+import http.client
 import json
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import UserError, needs_extra
-from export.graph_errors import REFUSALS, reason
+from export import graph_errors
 from export.saved_model import existing_versions
 from export.signatures import DEFAULT_SIGNATURE
 
@@ -61,10 +63,9 @@ def predict_saved_model(
     tensors = {name: _tensor(name, value, specs[name]) for name, value in inputs.items()}
     try:
         answer = signatures[signature](**tensors)
-    except REFUSALS as error:
-        raise UserError(
-            f"{folder}, signature {signature!r}: {reason(error).rstrip('.')}."
-        ) from None
+    except graph_errors.REFUSALS as error:
+        reason = graph_errors.reason(error).rstrip(".")
+        raise UserError(f"{folder}, signature {signature!r}: {reason}.") from None
     return {name: value.numpy() for name, value in answer.items()}
 
 
@@ -121,19 +122,27 @@ def predict_rest(
       UserError: the server does not answer, or answers with an error.
     """
     body = json.dumps({"signature_name": signature, "instances": list(instances)}).encode()
-    address = f"{url.rstrip('/')}/v1/models/{model}:predict"
-    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+    address = f"{url.rstrip('/')}/v1/models/{urllib.parse.quote(model)}:predict"
     try:
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout) as response:
             answer = json.load(response)
     except urllib.error.HTTPError as error:
         raise UserError(
             f"{address} answered {error.code}: {error.read().decode(errors='replace')}"
         ) from None
-    except urllib.error.URLError as error:
+    except (http.client.InvalidURL, UnicodeEncodeError) as error:
         raise UserError(
-            f"{address} does not answer: {error.reason}. Is the server running?"
+            f"--model={url} is no address: {error}. Pass http://HOST:PORT/v1/models/NAME."
         ) from None
+    except TimeoutError:
+        raise UserError(
+            f"{address} has not answered in {timeout:g} seconds. Ask for fewer rows at once "
+            "(--batch_size)."
+        ) from None
+    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError.
+        reason = getattr(error, "reason", error)
+        raise UserError(f"{address} does not answer: {reason}. Is the server running?") from None
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or "predictions" not in answer:

@@ -46,15 +46,27 @@ class Accuracy:
       metric: name of the task's score, "accuracy" for most.
       examples: number of examples.
       file: where they came from.
-      float32: the score of the Keras model.
-      exported: the score of what was exported.
+      float32: the score of the Keras model; None: it is undefined, as a correlation is of answers
+        that are all equal.
+      exported: the score of what was exported, or None.
     """
 
     metric: str
     examples: int
     file: str
-    float32: float
-    exported: float
+    float32: float | None
+    exported: float | None
+
+    def loses_at_most(self, allowed: float) -> bool:
+        """Whether the export scores lower by no more; an undefined score is no reason to accept."""
+        if self.float32 is None or self.exported is None:
+            return False
+        return self.float32 - self.exported <= allowed
+
+
+def shown(score: float | None) -> str:
+    """A score for people: 0.8498, or "undefined"."""
+    return "undefined" if score is None else f"{score:.4f}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,11 +105,13 @@ def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, fl
 
 
 def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The largest absolute difference of each output of numbers from the one that is expected."""
+    """The largest absolute difference of each output of numbers from the one that is expected, of
+    those that both have: what rounding may decide is left out of either, see `Probe`.
+    """
     return {
         name: float(np.abs(expected - answer[name]).max(initial=0.0))
         for name, expected in probe.expected.items()
-        if np.issubdtype(expected.dtype, np.floating)
+        if np.issubdtype(expected.dtype, np.floating) and name in answer
     }
 
 
@@ -130,12 +144,12 @@ class Evaluation:
         """The evaluation that settings ask for, if any."""
         return cls(model_dir, loaded, settings) if settings else None
 
-    def score(self, model: Any) -> float:
-        """The score of a Keras model, or of what is called like one."""
+    def score(self, model: Any) -> float | None:
+        """The score of a Keras model, or of what is called like one; None: it is undefined."""
         task, features = self._found.task, self._features
         kept = task.keep(features, Predictor(model, features, _BATCH_SIZE)())
         score = task.scorer(features, task.decode(features, [kept])).get(task.key)
-        return float("nan") if score is None else float(score)
+        return None if score is None else float(score)
 
     def accept(self, answer: Answer, input_names: Sequence[str], precision: str) -> Accuracy:
         """The score of an export.
@@ -157,14 +171,12 @@ class Evaluation:
             self.score(_LikeModel(answer, input_names)),
         )
         allowed = self._settings.max_accuracy_loss
-        loss = accuracy.float32 - accuracy.exported
-        # Not `loss > allowed`: an undefined score is no reason to accept.
-        if allowed is not None and not loss <= allowed:
+        if allowed is not None and not accuracy.loses_at_most(allowed):
             raise UserError(
-                f"--precision={precision} loses {loss:.4f} of {task.key} on {accuracy.file}: "
-                f"{accuracy.exported:.4f} instead of {accuracy.float32:.4f}, and "
-                f"--max_accuracy_loss={allowed} allows less. Nothing was written. Take a higher "
-                "precision, or allow the loss."
+                f"--precision={precision} has a {task.key} of {shown(accuracy.exported)} on "
+                f"{accuracy.file} instead of {shown(accuracy.float32)}, and --max_accuracy_loss="
+                f"{allowed} allows less. Nothing was written. Take a higher precision, or allow "
+                "the loss."
             )
         return accuracy
 

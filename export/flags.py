@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from data_pipeline.command_line import flags
 from data_pipeline.errors import UserError
-from export.comparison import Comparison, EvalSettings
+from export.comparison import Comparison, EvalSettings, shown
 from export.model_folder import MIN_SEQ_LENGTH
 from export.precision import FLOAT32
 
@@ -83,6 +83,6 @@ def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
         return [*lines, "accuracy: not measured, for which --eval_file is needed"]
     return [
         *lines,
-        f"{accuracy.metric} on {accuracy.examples} examples: {accuracy.exported:.4f}, in float32 "
-        f"{accuracy.float32:.4f}",
+        f"{accuracy.metric} on {accuracy.examples} examples: {shown(accuracy.exported)}, in "
+        f"float32 {shown(accuracy.float32)}",
     ]

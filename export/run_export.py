@@ -41,7 +41,7 @@ def next_command(task: str, output_dir: str, path: str) -> str:
             'python -c "import tensorflow_hub as hub, tensorflow_text; '
             f"print(hub.load('{path}')(['some text']))\""
         )
-    folder = os.path.abspath(output_dir)
+    folder = output_dir.rstrip("/") if "://" in output_dir else os.path.abspath(output_dir)
     name = os.path.basename(folder)
     return (
         f"python -m export.server --model={name}={folder}\n"

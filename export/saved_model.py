@@ -28,6 +28,7 @@ from export.warmup import write_warmup
 # Of answers of 1 or less. Rounding alone reaches a few 1e-5 in pooled vectors of trained weights.
 TOLERANCE = 1e-4
 _NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
+_VALUES = ("string_val:", "tensor_content:")  # Lines of constants, such as labels.
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 
@@ -130,7 +131,8 @@ def existing_versions(output_dir: str) -> list[int]:
     if not tf.io.gfile.isdir(output_dir):
         return []
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
-    return sorted(int(name) for name in names if name.isdecimal())
+    numbers = {name: int(name) for name in names if name.isdecimal()}
+    return sorted(number for name, number in numbers.items() if name == str(number))  # Not "007".
 
 
 def _rename_new(temporary: str, target: str) -> None:
@@ -187,8 +189,16 @@ def graph_sha256(directory: str) -> str:
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
         model.ParseFromString(file.read())
     graph = model.meta_graphs[0].graph_def
-    parts = sorted(_NUMBER.sub("", str(part)) for part in (*graph.node, *graph.library.function))
+    parts = sorted(map(_without_numbers, (*graph.node, *graph.library.function)))
     return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _without_numbers(part: Any) -> str:
+    """A node or function as text, with the names that it has in any process."""
+    lines = str(part).splitlines()
+    return "\n".join(
+        line if line.lstrip().startswith(_VALUES) else _NUMBER.sub("", line) for line in lines
+    )
 
 
 def weights_sha256(directory: str) -> str:

@@ -145,12 +145,12 @@ def _overtaken(task: FineTuning, split: str, best: Scores, last: Scores) -> list
     """A sentence where the last model now scores higher than the one that was best in training, as
     in another precision or on another processor than then.
     """
-    scores = best[task.key], last[task.key]
-    if split != task.dev_splits[0] or None in scores or scores[0] >= scores[1]:
+    now_best, now_last = best[task.key], last[task.key]
+    if split != task.dev_splits[0] or now_best is None or now_last is None or now_best >= now_last:
         return []
     return [
-        f"Scored again, the last model has a {task.key} of {scores[1]:.4f} and the best one of "
-        f"{scores[0]:.4f}: another precision or processor than in training."
+        f"Scored again, the last model has a {task.key} of {now_last:.4f} and the best one of "
+        f"{now_best:.4f}: another precision or processor than in training."
     ]
 
 

@@ -21,6 +21,7 @@ from export.server.monitoring import Monitor
 
 MAX_DISCARDED_BYTES = 512 << 20
 LEAST_BYTES_A_SECOND = 1 << 16  # That a client reads while a thread waits for it.
+REQUEST_SECONDS = 120  # In which a request has to be there, from its first byte on.
 
 
 class JsonErrorTask(ErrorTask):
@@ -59,6 +60,7 @@ class Connection(HTTPChannel):
     is_refused = False
     close_when_flushed: bool
     _left: int | None = None  # Bytes that may still be thrown away; None: it is not closing yet.
+    _began = 0.0  # When the first byte of the request came that is not complete yet.
 
     def __init__(self, *arguments: Any, monitor: Monitor, **named: Any) -> None:
         self.monitor = monitor
@@ -98,8 +100,13 @@ class Connection(HTTPChannel):
                         self.socket.shutdown(socket.SHUT_RDWR)  # The other thread closes it then.
 
     def handle_read(self) -> None:
-        """Reads a part of a request, or throws it away."""
+        """Reads a part of a request, or throws it away; one that never ends is given up."""
         if self._left is None:
+            if self.request is None:
+                self._began = time.monotonic()
+            elif time.monotonic() - self._began > REQUEST_SECONDS:
+                self.handle_close()
+                return
             super().handle_read()
             return
         try:

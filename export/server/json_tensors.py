@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export.server.errors import INVALID_ARGUMENT, ServingError
+from export.server.errors import INVALID_ARGUMENT, ServingError, listed
 
 _MAX_DEPTH = 8  # Dimensions of a tensor; NumPy and TensorFlow fail in their own ways at some more.
 
@@ -38,8 +38,8 @@ def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
         values = _by_name(instance, infos)
         if set(values) != set(infos):
             raise _invalid(
-                f"instances[{row}] should hold the inputs {', '.join(sorted(infos))}; received "
-                f"{', '.join(sorted(values)) or 'none'}"
+                f"instances[{row}] should hold the inputs {listed(infos)}; received "
+                f"{listed(values) or 'none'}"
             )
         for name, value in values.items():
             columns[name].append(value)
@@ -59,9 +59,7 @@ def parse_columns(inputs: Any, infos: Infos) -> dict[str, np.ndarray]:
     values = _by_name(inputs, infos)
     unknown = set(values) - set(infos)
     if unknown:
-        raise _invalid(
-            f"'inputs' names {', '.join(sorted(unknown))}; allowed: {', '.join(sorted(infos))}"
-        )
+        raise _invalid(f"'inputs' names {listed(unknown)}; allowed: {listed(infos)}")
     return {name: to_array(name, value, infos[name]) for name, value in values.items()}
 
 
@@ -69,9 +67,7 @@ def _by_name(value: Any, infos: Infos) -> Mapping[str, Any]:
     if isinstance(value, dict) and set(value) != {"b64"}:
         return value
     if len(infos) != 1:
-        raise _invalid(
-            f"there are {len(infos)} inputs, so each needs its name: {', '.join(sorted(infos))}"
-        )
+        raise _invalid(f"there are {len(infos)} inputs, so each needs its name: {listed(infos)}")
     return {next(iter(infos)): value}
 
 
@@ -128,9 +124,9 @@ def to_bytes(name: str, value: Any) -> Any:
         try:
             return base64.b64decode(value["b64"], validate=True)
         except binascii.Error as error:
-            raise _invalid(f"input {name!r} holds bad base64: {error}") from None
+            raise _invalid(f"input {name!r:.80} holds bad base64: {error}") from None
     raise _invalid(
-        f'input {name!r} should hold strings or {{"b64": "..."}}; received {value!r:.80}'
+        f'input {name!r:.80} should hold strings or {{"b64": "..."}}; received {value!r:.80}'
     )
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from export.graph_errors import REFUSALS, reason
-from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError, invalid
+from export.server.errors import (
+    INVALID_ARGUMENT,
+    RESOURCE_EXHAUSTED,
+    ServingError,
+    invalid,
+    listed,
+)
 from export.server.limits import Limits
 from export.signatures import DEFAULT_SIGNATURE
+
+WAIT_SECONDS = 30  # For a turn; TF Serving's time for a request over REST.
 
 
 class Servable:
@@ -60,10 +69,9 @@ class Servable:
         """Raises ServingError unless the names are those of the signature's inputs."""
         wanted = self.signature_def(signature).inputs
         if set(names) != set(wanted):
-            received = listed(names)
             raise invalid(
                 f"Signature {signature or DEFAULT_SIGNATURE!r} of model {self.name!r} takes the "
-                f"inputs {listed(wanted)}; received {received[:200] or 'none'}."
+                f"inputs {listed(wanted)}; received {listed(names) or 'none'}."
             )
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -71,13 +79,14 @@ class Servable:
 
         Raises:
           ServingError: INVALID_ARGUMENT when names, types or shapes do not fit the signature or
-            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice.
+            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice, or other
+            requests take too long.
         """
         self.check_names(signature, inputs)
         infos = self.signature_def(signature).inputs
         tensors = {name: self._tensor(name, inputs[name], infos[name]) for name in inputs}
         try:
-            with self._running:
+            with self._turn():
                 answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
         except REFUSALS as error:
             message = f"Model {self.name!r}: {reason(error)}"
@@ -89,6 +98,20 @@ class Servable:
             ) from error
         self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A context in which a graph may run; others wait for theirs, but not for ever."""
+        if not self._running.acquire(timeout=WAIT_SECONDS):
+            raise ServingError(
+                RESOURCE_EXHAUSTED,
+                f"Model {self.name!r}: other requests were not done in {WAIT_SECONDS} seconds. Try "
+                "again later.",
+            )
+        try:
+            yield
+        finally:
+            self._running.release()
 
     def _tensor(self, name: str, value: np.ndarray, info: meta_graph_pb2.TensorInfo) -> tf.Tensor:
         dtype = tf.as_dtype(info.dtype)
@@ -113,8 +136,3 @@ def read_signature_defs(path: str) -> dict[str, meta_graph_pb2.SignatureDef]:
         saved_model.ParseFromString(file.read())
     signatures = saved_model.meta_graphs[0].signature_def
     return {name: value for name, value in signatures.items() if not name.startswith("__")}
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in order, as in a sentence."""
-    return ", ".join(sorted(names))

@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export.saved_model import existing_versions
-from export.server.errors import NOT_FOUND, ServingError
+from export.server.errors import NOT_FOUND, ServingError, listed
 from export.server.limits import Limits
 from export.server.models import ModelConfig
-from export.server.servable import Servable, listed
+from export.server.servable import Servable
 
 _MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
 

@@ -56,9 +56,20 @@ def test_failures_of_http_are_one_sentence(http):
         http.answer = other
         with pytest.raises(UserError, match=f"^{address} answered without `predictions`"):
             client.predict_rest("http://h", "m", ["a"])
-    http.answer = urllib.error.URLError("refused")
-    with pytest.raises(UserError, match=f"^{address} does not answer: refused. Is the server run"):
-        client.predict_rest("http://h", "m", ["a"])
+    for error in (urllib.error.URLError("refused"), ConnectionResetError("refused")):
+        http.answer = error
+        with pytest.raises(UserError, match=f"^{address} does not answer: refused. Is the server"):
+            client.predict_rest("http://h", "m", ["a"])
+    http.answer = TimeoutError("timed out")
+    with pytest.raises(UserError, match=f"^{address} has not answered in 2.5 seconds. Ask for few"):
+        client.predict_rest("http://h", "m", ["a"], timeout=2.5)
+
+
+def test_addresses_and_names_are_quoted_or_refused():
+    with pytest.raises(UserError, match="--model=http://127.0.0.1:85x1 is no address: nonnumeric"):
+        client.predict_rest("http://127.0.0.1:85x1", "m", ["a"])
+    with pytest.raises(UserError, match="127.0.0.1:9/v1/models/caf%C3%A9%20one:predict does not"):
+        client.predict_rest("http://127.0.0.1:9", "café one", ["a"])
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """An export beside its model in float32, on labeled data."""
 
+import dataclasses
 import json
 import os
 
@@ -9,8 +10,9 @@ import pytest
 from albert_tf.checkpoints import native
 from data_pipeline.errors import UserError
 from export import comparison, tasks
-from export.comparison import Accuracy, EvalSettings, Evaluation, differences
+from export.comparison import Accuracy, Comparison, EvalSettings, Evaluation, differences
 from export.encoding import encode_batch
+from export.flags import comparison_lines
 from export.model_folder import open_model
 from export.probes import Probe
 from export.tasks import TASKS, export_model
@@ -23,6 +25,8 @@ def test_differences_are_the_largest_of_each_output_of_numbers():
     exact = [Probe("tokens", {}, {"x": np.array([1.0, 2.0]), "id": np.array([1])})]
     other = [Probe("tokens", {}, {"x": np.array([1.5, 1.0]), "id": np.array([2])})]
     assert differences(exact, other) == {"tokens.x": 1.0}
+    lacking = [Probe("tokens", {}, {"id": np.array([2])})]  # Left to rounding, which decided.
+    assert differences(exact, lacking) == {}
 
 
 def tuned_folder(model_dirs, name, finetuned_on, folder, **metadata):
@@ -133,7 +137,7 @@ def test_an_export_that_loses_too_much_leaves_what_there_was(perfect, tmp_path, 
         kernel.assign(-kernel)
 
     monkeypatch.setattr(tasks, "store", ruin)
-    with pytest.raises(UserError, match=r"--precision=int8 loses .*max_accuracy_loss=0.1 allows"):
+    with pytest.raises(UserError, match=r"int8 has a accuracy of 0.0000 .*=0.1 allows"):
         export_model(folder, out, "classifier", precision="int8", scored_on=allowed)
     assert os.listdir(out) == ["1"]
 
@@ -142,9 +146,18 @@ def test_an_undefined_score_is_refused(perfect, tmp_path, monkeypatch):
     folder, file = perfect
     loaded = open_model(folder, native.read_metadata(folder), None, str(tmp_path))
     evaluation = Evaluation(folder, loaded, EvalSettings(file, max_accuracy_loss=1.0))
-    monkeypatch.setattr(evaluation, "score", lambda model: float("nan"))
-    with pytest.raises(UserError, match="loses nan of accuracy"):
+    monkeypatch.setattr(evaluation, "score", lambda model: None)
+    with pytest.raises(UserError, match="has a accuracy of undefined"):
         evaluation.accept(None, (), "int8")
+    evaluation._settings = EvalSettings(file)
+    found = evaluation.accept(None, (), "int8")
+    assert found.exported is None and found.float32 == 1.0
+    compared = Comparison("int8", 8, {}, found)
+    assert (
+        f"accuracy on {len(TEXTS)} examples: undefined, in float32 1.0000"
+        in comparison_lines(compared, 2)[-1]
+    )
+    json.dumps(dataclasses.asdict(compared), allow_nan=False)  # As the manifest is written.
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ def test_the_report_lists_signatures_and_difference():
 
 def test_each_task_has_its_next_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    remote = next_command("masked_lm", "gs://bucket/words/", "gs://bucket/words/1")
+    assert remote.startswith("python -m export.server --model=words=gs://bucket/words\n")
     masked = next_command("masked_lm", "out/words", "out/words/1")
     assert f"--model=words={tmp_path}/out/words\n" in masked and "some [MASK] text" in masked
     asked = next_command("question_answering", "out/q", "out/q/1")

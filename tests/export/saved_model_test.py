@@ -140,6 +140,26 @@ def test_two_exports_of_one_folder_have_the_same_hashes(exports, model_dirs, tmp
     assert second.weights_sha256 == first.weights_sha256
 
 
+def test_the_hash_leaves_out_numbers_of_names_but_not_of_labels(tmp_path):
+    def hashed(*labels: str) -> str:
+        module = tf.Module()
+        module.serve = tf.function(lambda: {"labels": tf.constant(labels)}, input_signature=[])
+        folder = str(tmp_path / "-".join(labels))
+        tf.saved_model.save(module, folder, signatures={"serving_default": module.serve})
+        return saved_model.graph_sha256(folder)
+
+    first = hashed("topic_1", "topic_2")
+    assert first != hashed("topic_2", "topic_1")
+    (tmp_path / "topic_1-topic_2").rename(tmp_path / "first")
+    assert first == hashed("topic_1", "topic_2")  # Traced later in this process.
+
+
+def test_versions_are_numbers_as_they_are_written(tmp_path):
+    for name in ("1", "12", "007", "x", "3.0"):
+        (tmp_path / name).mkdir()
+    assert saved_model.existing_versions(str(tmp_path)) == [1, 12]
+
+
 def test_hashes_of_different_exports_differ(exports):
     graphs = {result.graph_sha256 for result in exports.results.values()}
     assert len(graphs) == len(TASKS)

@@ -6,8 +6,8 @@ the pieces of a text.
 
 from __future__ import annotations
 
-import functools
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from export.server.store import ModelStore
 _FOLDER = Path(__file__).parent
 _FILES = ("style.css", "app.js")
 _MAX_PIECES = 2048  # More are no help to a reader.
+# Of what is loaded, not by path: a version's folder may be made again.
+_TOKENIZERS: weakref.WeakKeyDictionary[Servable, Tokenizer | None] = weakref.WeakKeyDictionary()
 # The page loads nothing from elsewhere and runs no code but its own.
 _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
 
@@ -76,7 +78,9 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
 
     "a cat" -> [{"piece": "▁a", "id": 21}, {"piece": "▁cat", "id": 2008}].
     """
-    tokenizer = _tokenizer(servable.path)
+    if servable not in _TOKENIZERS:
+        _TOKENIZERS[servable] = _tokenizer(servable.path)
+    tokenizer = _TOKENIZERS[servable]
     if tokenizer is None:
         return []
     reads_masks = any("top_pieces" in each.outputs for each in servable.signature_defs.values())
@@ -85,7 +89,6 @@ def pieces_of(servable: Servable, text: str) -> list[dict[str, Any]]:
     return [{"piece": tokenizer.pieces[id_], "id": int(id_)} for id_ in ids]
 
 
-@functools.lru_cache(maxsize=16)
 def _tokenizer(path: str) -> Tokenizer | None:
     """The tokenizer that an export carries among its assets."""
     for name in (vocabulary.SENTENCEPIECE, vocabulary.WORDPIECE):

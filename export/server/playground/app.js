@@ -47,7 +47,7 @@ const TASKS = [
     purpose: "Asks a question about a text; the answer is marked in it.",
     examples: [["Where was she born?", "Ada Lovelace was born in London in 1815 and wrote about Babbage's engine."]],
     show(row, values) {
-      const [start, end] = [row.start_char ?? row.start, row.end_char ?? row.end];
+      const { start, end } = row;
       const context = values.context;
       if (!row.answer) return [element("p", { class: "text" }, "The text does not say.")];
       return [element("p", { class: "text" }, slice(context, 0, start),
@@ -69,7 +69,7 @@ const TASKS = [
     purpose: "Gives each word its tag.",
     examples: [["Angela Merkel met Macron in Paris on Monday."]],
     show(row, values) {
-      const starts = row.start_char ?? row.starts ?? row.start, ends = row.end_char ?? row.ends ?? row.end;
+      const { starts, ends } = row;
       const parts = [];
       let place = 0;
       row.labels.forEach((label, k) => {
@@ -96,7 +96,8 @@ const TASKS = [
         return row.starts[k] < 0 ? "" : made;
       });
       return [element("p", { class: "text" }, ...marks.flatMap((mark, k) =>
-        [slice(values.text, k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]))];
+        [slice(values.text, k ? Math.max(0, row.ends[k - 1]) : 0, Math.max(0, row.starts[k])), mark]),
+        slice(values.text, Math.max(0, ...row.ends)))]; // What is longer than the model reads.
     },
   },
   {

@@ -81,6 +81,19 @@ def test_bad_strings_are_refused(value):
         json_tensors.parse_rows(value, TEXT)
 
 
+def test_refusals_are_short_whatever_comes():
+    infos = {"x": info(tf.string, [None])}
+    long = "k" * 100_000
+    for parse, value in (
+        (json_tensors.parse_rows, [{long: 1}]),
+        (json_tensors.parse_columns, {long: ["a"]}),
+        (lambda value, _: json_tensors.to_bytes(long, value), None),
+    ):
+        with pytest.raises(ServingError) as refusal:
+            parse(value, infos)
+        assert len(refusal.value.message) < 1000 and "kkk" in refusal.value.message
+
+
 def test_answers_drop_the_name_of_a_single_output():
     y = np.array([[1.5], [2.0]], np.float32)
     label = np.array([b"a", "é".encode()], object)

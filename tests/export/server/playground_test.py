@@ -266,6 +266,9 @@ def test_pieces_out_of_place_stand_in_their_text(browser, tasks_address, exports
         [100 * value for value in row["probabilities"]], abs=0.06
     )
     assert browser.text("#answer") == asked["text"]
+    long = " ".join(["The cat"] * 60)  # More pieces than the model reads.
+    show(browser, tasks_address, "replaced_tokens", {"text": long})
+    assert browser.text("#answer") == long
 
 
 @pytest.fixture(scope="module")
