@@ -60,8 +60,8 @@ class AlbertModel(keras.Model):
         traces its first step, and traces it again.
         """
         require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
-        # While Keras loads a SavedModel, this is an object with the saved moments, which Keras
-        # then forgets for a new optimizer: training would not go on as before.
+        # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
+        # replaces it by a new optimizer; the moments are copied over below.
         restored = self.optimizer
         if kwargs.get("from_serialized"):  # It has made all parts of a trainable model trainable.
             self._freeze(self._frozen_when_made)

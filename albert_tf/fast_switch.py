@@ -57,15 +57,15 @@ def choose(mode: str = "auto") -> bool:
 
 
 def is_on() -> bool:
-    """Whether what is traced now takes its fast form."""
+    """Whether fast operations are used in graphs that this thread traces from now on."""
     if _SWITCHED_OFF.get():
         return False
     return choose() if _chosen is None else _chosen
 
 
 def suits_cpu() -> bool:
-    """Whether what is traced now may be arranged for a CPU: the fast form is on, and there is no
-    accelerator, which would lose by it.
+    """Whether graphs traced from now on may be arranged for a CPU: fast operations are used, and
+    there is no accelerator, which such an arrangement would slow down.
     """
     return is_on() and not (has_gpu() or has_tpu())
 

@@ -35,8 +35,8 @@ class Task(Protocol):
 
     @property
     def losses(self) -> Mapping[str, str]:
-        """Name of a ratio that is minimized -> name of the batch's weights whose sum is its
-        denominator. The sum of these ratios is the loss.
+        """The ratios that are minimized, and for each the batch's weights whose sum is its
+        denominator: {"masked_lm_loss": "masked_lm_weights"}. The loss is the sum of these ratios.
         """
 
     @property

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.finetuning.results import RESULTS_FILE, read_results
 from albert_tf.finetuning.series import best_run
-from albert_tf.metrics.scorers import GLUE_TASKS, glue_score
+from albert_tf.metrics.scorers import SCORED_GLUE_TASKS, glue_score
 
 _MATCHED, _MISMATCHED = "dev_matched", "dev_mismatched"
 
@@ -23,7 +23,7 @@ def dev_score_sentence(folders: Sequence[str]) -> str:
         if tf.io.gfile.exists(os.path.join(folder, RESULTS_FILE)):
             for result in read_results(folder):
                 found[result.task, result.split] = result.best.metrics
-    splits = {task: _MATCHED if task == "mnli" else "dev" for task in GLUE_TASKS}
+    splits = {task: _MATCHED if task == "mnli" else "dev" for task in SCORED_GLUE_TASKS}
     wanted = [*splits.items(), ("mnli", _MISMATCHED)]
     missing = [f"{task} ({split})" for task, split in wanted if (task, split) not in found]
     if missing:

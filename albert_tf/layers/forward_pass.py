@@ -1,4 +1,4 @@
-"""The things that all layers of one forward pass share."""
+"""Layout, bias and operations of one forward pass, the same for all layers."""
 
 from __future__ import annotations
 

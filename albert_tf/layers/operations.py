@@ -138,7 +138,7 @@ class ReadyBlock(NamedTuple):
     weights: BlockWeights
 
     def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed) -> tf.Tensor:
-        """The output of the block; positions: where it is computed, of an AttentionBlock only."""
+        """The output of the block; an AttentionBlock takes the positions to compute, or None."""
         return self.operations.apply(self.block, x, self.weights, forward, *positions, seed=seed)
 
     def norm(self, x: tf.Tensor) -> tf.Tensor:
@@ -161,13 +161,13 @@ class Operations:
     def in_parts(
         self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: Seed
     ) -> Any:
-        """function(*batch, seed) of tensors [B, ...] or None. A fast form may call the function for
-        parts of the batch, each with its own seed, and join the results: [9, S] as [5, S], [4, S].
+        """Calls function(*batch, seed) on tensors [B, ...] or None. A fast form calls it on parts
+        of the batch, each with its own seed, and joins the results: [9, S] as [5, S] and [4, S].
         """
         return function(*batch, fold_in(seed, 0))
 
     def read(self, blocks: Sequence[Any]) -> list[ReadyBlock]:
-        """Each use of a block with its weights: a, a, b -> (a, w_a), (a, w_a), (b, w_b)."""
+        """The blocks with their weights, ready to call: a, a, b -> (a, w_a), (a, w_a), (b, w_b)."""
         weights = self.weights_of_each(blocks)
         return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
 

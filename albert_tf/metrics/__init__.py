@@ -2,7 +2,7 @@
 
 from albert_tf.metrics.classification import classification_scores
 from albert_tf.metrics.scorers import (
-    GLUE_TASKS,
+    SCORED_GLUE_TASKS,
     SCORERS,
     Scorer,
     Scores,
@@ -13,7 +13,7 @@ from albert_tf.metrics.scorers import (
 )
 
 __all__ = [
-    "GLUE_TASKS",
+    "SCORED_GLUE_TASKS",
     "SCORERS",
     "Scorer",
     "Scores",

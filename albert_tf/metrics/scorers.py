@@ -134,7 +134,7 @@ SCORERS: dict[str, Scorer] = {
     "tagging": Scorer(*_SPANS, "f1"),
 }
 # AX, the diagnostic set, is not among them.
-GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli")
+SCORED_GLUE_TASKS = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli")
 
 
 def glue_task_score(task: str, scores: Mapping[str, float | None]) -> float | None:
@@ -149,7 +149,7 @@ def glue_score(
     """The GLUE score: the mean over nine tasks, MNLI's being that of both of its sets.
 
     Args:
-      scores: task -> its scores, for all of GLUE_TASKS; those of MNLI are of the matched set.
+      scores: task -> its scores, for all of SCORED_GLUE_TASKS; MNLI: those of the matched set.
       mnli_mismatched: scores on the mismatched set.
 
     Returns:
@@ -158,10 +158,10 @@ def glue_score(
     Raises:
       ValueError: naming tasks that are missing.
     """
-    missing = [task for task in GLUE_TASKS if task not in scores]
+    missing = [task for task in SCORED_GLUE_TASKS if task not in scores]
     if missing:
         raise ValueError(f"the GLUE score is of nine tasks; missing: {', '.join(missing)}")
-    by_task = {task: glue_task_score(task, scores[task]) for task in GLUE_TASKS}
+    by_task = {task: glue_task_score(task, scores[task]) for task in SCORED_GLUE_TASKS}
     both = [by_task["mnli"], glue_task_score("mnli", mnli_mismatched)]
     return _mean(list({**by_task, "mnli": _mean(both)}.values()))
 

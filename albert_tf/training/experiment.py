@@ -77,7 +77,9 @@ class RunSettings:
         return Deadline(self.output_dir, self.loop.max_minutes, self.optimizer.decay_share)
 
     def ended_by(self, ending: Ending) -> RunSettings:
-        """These settings for a run whose end is chosen; the recorded flags stay."""
+        """A copy with the number of updates and the decay that the deadline chose; flags.json keeps
+        those of the user.
+        """
         return dataclasses.replace(
             self,
             optimizer=dataclasses.replace(self.optimizer, decay_share=ending.decay_share),

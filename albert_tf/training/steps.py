@@ -298,7 +298,7 @@ def skip_bad_updates(
 ) -> keras.mixed_precision.LossScaleOptimizer:
     """The optimizer, except that it leaves out updates whose gradient is not finite.
 
-    A loss scale that stays at its smallest value, 1, does just that.
+    Keras's LossScaleOptimizer leaves them out; with a scale that stays at 1 it does nothing else.
     """
     return keras.mixed_precision.LossScaleOptimizer(
         optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1

@@ -39,8 +39,8 @@ def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file that are not empty, with their numbers from 1.
 
-    A byte order mark and line ends of any kind are taken off: b"\\xef\\xbb\\xbfa\\r\\n\\nb" ->
-    (1, "a"), (3, "b").
+    A byte order mark and the ends of lines, LF or CR LF, are taken off:
+    b"\\xef\\xbb\\xbfa\\r\\n\\nb" -> (1, "a"), (3, "b").
 
     Raises:
       UserError: the file cannot be read, with the line that is not UTF-8.

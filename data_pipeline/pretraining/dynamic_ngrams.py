@@ -76,7 +76,15 @@ class _State(NamedTuple):
 
 
 def _visit(state: _State, words: _Words, thresholds: np.ndarray, draws: tf.Tensor) -> _State:
-    """A round: each row visits the word that its draws, float64 [2, B], name."""
+    """A round: each row visits the word that its draws, float64 [2, B], name.
+
+    A row of words at places 0 to 4 that begin at tokens 0, 1, 3, 4, 6, with 3 tokens left, draws
+    word 1 and an n of 2, which words 1 and 2 fill:
+
+        first 1 -> members [1, 2, 3] -> spans [2, 3, 5] -> in_ngram [yes, yes, no] -> length 2
+
+    The third would be one word more than drawn, and more tokens than are left.
+    """
     sizes = tf.range(len(thresholds))[None]  # n - 1
     limits = tf.constant(thresholds)
     lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]

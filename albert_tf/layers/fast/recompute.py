@@ -78,8 +78,8 @@ class Recomputing(Operations):
         """
         # The first x is the embedding, perhaps projected: no norm of anything, and kept itself.
         norm = self._norm if x is self._x else None
-        # Layers that share their weights have the same operations: the graph holds them once. Those
-        # of the last layer differ where it is computed at some positions only.
+        # One function for each block, the norm before it, and whether positions are given, as in
+        # the last layer: layers that share their weights share the function, and its graph.
         key = (block.name, norm and norm.gamma.name, *(given is None for given in positions))
         if key not in self._blocks:
 
@@ -160,12 +160,12 @@ class _RecomputedBlock:
 
 
 def _after(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    """x, but not before `signal` is there.
+    """Delays x until `signal` is computed, by adding a zero that depends on it.
 
-    Without it TensorFlow would compute all blocks again right away, since total is there, and keep
-    them until their turn. A control dependency is not enough: XLA knows those of values only. So a
-    zero is added that is computed from the signal; where the signal is not finite it is the signal
-    itself, and no compiler can tell that it is always zero.
+    Without the delay TensorFlow would compute all blocks again right away, since total is there,
+    and keep them until their turn. A control dependency is not enough: XLA knows those of values
+    only. The zero is the signal itself where that is not finite, so no compiler can tell that it is
+    always zero.
     """
     first = tf.reshape(signal, [-1])[:1]
     nothing = tf.reduce_sum(tf.where(tf.math.is_finite(first), tf.zeros_like(first), first))

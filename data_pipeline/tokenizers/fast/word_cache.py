@@ -254,8 +254,11 @@ class WordCache:
         last = self._ends.values[entries]
         sizes = last - np.where(entries, self._ends.values[entries - 1], 0)
         total = np.concatenate([[0], np.cumsum(sizes)])
-        # The ids of word w are copied from last[w] - sizes[w] on, to total[w] on.
-        flat = self._ids.values[np.arange(total[-1]) + np.repeat(last - sizes - total[:-1], sizes)]
+        # The ids of word w are copied from first[w] on, to total[w] on: sizes [2, 1] whose ids end
+        # at [9, 4] -> first [7, 3], total [0, 2, 3], copied from [7, 8, 3].
+        first = last - sizes
+        shift = np.repeat(first - total[:-1], sizes)
+        flat = self._ids.values[np.arange(total[-1]) + shift]
         words_before = np.searchsorted(starts, np.flatnonzero(data == ord("\n")))
         is_unsure = np.zeros(len(sentences), bool)
         unsure_words = np.flatnonzero(entries == _UNSURE_ENTRY)
