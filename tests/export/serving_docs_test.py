@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import (
+    classification_pb2,
+    inference_pb2,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
 
 from export.client import predict_rows
 from export.server.listeners import start_grpc
@@ -106,3 +112,48 @@ def test_the_message_of_grpc(rpc_address):
             tf, dtype[3:].lower().replace("float", "float32")
         )
     assert tf.make_ndarray(answer.outputs["probabilities"]).shape == (1, 3)
+
+
+MESSAGES = {
+    "Classify": (
+        "classifier",
+        classification_pb2.ClassificationRequest,
+        classification_pb2.ClassificationResponse,
+    ),
+    "Regress": ("regression", regression_pb2.RegressionRequest, regression_pb2.RegressionResponse),
+    "MultiInference": (
+        "classifier",
+        inference_pb2.MultiInferenceRequest,
+        inference_pb2.MultiInferenceResponse,
+    ),
+}
+
+
+def fields(value):
+    """The names of the fields that are set in a message, in the form of the message."""
+    if hasattr(value, "ListFields"):
+        set_fields = {field.name: fields(each) for field, each in value.ListFields()}
+        set_fields.pop("model_spec", None)
+        return set_fields
+    return None if isinstance(value, str | bytes | int | float) else [*map(fields, value)]
+
+
+@pytest.mark.parametrize("method", MESSAGES)
+def test_the_messages_of_the_other_methods(rpc_address, method):
+    task, request_class, response_class = MESSAGES[method]
+    asked, answered = re.search(
+        rf"`PredictionService/{method}`:\n\n```\n(.*?)\n\n(.*?)\n```",
+        DOCUMENT.read_text(encoding="utf-8"),
+        re.S,
+    ).groups()
+    request = text_format.Parse(asked, request_class())
+    for spec in (
+        [each.model_spec for each in request.tasks]
+        if method == "MultiInference"
+        else [request.model_spec]
+    ):
+        spec.name = task
+    with grpc.insecure_channel(rpc_address) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        answer = getattr(stub, method)(request, 30)
+    assert fields(answer) == fields(text_format.Parse(answered, response_class()))
