@@ -55,8 +55,9 @@ def complete_inputs(
     further = (*also, *(name for name in if_given if given.get(name) is not None))
     expected = _expected(rank, further)
     received = f"a dict with {', '.join(given)}" if is_dict else "word ids alone"
-    if foreign := [f"{name} {ours}" for name, ours in _FOREIGN.items() if name in given]:
-        raise ValueError(f"Expected {expected}; received {received}. Call {', '.join(foreign)}.")
+    for name, ours in _FOREIGN.items():
+        if given.get(name) is not None:
+            raise ValueError(f"Expected {expected}; received {received}. Rename {name} to {ours}.")
     missing = [name for name in ("input_word_ids", *also) if given.get(name) is None]
     if missing:
         raise ValueError(f"Expected {expected}; received {received}. Add {', '.join(missing)}.")

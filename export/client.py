@@ -126,23 +126,23 @@ def predict_rest(
     try:
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout) as response:
-            answer = json.load(response)
+            text = response.read()
     except urllib.error.HTTPError as error:
-        raise UserError(
-            f"{address} answered {error.code}: {error.read().decode(errors='replace')}"
-        ) from None
-    except (http.client.InvalidURL, UnicodeEncodeError) as error:
-        raise UserError(
-            f"--model={url} is no address: {error}. Pass http://HOST:PORT/v1/models/NAME."
-        ) from None
+        raise UserError(f"{address} answered {error.code}: {_body_of(error)}") from None
     except TimeoutError:
         raise UserError(
             f"{address} has not answered in {timeout:g} seconds. Ask for fewer rows at once "
             "(--batch_size)."
         ) from None
+    except (http.client.InvalidURL, ValueError) as error:
+        raise UserError(
+            f"{address} is no address: {error}. Pass http://HOST:PORT/v1/models/NAME."
+        ) from None
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError.
         reason = getattr(error, "reason", error)
         raise UserError(f"{address} does not answer: {reason}. Is the server running?") from None
+    try:
+        answer = json.loads(text)
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or "predictions" not in answer:
@@ -151,6 +151,14 @@ def predict_rest(
             "server there?"
         )
     return answer["predictions"]
+
+
+def _body_of(error: urllib.error.HTTPError) -> str:
+    """The text of an answer that says why not, or the name of its status."""
+    try:
+        return error.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException):
+        return str(error.reason)
 
 
 def predict_grpc(
@@ -244,7 +252,7 @@ def predict_rows(
         if not found or not name:
             raise UserError(f"--model={model} should look like http://HOST:PORT/v1/models/NAME.")
         instances = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
-        found_rows = predict_rest(url, name, instances, signature)
+        found_rows = predict_rest(url, urllib.parse.unquote(name), instances, signature)
         # The name of a single output is not in the answer over HTTP.
         return [row if isinstance(row, dict) else {"value": row} for row in found_rows]
     if model.startswith("grpc://"):

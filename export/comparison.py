@@ -105,8 +105,10 @@ def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, fl
 
 
 def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The largest absolute difference of each output of numbers from the one that is expected, of
-    those that both have: what rounding may decide is left out of either, see `Probe`.
+    """The largest absolute difference of each output of numbers from the one that is expected.
+
+    Outputs that one of them lacks are left out: `question_answering.decided_beams` drops those that
+    rounding may decide.
     """
     return {
         name: float(np.abs(expected - answer[name]).max(initial=0.0))
@@ -173,10 +175,10 @@ class Evaluation:
         allowed = self._settings.max_accuracy_loss
         if allowed is not None and not accuracy.loses_at_most(allowed):
             raise UserError(
-                f"--precision={precision} has a {task.key} of {shown(accuracy.exported)} on "
-                f"{accuracy.file} instead of {shown(accuracy.float32)}, and --max_accuracy_loss="
-                f"{allowed} allows less. Nothing was written. Take a higher precision, or allow "
-                "the loss."
+                f"--precision={precision}: {task.key} on {accuracy.file} is "
+                f"{shown(accuracy.exported)} instead of {shown(accuracy.float32)}, and "
+                f"--max_accuracy_loss={allowed} allows less. Nothing was written. Take a higher "
+                "precision, or allow the loss."
             )
         return accuracy
 

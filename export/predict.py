@@ -121,7 +121,7 @@ def _object(path: str, number: int, line: str) -> Row:
         raise UserError(f"{path}:{number}: expected a JSON object; {error.msg}.") from None
     if not isinstance(row, dict) or not row:
         raise UserError(f'{path}:{number}: expected a JSON object as {{"text": "..."}}.')
-    # JSON can hold halves of surrogate pairs ("\\ud800"), which UTF-8 cannot: they become "?".
+    # JSON can hold halves of surrogate pairs ("\ud800"), which UTF-8 cannot: they become "?".
     return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", errors="replace"))
 
 

@@ -210,5 +210,6 @@ def weights_sha256(directory: str) -> str:
 
 
 def _weight_files(directory: str) -> list[str]:
-    prefix = os.path.join(directory, "variables", "variables")
-    return sorted(tf.io.gfile.glob(f"{prefix}.data-*"))
+    folder = os.path.join(directory, "variables")
+    names = tf.io.gfile.listdir(folder)  # No glob: the path may hold brackets.
+    return sorted(os.path.join(folder, each) for each in names if ".data-" in each)

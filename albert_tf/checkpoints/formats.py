@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -57,8 +58,8 @@ class Source(NamedTuple):
         native_prefix = os.path.join(self.path, native.WEIGHTS_PREFIX)
         folder, name = os.path.split(native_prefix if self.format == "native" else self.path)
         names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
-        parts = sorted(each for each in names if each.startswith(f"{name}.data-"))
-        return [os.path.join(folder, each) for each in parts]
+        part = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}")
+        return sorted(os.path.join(folder, each) for each in names if part.fullmatch(each))
 
 
 def recognize(path: str) -> Source:

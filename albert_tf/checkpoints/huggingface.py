@@ -62,7 +62,9 @@ _DTYPES = {
     "F16": np.float16,
     "F32": np.float32,
     "F64": np.float64,
-    "I64": np.int64,
+    **{f"I{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    "BOOL": np.bool_,
 }
 # Copies of tied weights, and a buffer, that some versions write.
 _REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "position_ids")
@@ -84,29 +86,32 @@ class SafetensorsWeights:
         with tf.io.gfile.GFile(self.path, "rb") as file:
             content = file.read()
         try:
-            tensors = {name: _array(each) for name, each in safetensors.deserialize(content)}
+            found = dict(safetensors.deserialize(content))
         except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
             raise UserError(
                 f"{self.path} is damaged or no safetensors file: {error}. Copy it again."
             ) from None
-        bare = not any(name.startswith("albert.") for name in tensors)
+        bare = not any(name.startswith("albert.") for name in found)
         self._tensors = {
-            f"albert.{name}" if bare else name: value
-            for name, value in tensors.items()
+            f"albert.{name}" if bare else name: self._array(name, tensor)
+            for name, tensor in found.items()
             if not name.endswith(_REDUNDANT)
         }
         self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
 
+    def _array(self, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
+        """A tensor as the file has it: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
+        dtype = tensor["dtype"]
+        if dtype not in _DTYPES:
+            raise UserError(
+                f"{self.path}: {name} is of {dtype}; expected one of {', '.join(_DTYPES)}. Save "
+                "the model in float32, float16 or bfloat16."
+            )
+        return np.frombuffer(tensor["data"], _DTYPES[dtype]).reshape(tensor["shape"])
+
     def read(self, name: str) -> np.ndarray:
         """One weight, as float32."""
         return self._tensors[name].astype(np.float32)
-
-
-def _array(tensor: Mapping[str, Any]) -> np.ndarray:
-    """A tensor of a safetensors file: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
-    if tensor["dtype"] not in _DTYPES:
-        raise ValueError(f"tensors of {tensor['dtype']}, not of one of {', '.join(_DTYPES)}")
-    return np.frombuffer(tensor["data"], _DTYPES[tensor["dtype"]]).reshape(tensor["shape"])
 
 
 def _no_weights(directory: str) -> str:

@@ -94,10 +94,7 @@ def conclude(
             preset=origin.preset,
             data_sha256={**origin.trained_on, split: splits[split].sha256()},
             init_sha256=origin.init_sha256,
-            notes=(
-                *task.remarks(features, evaluator.predictions[split], labels),
-                *_overtaken(task, split, evaluator.scores[split], last_scores[split]),
-            ),
+            notes=tuple(task.remarks(features, evaluator.predictions[split], labels)),
         )
         for split, features in evaluator.features.items()
     ]
@@ -108,7 +105,8 @@ def conclude(
             task.write(path, features, labels, evaluator.predictions[split])
         write_results(output_dir, results)
         print(results_table(results), end="")
-        for sentence in fallen_back(task, evaluator.features, last_predictions, labels, results):
+        remarks = fallen_back(task, evaluator.features, last_predictions, labels, results)
+        for sentence in (*remarks, *overtaken(results)):
             print(sentence)
         print(f"Results: {os.path.join(output_dir, TABLE_FILE)}")
     return results
@@ -141,17 +139,22 @@ def fallen_back(
     ]
 
 
-def _overtaken(task: FineTuning, split: str, best: Scores, last: Scores) -> list[str]:
-    """A sentence where the last model now scores higher than the one that was best in training, as
-    in another precision or on another processor than then.
+def overtaken(results: Sequence[Result]) -> list[str]:
+    """Sentences about a last model that now scores higher than the one that was best in training,
+    as it may in another precision or on another processor.
     """
-    now_best, now_last = best[task.key], last[task.key]
-    if split != task.dev_splits[0] or now_best is None or now_last is None or now_best >= now_last:
-        return []
-    return [
-        f"Scored again, the last model has a {task.key} of {now_last:.4f} and the best one of "
-        f"{now_best:.4f}: another precision or processor than in training."
-    ]
+    sentences = []
+    for result in results:
+        best, last = (each.metrics[result.key] for each in (result.best, result.last))
+        if best is None or last is None or result.split != result.best_on:
+            continue
+        if best < last:
+            sentences.append(
+                f"{result.split}: scored again, the last model's {result.key} is {last:.4f} and "
+                f"that of the best one {best:.4f}. Perhaps precision or processor are others than "
+                "in training."
+            )
+    return sentences
 
 
 def _scored(folder: str, scores: Scores) -> Scored:

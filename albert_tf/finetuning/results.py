@@ -58,7 +58,7 @@ class Result:
       num_examples: N, those that were scored, each counted once.
       key: name of the score that decides which checkpoint is best.
       best_on: the split that decides it: dev; dev_matched for both splits of MNLI.
-      best: the checkpoint with the highest key on that split; the first of equal ones.
+      best: the checkpoint with the highest key on that split in training; the first of equal ones.
       last: the checkpoint after the last step.
       seed: of the run; None: the model was not trained by this run.
       preset: such as albert-base-v2; None: the model is of no preset.

@@ -8,6 +8,7 @@ import os
 import tensorflow as tf
 
 from albert_tf.checkpoints import formats, native, replacement
+from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files
 
 BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
@@ -62,6 +63,12 @@ def kept_path(output_dir: str, split: str, checkpoint: str) -> str:
 
 
 def weights_sha256(source: formats.Source) -> str:
-    """Hash of the file of a model's weights; of several files, the hash of their hashes."""
+    """Hash of the file of a model's weights; of several files, the hash of their hashes.
+
+    Raises:
+      UserError: there is none.
+    """
+    if not source.weights_files:
+        raise UserError(f"{source.path} has lost the file of its weights. Copy it again.")
     hashes = [atomic_files.file_sha256(path) for path in source.weights_files]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -102,12 +102,14 @@ class Connection(HTTPChannel):
     def handle_read(self) -> None:
         """Reads a part of a request, or throws it away; one that never ends is given up."""
         if self._left is None:
-            if self.request is None:
-                self._began = time.monotonic()
-            elif time.monotonic() - self._began > REQUEST_SECONDS:
+            before, seconds = self.request, time.monotonic() - self._began
+            if before is not None and seconds > REQUEST_SECONDS:
+                self.monitor.record("REST", "other", "", INVALID_ARGUMENT, seconds)
                 self.handle_close()
                 return
             super().handle_read()
+            if self.request is not before:  # Another one has begun, or none is left.
+                self._began = time.monotonic()
             return
         try:
             data = self.recv(self.adj.recv_bytes)  # Closes the connection where it has ended.

@@ -65,11 +65,11 @@ def test_in_a_functional_model(encoder):
     [
         (
             {"input_ids": IDS},
-            "Expected a dict with .* received a dict with input_ids. Call input_ids input_word_ids",
+            "Expected a dict .* received a dict with input_ids. Rename input_ids to input_word_ids",
         ),
         (
             {"input_word_ids": IDS, "attention_mask": IDS},
-            "received a dict with input_word_ids, attention_mask. Call attention_mask input_mask",
+            "received .* input_word_ids, attention_mask. Rename attention_mask to input_mask",
         ),
         ({"labels": IDS}, "received a dict with labels. Add input_word_ids"),
         (tf.constant([1.0]), "received input_word_ids of float32 with the shape"),

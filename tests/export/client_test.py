@@ -66,10 +66,15 @@ def test_failures_of_http_are_one_sentence(http):
 
 
 def test_addresses_and_names_are_quoted_or_refused():
-    with pytest.raises(UserError, match="--model=http://127.0.0.1:85x1 is no address: nonnumeric"):
+    with pytest.raises(UserError, match="85x1/v1/models/m:predict is no address: nonnumeric"):
         client.predict_rest("http://127.0.0.1:85x1", "m", ["a"])
     with pytest.raises(UserError, match="127.0.0.1:9/v1/models/caf%C3%A9%20one:predict does not"):
         client.predict_rest("http://127.0.0.1:9", "café one", ["a"])
+    for model in ("café one", "caf%C3%A9%20one"):  # As people write it, and as the page does.
+        with pytest.raises(UserError, match="127.0.0.1:9/v1/models/caf%C3%A9%20one:predict does"):
+            client.predict_rows(f"http://127.0.0.1:9/v1/models/{model}", [{"text": "a"}])
+    with pytest.raises(UserError, match="is no address: .*label"):
+        client.predict_rest("http://a..b:1", "m", ["a"])
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_file_of_the_weights(folders):
 def test_weights_in_several_files_and_a_folder_with_brackets(tmp_path):
     folder = tmp_path / "[large]"
     folder.mkdir()
-    for name in ("index", "data-00000-of-00002", "data-00001-of-00002", "meta"):
+    for name in ("index", "data-00000-of-00002", "data-00001-of-00002", "data-x", "meta"):
         (folder / f"model.ckpt.{name}").write_bytes(b"")
     found = formats.Source("google", str(folder / "model.ckpt"), None, None).weights_files
     assert found == [str(folder / f"model.ckpt.data-0000{part}-of-00002") for part in (0, 1)]

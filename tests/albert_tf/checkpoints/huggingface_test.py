@@ -124,7 +124,7 @@ def test_copies_and_buffers_are_left_out_and_halves_are_read_as_float32(tiny_con
 def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
     values = np.arange(4, dtype=np.float32)
     half = (values.view(np.uint32) >> 16).astype(np.uint16)  # bfloat16 is the upper half.
-    for dtype, data in (("BF16", half.tobytes()), ("U8", b"abcd")):
+    for dtype, data in (("BF16", half.tobytes()), ("F8_E5M2", b"abcd")):
         tensor = {"dtype": dtype, "shape": [4], "data_offsets": [0, len(data)]}
         header = json.dumps({"albert.pooler.bias": tensor}).encode()
         content = len(header).to_bytes(8, "little") + header + data
@@ -132,7 +132,7 @@ def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
         if dtype == "BF16":
             found = huggingface.SafetensorsWeights(str(tmp_path)).read("albert.pooler.bias")
             np.testing.assert_array_equal(found, values)
-    with pytest.raises(UserError, match="tensors of U8, not of one of BF16, F16"):
+    with pytest.raises(UserError, match="bias is of F8_E5M2; expected one of BF16, F16"):
         huggingface.SafetensorsWeights(str(tmp_path))
 
 

@@ -21,12 +21,14 @@ def test_a_last_model_that_has_fallen_back():
 
 def test_a_last_model_that_is_better_when_scored_again():
     """On the split that chose the best one, and where both have a score."""
-    task = types.SimpleNamespace(key="f1", dev_splits=("dev", "other"))
 
     def said(split: str, best: float | None, last: float | None) -> list[str]:
-        return outcome._overtaken(task, split, {"f1": best}, {"f1": last})
+        scored = (types.SimpleNamespace(metrics={"f1": score}) for score in (best, last))
+        names = {"split": split, "best_on": "dev", "key": "f1"}
+        found = types.SimpleNamespace(**names, **dict(zip(("best", "last"), scored)))
+        return outcome.overtaken([found])
 
     (sentence,) = said("dev", 0.5, 0.75)
-    assert "the last model has a f1 of 0.7500 and the best one of 0.5000" in sentence
+    assert "last model's f1 is 0.7500 and that of the best one 0.5000" in sentence
     assert not said("dev", 0.5, 0.5) and not said("other", 0.5, 0.75)
     assert not said("dev", None, 0.75) and not said("dev", 0.5, None)

@@ -70,14 +70,15 @@ def test_no_more_than_the_bound_is_thrown_away(running, monkeypatch):
 
 def test_a_request_that_never_ends_is_given_up(running, monkeypatch):
     """Though its client goes on sending, a byte at a time."""
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
-    deadline = time.monotonic() + 60
-    with raw(running) as client:
+    deadline, before = time.monotonic() + 60, refused(running)
+    with monkeypatch.context() as patched, raw(running) as client:
+        patched.setattr(connections, "REQUEST_SECONDS", 0.3)
         client.sendall(f"POST {PATH} HTTP/1.1\r\nContent-Length: 1000\r\n\r\n".encode())
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             while time.monotonic() < deadline:
                 client.sendall(b"a")
                 time.sleep(0.05)
+    assert refused(running) == before + 1
     assert call(running, PATH, {"instances": ["abc"]})[0] == 200
 
 

@@ -19,3 +19,8 @@ def test_a_refusal_of_the_request_itself():
     assert isinstance(error, errors.ServingError) and str(error) == error.message
     assert (error.code, error.message) == (errors.INVALID_ARGUMENT, "The body is empty.")
     assert errors.HTTP_STATUS[error.code] == 400
+
+
+def test_names_as_in_a_sentence():
+    assert errors.listed(["b", "a"]) == "a, b"
+    assert errors.listed(["k" * 1000]) == "k" * 400 + "..."

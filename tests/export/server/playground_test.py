@@ -87,6 +87,24 @@ def test_models_and_pieces(client, store, vocabulary):
         assert client.post("/playground/pieces", json=body).status_code == 400
 
 
+class Loaded:
+    """A servable, in as far as pieces need it."""
+
+    def __init__(self, path, signature_defs):
+        self.path, self.signature_defs = path, signature_defs
+
+
+def test_pieces_are_those_of_the_vocabulary_that_is_loaded(store, tmp_path):
+    """Not of an earlier version in the same folder."""
+    served = store.get("topics")
+    earlier = Loaded(str(tmp_path), served.signature_defs)
+    assert pieces_of(earlier, "The cat") == []  # There is no vocabulary.
+    (tmp_path / "assets").symlink_to(f"{served.path}/assets")
+    assert pieces_of(earlier, "The cat") == []
+    later = Loaded(str(tmp_path), served.signature_defs)
+    assert pieces_of(later, "The cat") == pieces_of(served, "The cat") != []
+
+
 def test_a_mask_is_one_piece_where_the_model_reads_masks(store, vocabulary):
     ids = {
         name: [row["id"] for row in pieces_of(store.get(name), "[MASK]")] for name in store.names()

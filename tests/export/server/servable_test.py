@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from export.server import servable as servables
-from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError, listed
+from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError
 from export.server.limits import Limits
 from export.server.servable import Servable, read_signature_defs
 
@@ -80,5 +80,3 @@ def test_too_little_memory(servable, monkeypatch):
     with pytest.raises(ServingError, match="needs more memory") as refusal:
         servable.predict("", {"number": np.array([2])})
     assert refusal.value.code == RESOURCE_EXHAUSTED
-
-    assert listed(["b", "a"]) == "a, b"
