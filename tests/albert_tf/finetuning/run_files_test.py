@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import formats, native
+from albert_tf.errors import UserError
 from albert_tf.finetuning import run_files
 from albert_tf.models import AlbertClassifier
 
@@ -38,3 +41,17 @@ def test_paths(tmp_path, checkpoint):
     found = run_files.predictions_path(str(tmp_path), "mnli", "dev_matched")
     assert found == str(tmp_path / "predictions" / "mnli_dev_matched")
     assert (tmp_path / "predictions").is_dir()
+
+
+def test_the_hash_of_weights_in_one_file_in_several_and_in_none(tmp_path):
+    source = formats.Source("google", str(tmp_path / "m"), None, None)
+    with pytest.raises(UserError, match="m has lost the file of its weights"):
+        run_files.weights_sha256(source)
+    hashes = []
+    for part in range(2):
+        content = bytes([part])
+        (tmp_path / f"m.data-0000{part}-of-00002").write_bytes(content)
+        hashes.append(hashlib.sha256(content).hexdigest())
+        found = run_files.weights_sha256(source)
+        expected = hashes[0] if part == 0 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        assert found == expected
