@@ -157,7 +157,7 @@ def finetune(
             models=_model_folders(task, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
-            card=_card(recipe, len(training), labels, settings),
+            card=_card(recipe, training, labels, settings),
             next_commands=next_commands(task, source, run.output_dir, labels),
         )
     )
@@ -281,6 +281,7 @@ def _training_data(
             "scored_examples": dict(scored),
             "length_window": settings.length_window,
         },
+        tokens_per_example=training.features.mean_tokens(),
     )
 
 
@@ -327,12 +328,18 @@ def _evaluation_size(
 
 
 def _card(
-    recipe: Recipe, num_examples: int, labels: Sequence[str], settings: FineTuningSettings
+    recipe: Recipe,
+    training: TrainingExamples,
+    labels: Sequence[str],
+    settings: FineTuningSettings,
 ) -> dict[str, str]:
     """The figures of fine-tuning on the start-up card, by name."""
-    passes = recipe.num_train_steps * settings.train_batch_size / num_examples
+    batch, examples = settings.train_batch_size, len(training)
+    tokens = training.features.mean_tokens()
+    passes = recipe.num_train_steps * batch / examples
     card = {
-        "updates": f"{recipe.num_train_steps} ({passes:.1f} passes over {num_examples} examples)"
+        "tokens per update": f"{batch * tokens:,.0f} ({batch} x {tokens:.0f} without padding)",
+        "updates": f"{recipe.num_train_steps} ({passes:.1f} passes over {examples} examples)",
     }
     if labels:
         shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")

@@ -113,6 +113,7 @@ class TrainingData:
       vocab_size: V.
       must_not_change: other settings that decide the batches, by name; a run is continued only
         with the same.
+      tokens_per_example: those that are no padding, in the mean, for the speed in reports; None: S.
       describe_batch: from a step (1-based) to the file and place that its batch comes from; None:
         nobody knows.
       explain: from an error that TensorFlow raised in training to the one to raise for it.
@@ -126,6 +127,7 @@ class TrainingData:
     max_seq_length: int
     vocab_size: int
     must_not_change: Mapping[str, Any]
+    tokens_per_example: float | None = None
     describe_batch: Callable[[int], str] | None = None
     explain: Callable[[tf.errors.OpError], Exception] = lambda error: error
 
@@ -317,7 +319,7 @@ def _train(
         vocab_file=models.vocab_file,
         tokenizer=models.tokenizer,
     )
-    tokens = data.batch_size * data.max_seq_length
+    tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
     cost = step_cost(tokens, experiment.flops_per_token, stepper.strategy)
     hooks = Hooks(
         on_evaluation=best.save_if_best,

@@ -18,6 +18,7 @@ from data_pipeline.records.batches import check_batch, host_rows, with_options
 
 # Lengths of batches are multiples of it: few different shapes, for which XLA compiles anew.
 _LENGTH_STEP = 32
+_ROWS_OF_A_MEAN = 1000
 # Batches among whose rows those of like lengths are put together.
 LENGTH_WINDOW = 64
 
@@ -47,6 +48,11 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def mean_tokens(self) -> float:
+        """The tokens of a row without padding, of all its sequences, in the mean of 1,000 rows."""
+        rows = np.unique(np.linspace(0, len(self) - 1, _ROWS_OF_A_MEAN).astype(np.int64))
+        return float(self.inputs(rows, self.max_seq_length)["input_mask"].sum() / len(rows))
 
     def batch(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """Inputs and targets of some rows.

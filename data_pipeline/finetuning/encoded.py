@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.fast.encoder import fast_encoder
 
 SPECIAL_PIECES_OF_PAIR = 3  # [CLS], and [SEP] twice.
 
@@ -44,9 +43,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
     """
     numbers: dict[str, int] = {}
     places = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
-    # A line break is a space to every tokenizer; the fast encoder takes lines.
-    lines = [text.replace("\n", " ") for text in numbers]
-    encoded = fast_encoder(tokenizer)(lines)
+    encoded = tokenizer.encode_flat(list(numbers))
     starts = np.cumsum(encoded.lengths) - encoded.lengths
     return Slices(encoded.ids, starts[places], encoded.lengths[places])
 

@@ -69,7 +69,7 @@ def best_rate(seconds: Callable[[int], float]) -> float:
     return 2 * size**3 / best
 
 
-def step_cost(tokens: int, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:
+def step_cost(tokens: float, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:
     """The cost of a step of so many tokens, and this machine's rate in the precision in use."""
     dtype = keras.mixed_precision.global_policy().compute_dtype
     rate = matmul_flops_per_second(dtype, strategy)

@@ -22,12 +22,12 @@ class StepCost:
     """The work of one training step, with which its time is compared.
 
     Attributes:
-      tokens: of a global batch, padding included.
+      tokens: of a global batch, see `TrainingData.tokens_per_example`.
       flops: floating point operations of a training step; 0 if unknown.
       machine_flops_per_second: the rate of the devices at their best; 0 if unknown.
     """
 
-    tokens: int
+    tokens: float
     flops: float = 0.0
     machine_flops_per_second: float = 0.0
 

@@ -91,7 +91,7 @@ def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys, monkeyp
     assert len(evaluations) == 3 + (result.best.step != 15)
     shown = capsys.readouterr().out
     assert shown.startswith("Fine-tuning: mine\n") and "15 (3.0 passes over 20 examples)" in shown
-    assert "2: long, short" in shown and "0.69 (ln 2)" in shown
+    assert "2: long, short" in shown and "0.69 (ln 2)" in shown and " without padding)" in shown
     assert f"Model: {tmp_path}/run/model\n" in shown
     assert "Next: python -m export.run_export --model_dir=" in shown and "| mine | dev |" in shown
     assert "--mode=predict" not in shown  # The program does not know the task.

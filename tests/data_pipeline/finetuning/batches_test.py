@@ -24,7 +24,8 @@ def features(lengths: np.ndarray = LENGTHS, max_seq_length: int = 100) -> Featur
 
     def inputs(rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
         mask = np.arange(length) < lengths[rows][:, None]
-        return {"input_word_ids": (mask * rows[:, None]).astype(np.int32)}
+        ids = (mask * rows[:, None]).astype(np.int32)
+        return {"input_word_ids": ids, "input_mask": mask.astype(np.int32)}
 
     targets = {"label_ids": (np.arange(len(lengths)) % 3).astype(np.int32)}
     return Features(list(lengths), inputs, lengths, max_seq_length, targets, {})
@@ -52,6 +53,12 @@ def test_batches_are_as_long_as_their_longest_row():
     assert dataset.element_spec["input_word_ids"].shape.as_list() == [8, None]
     dataset = finetuning_dataset(found, 8, static_shapes=True)
     assert dataset.element_spec["input_word_ids"].shape.as_list() == [8, 100]
+
+
+def test_tokens_are_counted_without_padding():
+    assert features().mean_tokens() == pytest.approx(LENGTHS.mean())
+    many = np.arange(5000) % 50 + 1
+    assert features(many).mean_tokens() == pytest.approx(25.5, rel=0.05)
 
 
 @pytest.mark.parametrize("window", [1, 4, 64])
