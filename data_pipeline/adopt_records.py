@@ -24,7 +24,8 @@ from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics, summary_table
 from data_pipeline.records import features, record_folder
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -119,7 +120,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         masking="static",
     )
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
-    tokenizer.settings.to_json(os.path.join(data, SETTINGS_FILE))
+    tokenizer.settings.to_json(os.path.join(data, file_names.SETTINGS))
     counts = statistics.label_counts_json()
     atomic_files.write_bytes(os.path.join(data, record_folder.LABEL_COUNTS_FILE), counts)
     return record_folder.write_manifest(

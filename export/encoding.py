@@ -12,7 +12,8 @@ import numpy as np
 from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.text_graph import MASK_TEXT, SPACE_PIECE
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
+from data_pipeline.tokenizers.text_graph import MASK_TEXT
 
 
 def encode_batch(
@@ -65,7 +66,7 @@ def encode_with_masks(vocabulary: Tokenizer, text: str) -> list[int]:
             ids.append(vocabulary.mask_id)
             # What follows a mask without a space does not start a word, see text_graph.py.
             glued = part[:1] not in tuple(" \t\n\r\f")
-            if glued and part_ids and vocabulary.pieces[part_ids[0]] == SPACE_PIECE:
+            if glued and part_ids and vocabulary.pieces[part_ids[0]] == WORD_MARK:
                 part_ids = part_ids[1:]
         ids.extend(part_ids)
     return ids

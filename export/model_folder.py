@@ -11,7 +11,8 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.encoder import AlbertEncoder
 from data_pipeline.errors import UserError
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
@@ -82,7 +83,7 @@ def open_model(
       UserError: a file is missing, or vocabulary, labels or length do not fit the model.
     """
     vocab_name = os.path.basename(native.vocabulary_file(model_dir))
-    for name in (vocab_name, SETTINGS_FILE, native.CONFIG_FILE):
+    for name in (vocab_name, file_names.SETTINGS, native.CONFIG_FILE):
         path = os.path.join(model_dir, name)
         if not tf.io.gfile.exists(path):
             raise UserError(

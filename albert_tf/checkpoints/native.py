@@ -41,7 +41,6 @@ CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
 RUN_MODEL = "model"  # The model folder in the folder of a run.
-TOKENIZER_FILE = "tokenizer_settings.json"
 
 # The task in model.json -> the class of the model.
 MODELS = {
@@ -83,7 +82,7 @@ def save(
         durable.write_json(os.path.join(new, METADATA_FILE), content)
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
-            durable.write_json(os.path.join(new, TOKENIZER_FILE), tokenizer)
+            durable.write_json(os.path.join(new, vocabulary.SETTINGS), tokenizer)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
 

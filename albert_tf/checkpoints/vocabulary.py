@@ -6,7 +6,9 @@ import os
 
 import tensorflow as tf
 
-SENTENCEPIECE, WORDPIECE = "spiece.model", "vocab.txt"
+from data_pipeline.tokenizers.file_names import SENTENCEPIECE, SETTINGS, WORDPIECE
+
+__all__ = ["SENTENCEPIECE", "SETTINGS", "WORDPIECE", "find", "stored_name"]
 
 
 def stored_name(vocab_file: str) -> str:

@@ -17,10 +17,7 @@ from albert_tf.finetuning.predictions import read_predictions
 from albert_tf.finetuning.run_files import answers_path
 from albert_tf.finetuning.series import best_run
 from data_pipeline.files import atomic_files, storage
-
-_BINARY = ("0", "1")
-_ENTAILMENT = ("entailment", "not_entailment")
-_NLI = ("contradiction", "entailment", "neutral")
+from data_pipeline.finetuning.glue import GLUE_TASKS
 
 
 class SubmissionFile(NamedTuple):
@@ -29,29 +26,32 @@ class SubmissionFile(NamedTuple):
     Attributes:
       task: name of the task here.
       split: the data that is predicted.
-      labels: those that a row may have; None: a number from 0 to 5.
       num_examples: of the official test set.
     """
 
     task: str
     split: str
-    labels: tuple[str, ...] | None
     num_examples: int
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Those that a row may have; None: a number from 0 to 5."""
+        return GLUE_TASKS[self.task].labels
 
 
 FILES: dict[str, SubmissionFile] = {
-    "CoLA.tsv": SubmissionFile("cola", "test", _BINARY, 1063),
-    "SST-2.tsv": SubmissionFile("sst-2", "test", _BINARY, 1821),
-    "MRPC.tsv": SubmissionFile("mrpc", "test", _BINARY, 1725),
-    "STS-B.tsv": SubmissionFile("sts-b", "test", None, 1379),
-    "MNLI-m.tsv": SubmissionFile("mnli", "test_matched", _NLI, 9796),
-    "MNLI-mm.tsv": SubmissionFile("mnli", "test_mismatched", _NLI, 9847),
-    "QNLI.tsv": SubmissionFile("qnli", "test", _ENTAILMENT, 5463),
-    "QQP.tsv": SubmissionFile("qqp", "test", _BINARY, 390965),
-    "RTE.tsv": SubmissionFile("rte", "test", _ENTAILMENT, 3000),
-    "WNLI.tsv": SubmissionFile("wnli", "test", _BINARY, 146),
+    "CoLA.tsv": SubmissionFile("cola", "test", 1063),
+    "SST-2.tsv": SubmissionFile("sst-2", "test", 1821),
+    "MRPC.tsv": SubmissionFile("mrpc", "test", 1725),
+    "STS-B.tsv": SubmissionFile("sts-b", "test", 1379),
+    "MNLI-m.tsv": SubmissionFile("mnli", "test_matched", 9796),
+    "MNLI-mm.tsv": SubmissionFile("mnli", "test_mismatched", 9847),
+    "QNLI.tsv": SubmissionFile("qnli", "test", 5463),
+    "QQP.tsv": SubmissionFile("qqp", "test", 390965),
+    "RTE.tsv": SubmissionFile("rte", "test", 3000),
+    "WNLI.tsv": SubmissionFile("wnli", "test", 146),
     # The diagnostic set, predicted with the model of MNLI.
-    "AX.tsv": SubmissionFile("ax", "test", _NLI, 1104),
+    "AX.tsv": SubmissionFile("ax", "test", 1104),
 }
 _HEADER = "index\tprediction"
 _MIN_SCORE, _MAX_SCORE = 0.0, 5.0

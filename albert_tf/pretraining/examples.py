@@ -13,6 +13,7 @@ from albert_tf.tasks import Batch
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.records.record_folder import read_manifest
 from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 _COUNT = 4
 
@@ -64,5 +65,5 @@ def masked_lm_examples(
                 truth, guess = int(arrays["masked_lm_ids"][row, place]), int(predicted[row, place])
                 right, said = pieces([truth])[0], pieces([guess])[0]
                 text[position] = f" **{right}**" if truth == guess else f" ~~{said}~~ {right}"
-        texts.append("".join(text).replace("\u2581", " ").strip())
+        texts.append("".join(text).replace(WORD_MARK, " ").strip())
     return "\n\n".join(texts)

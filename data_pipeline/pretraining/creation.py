@@ -34,7 +34,8 @@ from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.merged_results import MergedResults
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import record_folder
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer
 
 _BLOCKS_PER_PROCESS = 2  # Read ahead at most.
 _BYTES_AHEAD = 256 << 20  # Of text that is read here; others read large plain files themselves.
@@ -249,7 +250,7 @@ def finish(
         raise UserError(_nothing_made(plan.files, manifest))
     extra_files = {
         tokenizer.STORED_NAME: tokenizer.content(),
-        SETTINGS_FILE: tokenizer.settings.json_bytes(),
+        file_names.SETTINGS: tokenizer.settings.json_bytes(),
         record_folder.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
     }
     return record_folder.commit(output_dir, manifest, extra_files)

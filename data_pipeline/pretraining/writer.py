@@ -16,7 +16,8 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes, features, record_folder
 from data_pipeline.records.shards import write_shards
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer
 
 _AT_ONCE = 512
 
@@ -75,7 +76,7 @@ def write_records(
         }
         extra_files = {
             tokenizer.STORED_NAME: tokenizer.content(),
-            SETTINGS_FILE: tokenizer.settings.json_bytes(),
+            file_names.SETTINGS: tokenizer.settings.json_bytes(),
             record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
         }
     return record_folder.commit(output_dir, manifest, extra_files)

@@ -16,8 +16,6 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
 
-# Not tokenizer.json, which is a file of another format in Hugging Face folders.
-SETTINGS_FILE = "tokenizer_settings.json"
 RULES = ("google", "huggingface", "plain")
 
 

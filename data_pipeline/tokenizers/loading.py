@@ -6,7 +6,8 @@ import os
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
-from data_pipeline.tokenizers.base import SETTINGS_FILE, Tokenizer, TokenizerSettings
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -25,7 +26,7 @@ def load_tokenizer(
     Raises:
       UserError: the vocabulary is missing or bad, or `rules` are given for WordPiece.
     """
-    path = os.path.join(os.path.dirname(os.fspath(vocab_file)), SETTINGS_FILE)
+    path = os.path.join(os.path.dirname(os.fspath(vocab_file)), file_names.SETTINGS)
     settings = TokenizerSettings()
     if storage.exists(path):
         settings = TokenizerSettings.from_json(path)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import sentencepiece
 
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import normalize, normalize_many
 
@@ -45,7 +46,7 @@ class SentencePieceTokenizer(Tokenizer):
       resplit: the ids that replace a piece that the digit-comma rule splits again, by its id.
     """
 
-    STORED_NAME = "spiece.model"
+    STORED_NAME = file_names.SENTENCEPIECE
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
     def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google") -> None:

@@ -13,11 +13,11 @@ from typing import Protocol
 import tensorflow as tf
 
 from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 MASK_TEXT = "[MASK]"
 # What SentencePiece puts in front of a text that starts with a symbol of its own, such as a full
 # stop.
-SPACE_PIECE = "▁"
 _STARTS_WITH_SPACE = r"\s(?s:.*)"
 
 Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
@@ -55,7 +55,7 @@ class TextEncoder(tf.Module):
         self._cls_id, self._sep_id = vocabulary.cls_id, vocabulary.sep_id
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
-        self._space_id = pieces.index(SPACE_PIECE) if SPACE_PIECE in pieces else -1
+        self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""

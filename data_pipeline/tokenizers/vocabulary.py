@@ -13,8 +13,8 @@ from data_pipeline.corpus import documents
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
-from data_pipeline.tokenizers import sentencepiece_vocabulary, wordpiece_vocabulary
-from data_pipeline.tokenizers.base import SETTINGS_FILE, TokenizerSettings
+from data_pipeline.tokenizers import file_names, sentencepiece_vocabulary, wordpiece_vocabulary
+from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -95,7 +95,7 @@ def train_vocabulary(
         "problem_examples": report.examples,
     }
     storage.make_folder(output_dir)
-    settings.to_json(os.path.join(output_dir, SETTINGS_FILE))
+    settings.to_json(os.path.join(output_dir, file_names.SETTINGS))
     for file, content in files.items():
         atomic_files.write_bytes(os.path.join(output_dir, file), content)
     atomic_files.write_json(os.path.join(output_dir, MANIFEST), manifest)

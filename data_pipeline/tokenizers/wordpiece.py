@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
@@ -152,7 +153,7 @@ class WordPieceTokenizer(Tokenizer):
       ids: id of each piece; of a piece that occurs twice, the first.
     """
 
-    STORED_NAME = "vocab.txt"
+    STORED_NAME = file_names.WORDPIECE
     SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
     def __init__(self, vocab_file: str, lower: bool = True) -> None:

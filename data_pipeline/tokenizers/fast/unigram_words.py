@@ -26,6 +26,7 @@ import sentencepiece
 
 from data_pipeline.tokenizers.base import FlatIds
 from data_pipeline.tokenizers.fast.word_cache import Words
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 # Where the margin of a sure word comes from. A piece scores more than -32, so a sentence of 1,024
 # characters more than -2^15. float32 has 24 bits, so a sum near 2^15 is rounded by at most 2^-10. A
@@ -40,7 +41,6 @@ _MAX_CODES = 256  # Of characters; words with others are left to SentencePiece.
 _WORDS_AT_ONCE = 1 << 13
 _ROOT = 1
 _NO_CODE, _UNKNOWN_CODE, _FIRST_CODE = 0, 1, 2
-_WORD_MARK = "\u2581"
 _KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
 
 
@@ -60,7 +60,7 @@ def supports(model: Any) -> bool:
         and normalizer.escape_whitespaces
         and not trainer.byte_fallback
         and not any(
-            " " in piece.piece or piece.piece.rfind(_WORD_MARK) > 0 for piece in model.pieces
+            " " in piece.piece or piece.piece.rfind(WORD_MARK) > 0 for piece in model.pieces
         )
         and min(piece.score for piece in model.pieces) - _UNKNOWN_PENALTY > _LOWEST_SCORE
     )
@@ -111,7 +111,7 @@ class UnigramWords:
             self._ascii_code[[*range(ord(" ")), *range(0x7F, 0x100)]] = _NO_CODE
         else:
             self._ascii_code[:] = _NO_CODE
-        self._mark_code = self._code[ord(_WORD_MARK)]
+        self._mark_code = self._code[ord(WORD_MARK)]
         self._unknown_id = model.trainer_spec.unk_id
         self._build_trie(pieces)
 
@@ -209,7 +209,7 @@ class UnigramWords:
         normal = self._normalize(texts) if texts else []
         for i, text, expected in zip(others.tolist(), texts, normal):
             codes[i], sizes[i] = _NO_CODE, 0
-            if len(text) < width - 1 and expected == _WORD_MARK + text:
+            if len(text) < width - 1 and expected == WORD_MARK + text:
                 sizes[i] = len(expected)
                 points = np.frombuffer(expected.encode("utf-32-le"), np.uint32)
                 codes[i, : len(expected)] = self._code[points]

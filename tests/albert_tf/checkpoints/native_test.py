@@ -5,12 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import native, vocabulary
+from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from data_pipeline.tokenizers import base
-from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
-from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 
 @pytest.fixture
@@ -87,10 +84,3 @@ def test_a_model_of_another_class_gets_a_sentence(tiny_config, tmp_path):
 
     with pytest.raises(UserError, match="Mine has no model folder. Expected one of AlbertEncoder"):
         native.save(Mine(tiny_config), str(tmp_path / "model"), {})
-
-
-def test_both_packages_call_the_files_of_a_vocabulary_alike():
-    """The library imports nothing of data_pipeline, so that it has the names once more."""
-    assert native.TOKENIZER_FILE == base.SETTINGS_FILE
-    assert vocabulary.SENTENCEPIECE == SentencePieceTokenizer.STORED_NAME
-    assert vocabulary.WORDPIECE == WordPieceTokenizer.STORED_NAME
