@@ -55,6 +55,21 @@ class AlbertModel(keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs, of `input_shape` or one by the name of each input; Keras's own
+        would try float32 ids.
+        """
+
+        def placeholder(shape: Any) -> Any:
+            shape = tf.TensorShape(shape)
+            return keras.Input(shape[1:], shape[0], dtype=tf.int32)
+
+        if isinstance(input_shape, Mapping):
+            outputs = self({name: placeholder(shape) for name, shape in input_shape.items()})
+        else:
+            outputs = self(placeholder(input_shape))
+        return tf.nest.map_structure(lambda output: output.shape, outputs)
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
         traces its first step, and traces it again.

@@ -31,11 +31,8 @@ _ANSWERS = (
 )
 
 
-def define_task_flags(needs_vocabulary: bool = False) -> None:
-    """Flags of the task, its training data and their lengths.
-
-    needs_vocabulary: no model is given that could have one.
-    """
+def define_source_flags() -> None:
+    """Flags of the task and its data."""
     flags.group("Task and data")
     flags.DEFINE_enum("task", None, tuple(TASKS), "What is learned.", required=True)
     flags.DEFINE_string(
@@ -43,10 +40,18 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         None,
         "The benchmark's folder, such as GLUE's root, or the task's own folder in it.",
     )
-    flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
     flags.DEFINE_string("text_column", "text", "Column of the (first) text in your own files.")
     flags.DEFINE_string("pair_column", None, "Column of the second text, for pairs.")
     flags.DEFINE_string("label_column", "label", "Column of the label.")
+
+
+def define_task_flags(needs_vocabulary: bool = False) -> None:
+    """Flags of the task, its training data and their lengths.
+
+    needs_vocabulary: no model is given that could have one.
+    """
+    define_source_flags()
+    flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
     flags.DEFINE_string(
         "vocab_file",
         None,
@@ -72,9 +77,8 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
     )
 
 
-def define_data_flags() -> None:
-    """Flags of the task, all of its data and their lengths."""
-    define_task_flags()
+def define_split_flags() -> None:
+    """Flags of the data that are scored and predicted."""
     flags.DEFINE_string("dev_file", None, "File to evaluate on, and to choose the best model by.")
     flags.DEFINE_string("predict_file", None, "File to predict.")
     flags.DEFINE_list(
@@ -122,20 +126,25 @@ def define_series_flags() -> None:
     )
 
 
-def define_answer_flags() -> None:
-    """Flags of SQuAD's answers."""
+def define_answer_flags(of_ensemble: bool = False) -> None:
+    """Flags of SQuAD's answers.
+
+    of_ensemble: they are those of several models, whose spans have been found before.
+    """
     flags.group("Answers to SQuAD's questions")
     flags.DEFINE_integer(
         "n_best_size", 20, "Starts and ends of a window that are tried, and answers kept.", 1
     )
-    flags.DEFINE_integer("max_answer_length", 30, "Longest answer, in pieces.", 1)
-    flags.DEFINE_enum(
-        "span_average",
-        SPAN_AVERAGES[0],
-        SPAN_AVERAGES,
-        "Of an ensemble: scores are averaged over the models that proposed a span, as in the "
-        "reference, or over all members.",
-    )
+    if of_ensemble:
+        flags.DEFINE_enum(
+            "span_average",
+            SPAN_AVERAGES[0],
+            SPAN_AVERAGES,
+            "Scores are averaged over the models that proposed a span, as in the reference, or "
+            "over all members.",
+        )
+    else:
+        flags.DEFINE_integer("max_answer_length", 30, "Longest answer, in pieces.", 1)
     flags.DEFINE_float(
         "null_score_diff_threshold",
         None,
@@ -225,6 +234,15 @@ def lengths() -> LengthSettings:
     """The lengths at which texts are cut."""
     names = [field.name for field in dataclasses.fields(LengthSettings)]
     return LengthSettings(**{name: FLAGS[name].value for name in names})
+
+
+def print_unused_lengths(used: LengthSettings, folder: str) -> None:
+    """Prints which flags of lengths are given and differ from those that a model was trained with,
+    which hold.
+    """
+    for name, value in dataclasses.asdict(used).items():
+        if FLAGS[name].present and FLAGS[name].value != value:
+            print(f"--{name}={FLAGS[name].value} is not used: {folder} was trained with {value}.")
 
 
 def settings() -> FineTuningSettings:

@@ -297,8 +297,24 @@ def pretraining_recipe() -> Recipe:
     return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
 
 
+# A value of a flag, and the flags that it makes useless.
+_WITHOUT_EFFECT = (
+    ("schedule", "wsd", ("learning_rate_power", "decay_after_warmup")),
+    ("schedule", "polynomial", ("decay_share",)),
+    ("optimizer", "tfa_lamb", ("bias_correction",)),
+)
+
+
 def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
-    """The optimizer of the training flags, with the rate and the warm-up of a recipe."""
+    """The optimizer of the training flags, with the rate and the warm-up of a recipe.
+
+    Raises:
+      UserError: a flag is given that the schedule or the optimizer does not have.
+    """
+    for flag, value, others in _WITHOUT_EFFECT:
+        given = [each for each in others if FLAGS[each].value != FLAGS[each].default]
+        if given and FLAGS[flag].value == value:
+            raise UserError(f"--{given[0]} does nothing with --{flag}={value}. Leave it out.")
     return OptimizerSettings(
         learning_rate=recipe.learning_rate,
         num_warmup_steps=recipe.num_warmup_steps,

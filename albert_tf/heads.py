@@ -26,9 +26,9 @@ class MaskedLMHead(SizedLayer):
     def build(self, input_shape: tf.TensorShape | None = None) -> None:
         build_children(self._config.hidden_size, self.transform)
         build_children(self._config.embedding_size, self.layer_norm)
-        # Added to float32 logits, so never cast to the compute precision.
+        # Added to float32 logits, so float32 whatever the precision.
         self.output_bias = self.add_weight(
-            "output_bias", [self._width], initializer="zeros", experimental_autocast=False
+            "output_bias", [self._width], tf.float32, "zeros", experimental_autocast=False
         )
         super().build(input_shape)
 

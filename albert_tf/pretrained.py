@@ -17,9 +17,7 @@ from albert_tf.presets import PRESETS
 from albert_tf.published import PUBLISHED, download
 from albert_tf.shipped import shipped_folder, shipped_names
 
-# Of an AlbertPretrainer, what weights may lack, and what they may have beside its variables.
-_HEADS = ["^masked_lm/", "^sentence_order/"]
-_OTHER_HEADS = ["^(?!encoder/|bert/|albert\\.)"]
+_PRETRAINING_HEADS = ["^masked_lm/", "^sentence_order/"]
 
 
 def locate(name_or_path: str) -> formats.Source:
@@ -92,7 +90,7 @@ def from_preset(
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
     if isinstance(model, AlbertPretrainer):
-        formats.load_weights(model, source.path, _HEADS, _OTHER_HEADS)
+        formats.load_weights(model, source.path, _PRETRAINING_HEADS, formats.HEADS)
     else:
         formats.load_encoder(model, source.path)
     return model

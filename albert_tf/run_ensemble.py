@@ -21,8 +21,9 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Flags of this program."""
-    finetuning_flags.define_data_flags()
-    finetuning_flags.define_answer_flags()
+    finetuning_flags.define_source_flags()
+    finetuning_flags.define_split_flags()
+    finetuning_flags.define_answer_flags(of_ensemble=True)
     flags.group("Ensemble")
     flags.DEFINE_list(
         "runs",

@@ -38,7 +38,8 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Flags of this program."""
-    finetuning_flags.define_data_flags()
+    finetuning_flags.define_task_flags()
+    finetuning_flags.define_split_flags()
     finetuning_flags.define_records_flag()
     finetuning_flags.define_answer_flags()
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
@@ -59,6 +60,7 @@ def main() -> None:
     folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
     found = load_finetuned(folder, task, devices)
+    finetuning_flags.print_unused_lengths(found.lengths, folder)
     use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 
 
@@ -79,12 +81,14 @@ def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
                 return done
             model, settings = shared_flags.initial_model(), finetuning_flags.settings()
             run = finetuning_flags.run_settings
-            results = finetune(model, task, data, folder, settings, devices, run)
-        # One process makes all runs: it starts once, and devices and SIGTERM have one owner. So
-        # what a run leaves in memory is freed, and the next has the names of its variables.
-        keras.backend.clear_session()
-        gc.collect()
-        return results
+            try:
+                return finetune(model, task, data, folder, settings, devices, run)
+            finally:
+                # One process makes all runs: it starts once, and devices and SIGTERM have one
+                # owner. So what a run leaves in memory is freed, and the next has the names of its
+                # variables.
+                keras.backend.clear_session()
+                gc.collect()
 
     def run(folder: str, variant: Variant) -> list[Result]:
         def attempt(seed: int) -> list[Result]:

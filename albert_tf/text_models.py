@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints import formats
 from albert_tf.models import AlbertPretrainer, AlbertSentenceEncoder
-from albert_tf.pretrained import from_preset, preset_vocabulary
+from albert_tf.pretrained import from_preset, locate, preset_vocabulary
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
@@ -30,10 +31,15 @@ class MaskFiller:
 
     def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int = 128) -> None:
         """Args:
-        name_or_path: weights with the head of masked words, see `from_preset`.
+        name_or_path: weights with the head of masked words, see `locate`.
         max_seq_length: longer texts are cut, with their masks.
+
+        Raises:
+          UserError: see `locate`; or the weights lack that head.
         """
-        self.model = from_preset(name_or_path, AlbertPretrainer)
+        source = locate(name_or_path)
+        self.model = AlbertPretrainer(source.config())
+        formats.load_weights(self.model, source.path, ["^sentence_order/"], formats.HEADS)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph = graph_tokenizer(self._tokenizer)
         self._encode = TextEncoder(graph, self._tokenizer, max_seq_length, read_masks=True)

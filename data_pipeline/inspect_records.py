@@ -49,7 +49,7 @@ def main() -> None:
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(f"{vocab_file} is not the vocabulary that the records were made with.")
     wanted = max(FLAGS.num_records, FLAGS.measure)
-    dataset = pretraining_dataset(FLAGS.data, _BATCH, training=False)
+    dataset = pretraining_dataset(FLAGS.data, _BATCH, training=False, manifest=manifest)
     batches = list(dataset.take(-(-wanted // _BATCH)).as_numpy_iterator())
     if FLAGS.measure:
         measured = display.Distributions(tokenizer.mask_id)

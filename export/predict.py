@@ -37,7 +37,7 @@ def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
     if "option" in row:
         return f"{row['probabilities'][row['choice']]:7.4f}  {row['option']:<20}  {text}"
     for name in ("value", "similarity"):
-        if name in row:
+        if isinstance(row.get(name), float):
             return f"{row[name]:10.4f}  {text}"
     if "answers" in row:
         return _format_answer(text, row)
@@ -126,7 +126,16 @@ def _object(path: str, number: int, line: str) -> Row:
 
 
 def rows_of_flags() -> list[Row]:
-    """The rows that the flags describe."""
+    """The rows that the flags describe.
+
+    Raises:
+      UserError: they do not go together.
+    """
+    sources = ("text", "question", "input_file")
+    if len(given := [name for name in sources if FLAGS[name].value]) > 1:
+        raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
+    if FLAGS.option and not FLAGS.question:
+        raise UserError("--option is of a question: give --question and --context, too.")
     if FLAGS.input_file:
         return read_rows(FLAGS.input_file)
     texts, pairs = FLAGS.text, FLAGS.text_pair
@@ -191,10 +200,7 @@ def define_flags() -> None:
     flags.DEFINE_string("output_file", None, "Write a JSON object a row there, not to the screen.")
     flags.DEFINE_string("signature", None, "Signature to ask; by default as the inputs need it.")
     flags.DEFINE_integer("batch_size", 32, "Rows that are asked at once.", lower_bound=1)
-    flags.DEFINE_enum(
-        "format", "table", ["table", "json"], "How to print: for people, or one JSON object a row."
-    )
-    flags.DEFINE_bool("json", False, "Print one JSON object a row, as --format=json.")
+    flags.DEFINE_bool("json", False, "Print one JSON object a row.")
 
 
 def main() -> None:
@@ -213,7 +219,7 @@ def main() -> None:
         print(f"{len(lines)} answers: {FLAGS.output_file}")
         return
     for asked, row in found:
-        if FLAGS.json or FLAGS.format == "json":
+        if FLAGS.json:
             print(json.dumps({**asked, **row}, ensure_ascii=False))
         else:
             print(format_row(asked, row))

@@ -11,6 +11,8 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import os
+import re
+import shlex
 
 import tensorflow as tf
 
@@ -42,10 +44,11 @@ def next_command(task: str, output_dir: str, path: str) -> str:
             f"print(hub.load('{path}')(['some text']))\""
         )
     folder = output_dir.rstrip("/") if "://" in output_dir else os.path.abspath(output_dir)
-    name = os.path.basename(folder)
+    name = re.sub(r"[^\w.-]", "_", os.path.basename(folder))
+    model, volume = shlex.quote(f"{name}={folder}"), shlex.quote(f"{folder}:/models/{name}")
     return (
-        f"python -m export.server --model={name}={folder}\n"
-        f"  or: docker run --rm -p 8500:8500 -p 8501:8501 -v {folder}:/models/{name} "
+        f"python -m export.server --model={model}\n"
+        f"  or: docker run --rm -p 8500:8500 -p 8501:8501 -v {volume} "
         f"-e MODEL_NAME={name} {SERVING_IMAGE}\n"
         f"  then: curl -d '{{\"instances\": [{INSTANCES.get(task, _TEXT)}]}}' "
         f"http://127.0.0.1:8501/v1/models/{name}:predict"

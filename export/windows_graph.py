@@ -5,6 +5,7 @@ Shapes: B questions, F windows of all of them, S the longest window, K starts an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -77,6 +78,7 @@ def make_windows(
     vocabulary: Tokenizer,
     settings: WindowSettings,
     shortest: int,
+    checked: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> GraphWindows:
     """Windows `[CLS] question [SEP] part of the context [SEP]`.
 
@@ -85,6 +87,8 @@ def make_windows(
       vocabulary: knows the ids of special pieces.
       settings: sizes of windows.
       shortest: S is at least this; the beams of version 2.0 need as many positions.
+      checked: gives back the numbers of windows of the questions, int32 [B], unless they are too
+        many; called before the first window is made.
 
     Returns:
       The windows of all questions, padded to the longest.
@@ -96,7 +100,7 @@ def make_windows(
     rooms = settings.max_seq_length - question_lengths - SPECIAL_PIECES_OF_PAIR
     steps = tf.minimum(rooms, settings.doc_stride)
     # 10 pieces, room for 6, steps of 3: windows at 0, 3 and 6.
-    counts = -(-tf.maximum(totals - rooms, 0) // steps) + 1
+    counts = checked(-(-tf.maximum(totals - rooms, 0) // steps) + 1)
     rows = tf.repeat(tf.range(tf.size(counts)), counts)
     numbers = tf.range(tf.size(rows)) - tf.gather(tf.cumsum(counts, exclusive=True), rows)
     starts = numbers * tf.gather(steps, rows)

@@ -399,3 +399,22 @@ def test_hub_loads_a_saved_model_as_a_layer(tmp_path):
     history = on_top.fit(inputs, targets, epochs=3, verbose=0).history["loss"]
     assert history[-1] < history[0]
     assert np.abs(layer(inputs) - expected).max() > 1e-4  # Its own weights moved.
+
+
+@every_model
+def test_shapes_of_outputs(model_class):
+    model, batch = MODELS[model_class].make(SHALLOW), make_batch(model_class)
+    shapes = {name: tensor.shape for name, tensor in batch.items()}
+    found = model.compute_output_shape(shapes)
+    expected = tf.nest.map_structure(lambda output: output.shape, model(batch))
+    for left, right in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        assert tf.TensorShape(left).is_compatible_with(right)
+
+
+def test_a_model_for_each_step_in_time():
+    """Word ids alone, [B, T, S]: Keras asks the model for the shape of its output."""
+    model = albert_tf.AlbertClassifier(SHALLOW, CLASSES)
+    ids = make_batch()["input_word_ids"]
+    found = keras.layers.TimeDistributed(model)(tf.stack([ids, ids], axis=1))
+    assert found.shape == [BATCH, 2, CLASSES]
+    np.testing.assert_allclose(found[:, 1], model(ids), atol=1e-5)

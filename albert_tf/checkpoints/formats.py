@@ -118,6 +118,10 @@ TOLERATED: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
+# Names that are not those of an encoder, in any format.
+HEADS = ["^(?!encoder/|bert/|albert\\.)"]
+
+
 def make_model(source: Source, config: AlbertConfig) -> keras.Model:
     """A model of the class that a source's weights are for, with random weights.
 
@@ -165,7 +169,7 @@ def load_encoder(model: keras.Model, path: str) -> list[str]:
     Result and errors are those of `load_weights`.
     """
     encoder = getattr(model, "encoder", model)
-    kept = load_weights(encoder, path, allow_unused=["^(?!encoder/|bert/|albert\\.)"])
+    kept = load_weights(encoder, path, allow_unused=HEADS)
     names = [variable_name(variable) for variable in model.variables]
     return kept + [name for name in names if not name.startswith("encoder/")]
 

@@ -22,6 +22,7 @@ from albert_tf.variable_names import variable_name
 # Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
 VOCABULARY, CHINESE_VOCABULARY = "30k-clean.model", "vocab_chinese.txt"
 _SOFTWARE = "google-research/albert"
+_LAYER_NORM_EPS = 1e-12
 
 
 def is_google(weights: Weights) -> bool:
@@ -77,12 +78,31 @@ def load(
 
 
 def save(model: keras.Model, prefix: str) -> None:
-    """Writes a checkpoint with exactly the reference's names and shapes."""
+    """Writes a checkpoint with exactly the reference's names and shapes.
+
+    Raises:
+      UserError: the reference cannot compute such a model.
+    """
     stored_names, tensors = _stored_names(model), {}
+    _check_arithmetic(model.config)
     for variable in model.variables:
         name, transposed = stored_names[variable_name(variable)]
         tensors[name] = variable.numpy().T if transposed else variable.numpy()
     bundle.write(prefix, tensors)
+
+
+def _check_arithmetic(config: AlbertConfig) -> None:
+    """Raises UserError for what the reference has no setting for, and would compute otherwise."""
+    if config.hidden_act == "gelu_erf":
+        raise UserError(
+            f"hidden_act gelu_erf: {_SOFTWARE} has GELU by tanh only, and would answer otherwise. "
+            "Use another format."
+        )
+    if config.layer_norm_eps != _LAYER_NORM_EPS:
+        raise UserError(
+            f"layer_norm_eps {config.layer_norm_eps:g}: {_SOFTWARE} always adds "
+            f"{_LAYER_NORM_EPS:g}, and would answer otherwise. Use another format."
+        )
 
 
 def _stored_names(model: keras.Model) -> dict[str, tuple[str, bool]]:

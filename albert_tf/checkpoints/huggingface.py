@@ -212,7 +212,9 @@ def make_model(directory: str, config: AlbertConfig) -> keras.Model:
     if kind not in (AlbertClassifier, AlbertTokenClassifier):
         return kind(config)
     num_classes = len(values["id2label"]) if "id2label" in values else 2  # Their default.
-    return kind(config, num_classes, values.get("classifier_dropout_prob", 0.1))
+    rate = values.get("classifier_dropout_prob", 0.1)
+    # Theirs: null is the encoder's rate.
+    return kind(config, num_classes, config.hidden_dropout_prob if rate is None else rate)
 
 
 def read_labels(directory: str) -> list[str]:

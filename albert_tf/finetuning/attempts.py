@@ -19,13 +19,15 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.finetuning.results import RESULTS_FILE, Result, read_results
 from albert_tf.training import run_folder, starts
+from albert_tf.training.loop import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 
 # From the seed of an attempt to that of the next; more than the seeds of any series of runs.
 _SEED_STRIDE = 1000
 _SEED_LIMIT = 2**31
-# Flags that do not decide what a run finds.
+# Flags that do not decide what a run finds; of its data the content does, which is hashed.
 _WITHOUT_EFFECT = {
+    *("data_dir", "train_file", "dev_file"),
     *("output_dir", "overwrite", "allow_changes", "max_failures", "seeds", "search", "retries"),
     *("mode", "splits", "predict_file", "eval_batch_size", "recompute", "jit_compile"),
     *("checkpoint_steps", "keep_checkpoints", "steps_per_loop"),
@@ -54,16 +56,24 @@ def run_until_good(
 
     Returns:
       The results of the last attempt.
+
+    Raises:
+      Diverged: the last attempt has.
     """
     wait_for_all(strategy)  # No worker counts folders while another one moves them.
     attempt = max(put_aside(folder), default=0)
     wait_for_all(strategy)
     while True:
-        results = run(attempt_seed(seed, attempt))
-        reason = nothing_learned(results)
+        is_last = attempt >= retries
+        try:
+            results = run(attempt_seed(seed, attempt))
+            reason = nothing_learned(results)
+        except Diverged as error:
+            if is_last:
+                raise
+            reason = str(error)
         if reason is None:
             return results
-        is_last = attempt >= retries
         if is_chief(strategy):
             print(_warning(folder, reason, is_last), flush=True)
         if is_last:

@@ -95,7 +95,12 @@ def run_ensemble(
         outputs = [members[number].outputs[split] for number in chosen.order]
         return task.decode(answered[split].features, outputs)
 
-    if chosen.split and task.of_model:  # SQuAD's threshold is found where answers are known.
+    if task.of_model:  # SQuAD's threshold is found where answers are known.
+        if not chosen.split:
+            raise UserError(
+                f"--task={task.name}: no split has known answers, from which the threshold of null "
+                "scores could be found. Add dev to --splits, or give --null_score_diff_threshold."
+            )
         scores = task.scorer(answered[chosen.split].features, answer(task, chosen.split))
         task = task.of_model(task, {"metrics": scores})
     answers = {split: answer(task, split) for split in answered}
@@ -115,7 +120,7 @@ def run_ensemble(
         "chosen_on": chosen.split,
         "members": described_members(members, chosen),
         "results": [
-            described_result(task, split, rows, answers[split], hashes[split])
+            described_result(task, split, rows, answers[split], found.labels, hashes[split])
             for split, rows in answered.items()
             if rows.is_scored
         ],

@@ -42,7 +42,12 @@ def described_members(members: Sequence[Member], chosen: Chosen) -> list[dict[st
 
 
 def described_result(
-    task: FineTuning, split: str, rows: Answered, predictions: Predictions, digest: str
+    task: FineTuning,
+    split: str,
+    rows: Answered,
+    predictions: Predictions,
+    labels: Sequence[str],
+    digest: str,
 ) -> dict[str, Any]:
     """The scores on a split in ensemble.json.
 
@@ -51,6 +56,7 @@ def described_result(
       split: name of the split.
       rows: the examples and features of the split.
       predictions: of the ensemble.
+      labels: names of the classes.
       digest: SHA-256 of the examples.
 
     Returns:
@@ -61,7 +67,7 @@ def described_result(
         "num_examples": len(rows.examples),
         "data_sha256": digest,
         "metrics": task.scorer(rows.features, predictions),
-        "notes": list(task.remarks(rows.features, predictions)),
+        "notes": list(task.remarks(rows.features, predictions, labels)),
     }
 
 

@@ -29,7 +29,7 @@ class Predictor:
         """Args:
         model: made in the scope of the strategy that computes.
         features: N rows.
-        batch_size: B, over all replicas.
+        batch_size: B, over all replicas; a multiple of their number.
         """
         self._model, self._features = model, features
         self._strategy = model.distribute_strategy

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
 from albert_tf.finetuning import task_table
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
 from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
-from albert_tf.finetuning.run_files import LAST_MODEL, kept_path, predictions_path
+from albert_tf.finetuning.run_files import (
+    LAST_MODEL,
+    best_folder,
+    kept_path,
+    predictions_path,
+    weights_sha256,
+)
 from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
 from albert_tf.finetuning.training_examples import read_split
 from albert_tf.keras_compat import keras
@@ -87,6 +93,7 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
             f"those of --task={task.name}. Name the model's own task; texts of yours are read by "
             "--task=tsv."
         )
+    _check_pairs(folder, task, metadata.get("data_settings", {}))
     if task.of_model is not None:
         task = task.of_model(task, metadata)
     model = None
@@ -99,6 +106,20 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
     )
     tokenizer = load_tokenizer(native.vocabulary_file(folder))
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
+
+
+def _check_pairs(folder: str, task: FineTuning, trained_with: Mapping[str, Any]) -> None:
+    """Raises UserError where a model of pairs is to read single texts, or the reverse."""
+    name = "pair_column"
+    if name not in trained_with or name not in task.data_settings:
+        return
+    trained, given = trained_with[name], task.data_settings[name]
+    if (trained is None) != (given is None):
+        raise UserError(
+            f"{folder} was fine-tuned "
+            + (f"with --{name}={trained}, on pairs" if trained else "on single texts")
+            + f", and --{name} is {given or 'missing'}. Read the same kind of texts."
+        )
 
 
 def _is_other_benchmark(trained_on: str, task: FineTuning) -> bool:
@@ -170,7 +191,7 @@ def predict(
     Args:
       found: the model.
       data: of its task.
-      splits: their names; labels are shown beside the answers where the files have them.
+      splits: their names. Labels are shown beside the answers where a benchmark's files have them.
       batch_size: B, over all replicas.
       output_dir: folder of the run.
 
@@ -181,15 +202,19 @@ def predict(
       UserError: data are missing or wrong; nothing is written.
     """
     answers = {}
+    checkpoint, weights = _checkpoint(found.folder), weights_sha256(formats.recognize(found.folder))
+    # Answers of the last model do not take the place of those of the best one.
+    has_better = checkpoint == "last" and best_folder(output_dir) != found.folder.rstrip("/")
     for split, examples in _read_all(found.task, data, splits).items():
         features = found.features(examples, has_targets=False)
         outputs = Predictor(found.model, features, _size(found, features, batch_size))()
         kept = found.task.keep(features, outputs)
         answers[split] = found.task.decode(features, [kept])
         if is_chief(found.model.distribute_strategy):
-            path = predictions_path(output_dir, found.task.name, split)
-            about = kept_origin(found.task, found.labels, examples, found.folder)
-            write_kept(kept_path(output_dir, split, _checkpoint(found.folder)), kept, about)
+            name = f"{split}.last" if has_better else split
+            path = predictions_path(output_dir, found.task.name, name)
+            about = kept_origin(found.task, found.labels, examples, weights)
+            write_kept(kept_path(output_dir, split, checkpoint), kept, about)
             for written in found.task.write(path, features, found.labels, answers[split]):
                 print(f"{len(examples)} predictions: {written}")
     return answers

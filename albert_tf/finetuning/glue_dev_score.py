@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from albert_tf.finetuning.glue_submission import answered_tasks
 from albert_tf.finetuning.results import RESULTS_FILE, read_results
 from albert_tf.finetuning.series import best_run
 from albert_tf.metrics.scorers import SCORED_GLUE_TASKS, glue_score
@@ -21,14 +22,17 @@ def dev_score_sentence(folders: Sequence[str]) -> str:
     found = {}
     for folder in map(best_run, folders):
         if tf.io.gfile.exists(os.path.join(folder, RESULTS_FILE)):
+            answered = answered_tasks(folder)
             for result in read_results(folder):
-                found[result.task, result.split] = result.best.metrics
+                if result.task in answered:
+                    found[result.task, result.split] = result.best.metrics
     splits = {task: _MATCHED if task == "mnli" else "dev" for task in SCORED_GLUE_TASKS}
     wanted = [*splits.items(), ("mnli", _MISMATCHED)]
     missing = [f"{task} ({split})" for task, split in wanted if (task, split) not in found]
     if missing:
         return (
-            f"No GLUE score of the dev sets: --runs has no {RESULTS_FILE} of {', '.join(missing)}."
+            f"No GLUE score of the dev sets: no run with answers has a {RESULTS_FILE} of "
+            f"{', '.join(missing)}."
         )
     scores = {task: found[task, split] for task, split in splits.items()}
     score = glue_score(scores, found["mnli", _MISMATCHED])

@@ -97,6 +97,12 @@ def _checked_label(where: str, label: str, labels: Sequence[str]) -> str:
     return label
 
 
+def answered_tasks(folder: str) -> set[str]:
+    """The tasks to whose test sets there are answers in the folder of a run."""
+    paths = {file: f"{answers_path(folder, file.task, file.split)}.tsv" for file in FILES.values()}
+    return {file.task for file, path in paths.items() if storage.exists(path)}
+
+
 def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
     """The answers to GLUE's test sets that lie in folders of runs and of ensembles.
 

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats
 from albert_tf.errors import UserError
-from albert_tf.finetuning.run_files import weights_sha256
 from albert_tf.finetuning.spec import FineTuning, Kept
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.examples import Split
@@ -23,7 +21,7 @@ _ABOUT = "about"  # Name of the array that says what the others are of.
 
 
 def kept_origin(
-    task: FineTuning, labels: Sequence[str], examples: Split, model_folder: str
+    task: FineTuning, labels: Sequence[str], examples: Split, model_sha256: str
 ) -> dict[str, Any]:
     """The origin of outputs, by which those of several models are found to belong together.
 
@@ -31,7 +29,7 @@ def kept_origin(
       task: that was answered.
       labels: names of the model's classes.
       examples: that were answered.
-      model_folder: folder of the model.
+      model_sha256: hash of the model's weights, see `weights_sha256`.
 
     Returns:
       An object for JSON.
@@ -40,7 +38,7 @@ def kept_origin(
         "task": task.name,
         "labels": list(labels),
         "data_sha256": examples.sha256(),
-        "model_sha256": weights_sha256(formats.recognize(model_folder)),
+        "model_sha256": model_sha256,
     }
 
 

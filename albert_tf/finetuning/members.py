@@ -108,8 +108,8 @@ def find_splits(
       UserError: outputs of a wanted split are missing, or there are none at all.
     """
     found = []
-    known = [*task.dev_splits, *task.test_splits]
-    if task.reader is None:
+    known = [*dict.fromkeys([*task.dev_splits, *task.test_splits, "predict"])]
+    if task.reader is None or (data.files and not data.data_dir):
         known = [split for split in known if split in data.files or split in data.splits]
     for split in wanted or known:
         paths = [kept_path(run, split, name) for run in runs for name in checkpoints]
@@ -245,7 +245,7 @@ def read_answered(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "
                 f"({split}). Name the data that the runs were given, or predict these."
             )
-        is_scored = split not in task.test_splits
+        is_scored = split not in (*task.test_splits, "predict")
         features = found.features(examples, is_scored)
         if not isinstance(features.examples, list):
             _check_windows(runs)

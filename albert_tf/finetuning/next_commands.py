@@ -43,4 +43,14 @@ def _data_to_predict(task: FineTuning, source: DataSource) -> str:
     """The flag of what the program predicts; "": it cannot read examples that are in memory."""
     if source.data_dir and task.test_splits != ("predict",):
         return f"--data_dir={source.data_dir}"
-    return "--predict_file=..." if task.file_reader else ""
+    return f"--predict_file=...{_columns(task)}" if task.file_reader else ""
+
+
+def _columns(task: FineTuning) -> str:
+    """The flags of a task's columns of text that have not their usual names."""
+    usual = TASKS[task.name].data_settings if task.name in TASKS else {}
+    return "".join(
+        f" --{name}={task.data_settings[name]}"
+        for name in ("text_column", "pair_column")
+        if task.data_settings.get(name) != usual.get(name)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +20,6 @@ from albert_tf.finetuning.run_files import (
 )
 from albert_tf.finetuning.spec import FineTuning, Predictions
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores
 from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -68,17 +68,18 @@ def conclude(
     writes = is_chief(model.distribute_strategy)
     last = os.path.join(output_dir, LAST_MODEL)
     last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
+    hash_of = functools.cache(lambda folder: weights_sha256(formats.recognize(folder)))
 
     def write_outputs(checkpoint: str, folder: str) -> None:
         for split, kept in evaluator.kept.items():
-            about = kept_origin(task, labels, splits[split], folder)
+            about = kept_origin(task, labels, splits[split], hash_of(folder))
             write_kept(kept_path(output_dir, split, checkpoint), kept, about)
 
     if writes:
         write_outputs("last", last)
     wait_for_all(model.distribute_strategy)  # Until the first worker has written both models.
     best = best_folder(output_dir)
-    if _weights_of(best) != _weights_of(last):  # Otherwise the best one has just been evaluated.
+    if hash_of(best) != hash_of(last):  # Otherwise the best one has just been evaluated.
         native.load_weights(model, best)
         evaluator()
     results = [
@@ -88,8 +89,8 @@ def conclude(
             num_examples=len(splits[split]),
             key=task.key,
             best_on=task.dev_splits[0],
-            best=_scored(best, evaluator.scores[split]),
-            last=_scored(last, last_scores[split]),
+            best=Scored(_step_of(best), evaluator.scores[split], hash_of(best)),
+            last=Scored(_step_of(last), last_scores[split], hash_of(last)),
             seed=origin.seed,
             preset=origin.preset,
             data_sha256={**origin.trained_on, split: splits[split].sha256()},
@@ -157,13 +158,7 @@ def overtaken(results: Sequence[Result]) -> list[str]:
     return sentences
 
 
-def _scored(folder: str, scores: Scores) -> Scored:
-    """The scores of a model folder, with what it is known by."""
+def _step_of(folder: str) -> int:
+    """The update after which a model folder was written."""
     metadata = native.read_metadata(folder)
-    step = metadata["step"] if "step" in metadata else metadata["num_train_steps"]
-    return Scored(step, scores, _weights_of(folder))
-
-
-def _weights_of(folder: str) -> str:
-    """Hash of the weights in a model folder."""
-    return weights_sha256(formats.recognize(folder))
+    return metadata["step"] if "step" in metadata else metadata["num_train_steps"]

@@ -26,6 +26,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.finetuning.attempts import delete, put_aside
 from albert_tf.finetuning.results import Result, shown_score
+from albert_tf.training.loop import Diverged
 from albert_tf.training.run_folder import RUN_FILE
 from albert_tf.training.strategy import is_chief
 from data_pipeline.files import atomic_files, storage
@@ -151,7 +152,7 @@ def run_series(
       The content of seeds.json.
 
     Raises:
-      UserError: the folder holds a run, or the runs differ in their data.
+      UserError: the folder holds a run, the runs differ in their data, or all have diverged.
     """
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
         raise UserError(
@@ -162,7 +163,11 @@ def run_series(
     table: dict[str, Any] = {}
     for number, variant in enumerate(planned, 1):
         print(f"\nRun {number} of {len(planned)}: {variant.folder}", flush=True)
-        result = run(os.path.join(output_dir, variant.folder), variant)[0]
+        try:
+            result = run(os.path.join(output_dir, variant.folder), variant)[0]
+        except Diverged as error:
+            print(f"Left out: {variant.folder}, whose {error}", flush=True)
+            continue
         if found and found[0][1].data_sha256 != result.data_sha256:
             raise UserError(
                 f"{os.path.join(output_dir, variant.folder)} was made from other data than "
@@ -175,6 +180,11 @@ def run_series(
             atomic_files.write_json(os.path.join(output_dir, SERIES_FILE), table)
             text = table_text(table).encode("utf-8")
             atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text)
+    if not found:
+        raise UserError(
+            f"--output_dir={output_dir}: every run has diverged. Lower --learning_rate, or "
+            "lengthen the warm-up."
+        )
     if writes:
         print(f"\n{table_text(table)}\nTable: {os.path.join(output_dir, TABLE_FILE)}")
     return table

@@ -101,6 +101,7 @@ def squad(name: str, settings: SquadSettings | None = None) -> FineTuning:
     settings = settings or SquadSettings()
     version = SQUAD_TASKS[name]
     has_null = version == "2.0"
+    finds_threshold = has_null and settings.null_score_diff_threshold is None
     if has_null and settings.only_windows_with_answer:
         raise UserError(
             "--only_windows_with_answer is for --task=squad1.1: version 2.0 learns from windows "
@@ -128,16 +129,16 @@ def squad(name: str, settings: SquadSettings | None = None) -> FineTuning:
         labels=(),
         test_splits=("predict",),
         data_settings={"only_windows_with_answer": settings.only_windows_with_answer},
-        of_model=functools.partial(_with_threshold, settings) if has_null else None,
+        of_model=functools.partial(_with_threshold, settings) if finds_threshold else None,
     )
 
 
 def _with_threshold(
     settings: SquadSettings, task: FineTuning, metadata: Mapping[str, Any]
 ) -> FineTuning:
-    """The task with the threshold that a model's training found, unless one is set."""
+    """The task with the threshold that a model's training found, if it found one."""
     found = metadata.get("metrics", {}).get(THRESHOLD)
-    if found is None or settings.null_score_diff_threshold is not None:
+    if found is None:
         return task
     settings = dataclasses.replace(settings, null_score_diff_threshold=found)
     return dataclasses.replace(task, decode=functools.partial(_decode, settings))

@@ -148,6 +148,13 @@ def finetune(
     trained = new_model(start, task, tokenizer, labels, settings, devices)
     evaluator = ScoreEvaluator(task, trained, dev, _evaluation_size(trained, dev, settings, run))
     flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
+    trained_on = {task.train_split: training.sha256}
+    origin = Origin(settings.seed, preset, _weights_hash(start), trained_on)
+    results: list[Result] = []
+
+    def score_and_write() -> None:
+        results.extend(conclude(task, trained, evaluator, labels, splits, run.output_dir, origin))
+
     experiment.run(
         Experiment(
             title=f"Fine-tuning: {task.name}",
@@ -158,12 +165,11 @@ def finetune(
             flops_per_token=3 * flops_per_token,
             evaluator=evaluator,
             card=_card(recipe, training, labels, settings),
-            next_commands=next_commands(task, source, run.output_dir, labels),
-        )
+            next_commands=functools.partial(next_commands, task, source, run.output_dir, labels),
+        ),
+        score_and_write,
     )
-    trained_on = {task.train_split: training.sha256}
-    origin = Origin(settings.seed, preset, _weights_hash(start), trained_on)
-    return conclude(task, trained, evaluator, labels, splits, run.output_dir, origin)
+    return results
 
 
 def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
@@ -304,6 +310,7 @@ def _model_folders(
             **({"preset": preset} if preset else {}),
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(settings.lengths),
+            "data_settings": dict(task.data_settings),
         },
         vocab_file=tokenizer.vocab_file,
         tokenizer=dataclasses.asdict(tokenizer.settings),

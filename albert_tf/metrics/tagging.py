@@ -12,9 +12,9 @@ from typing import NamedTuple
 import sklearn.metrics
 
 _OUTSIDE = "O"
-_PREFIXES = "BIESLU"
-# BILOU's prefixes in the letters of BIOES: L last, U unit.
-_SAME_PREFIX = {"L": "E", "U": "S"}
+_PREFIXES = "BIESLUM"
+# Prefixes of BILOU (L last, U unit) and BMES (M middle) in the letters of BIOES.
+_SAME_PREFIX = {"L": "E", "U": "S", "M": "I"}
 # Names of the figures of `span_scores`.
 SCORES = ("f1", "precision", "recall", "accuracy")
 
@@ -61,6 +61,7 @@ def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
     """Tags in the form that `spans` reads, whatever the form of their files.
 
         B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
+        B-PER M-PER E-PER    ->  B-PER I-PER E-PER       BMES
         NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
 
     Args:

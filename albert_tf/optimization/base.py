@@ -166,6 +166,18 @@ class AdamFamily(keras.optimizers.Optimizer):
             re.search(pattern, name) for pattern in self.exclude_from_weight_decay_patterns
         )
 
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[tf.Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Keras's: `var_names` are regular expressions beside those of the constructor.
+
+        Raises:
+          ValueError: `var_list` is given, which no configuration could keep.
+        """
+        if var_list:
+            raise ValueError("var_list cannot be kept in get_config: give names, var_names.")
+        self.exclude_from_weight_decay_patterns += tuple(var_names or ())
+
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         config = super().get_config()

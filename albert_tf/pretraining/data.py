@@ -65,7 +65,9 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
 
     return PretrainingData(
         name=folder,
-        batches=functools.partial(pretraining_dataset, folder, batch_size, seed=seed),
+        batches=functools.partial(
+            pretraining_dataset, folder, batch_size, seed=seed, manifest=manifest
+        ),
         describe_batch=functools.partial(source_of_batch, folder, batch_size, seed=seed),
         explain=explain,
         must_not_change={

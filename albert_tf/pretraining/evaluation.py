@@ -26,6 +26,7 @@ from albert_tf.training.evaluation import (
     evaluation_batch_size,
     print_comparison,
 )
+from albert_tf.training.initial_model import check_data_fit
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines
 from data_pipeline.records.record_folder import read_manifest
@@ -58,22 +59,25 @@ class HeldOut:
                 )
             self._manifests[objective] = manifest
 
-    def evaluator(self, model: Pretrainer, vocab_fingerprint: str) -> Evaluator:
+    def evaluator(self, model: Pretrainer, vocab_fingerprint: str | None) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.
 
         Args:
           model: made in the scope of the strategy that it is evaluated on.
-          vocab_fingerprint: of the vocabulary that the model was made with.
+          vocab_fingerprint: of the vocabulary that the model was made with; None: not known.
 
         Raises:
-          UserError: records of another vocabulary, or a batch that the memory cannot hold.
+          UserError: records of another vocabulary, or longer than the model's positions, or a batch
+            that the memory cannot hold.
         """
         parts, strategy = [], model.distribute_strategy
         for folder, (objective, manifest) in zip(self.folders, self._manifests.items()):
+            length = manifest["max_seq_length"]
+            check_data_fit(model.config, manifest["vocab_size"], length, folder)
             batch_size = evaluation_batch_size(
                 model.config,
                 self.batch_size,
-                manifest["max_seq_length"],
+                length,
                 manifest["num_records"],
                 strategy,
             )
@@ -136,7 +140,7 @@ def evaluate_model(
         model = native.load_model(folder, devices.packed)
     if not isinstance(model, AlbertPretrainer):
         raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
-    metrics = held_out.evaluator(model, metadata["vocab_fingerprint"])()
+    metrics = held_out.evaluator(model, metadata.get("vocab_fingerprint"))()
     held_out.print_results(metrics, train_manifest)
     return metrics
 

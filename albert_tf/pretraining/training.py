@@ -60,8 +60,8 @@ def pretrain(
             flops_per_token=flops,
             card=_card(model, data, settings, flops),
             notice=watch.notice if watch else None,
-            next_commands=_next_commands(
-                model, os.path.join(settings.output_dir, native.RUN_MODEL)
+            next_commands=functools.partial(
+                _next_commands, model, os.path.join(settings.output_dir, native.RUN_MODEL)
             ),
             **_evaluation(model, data, settings, eval_data),
         )
@@ -94,7 +94,9 @@ def _card(
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
         passes = f"{num_seen / data.num_examples:.1f}"
-    first_loss, terms = math.log(data.vocab_size) + math.log(2), "ln V + ln 2"
+    first_loss, terms = math.log(data.vocab_size), "ln V"
+    if data.sentence_objective != "none" and getattr(model, "detector_order", True):
+        first_loss, terms = first_loss + math.log(2), f"{terms} + ln 2"
     if isinstance(model, ReplacedTokenPretrainer):
         first_loss += model.detection_weight * math.log(2)
         terms += f" + {model.detection_weight:g} ln 2"

@@ -43,14 +43,17 @@ class BestModel:
 
     def save_if_best(self, step: int, metrics: dict[str, float]) -> None:
         """Saves the model if its metrics, after `step` updates, are better than the folder's. A nan
-        is never better.
+        is never better; and a model of later updates, to before which the run went back, never was.
         """
         replacement.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
             return
         if tf.io.gfile.exists(self.directory):
-            best = native.read_metadata(self.directory)["metrics"]
-            if self._sign * metrics[self._metric] <= self._sign * best[self._metric]:
+            best = native.read_metadata(self.directory)
+            is_better = self._sign * metrics[self._metric] > (
+                self._sign * best["metrics"][self._metric]
+            )
+            if not is_better and best.get("step", 0) <= step:
                 return
         metadata = {**self._metadata, "step": step, "metrics": metrics}
         native.save(self._model, self.directory, metadata, *self._vocabulary)

@@ -53,6 +53,7 @@ class Deadline:
         run_dir: str,
         max_minutes: float,
         decay_share: float,
+        num_warmup_steps: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Reads the record of earlier starts, if there is one.
@@ -61,6 +62,7 @@ class Deadline:
           run_dir: folder of the run.
           max_minutes: of training in all, with evaluations and checkpoints.
           decay_share: share of the minutes in which the rate falls.
+          num_warmup_steps: updates before which it does not begin to.
           clock: seconds since some moment.
 
         Raises:
@@ -68,9 +70,11 @@ class Deadline:
         """
         self._path = os.path.join(run_dir, ENDING_FILE)
         self._max_minutes, self._decay_share, self._clock = max_minutes, decay_share, clock
+        self._num_warmup_steps = num_warmup_steps
         self._seconds_before = 0.0
         self._began = clock()
         self._first: tuple[int, float] | None = None  # Step and time of this start's first report.
+        self._is_checked = num_warmup_steps == 0
         self.ending: Ending | None = None
         self._read()
 
@@ -100,11 +104,34 @@ class Deadline:
 
         Not before the second report of a start, which is the first to show a speed: the first
         one's steps were compiled.
+
+        Raises:
+          UserError: at that speed the warm-up alone takes longer.
         """
         if self._first is None:
             self._first = step, self._clock()
             return False
-        return self._seconds() >= (1 - self._decay_share) * self._max_minutes * 60
+        left = (1 - self._decay_share) * self._max_minutes * 60 - self._seconds()
+        if not self._is_checked:
+            self._check_warmup(step, left)
+        return left <= 0 and step >= self._num_warmup_steps
+
+    def _check_warmup(self, step: int, left: float) -> None:
+        """Raises UserError where the rate has to fall before it has risen."""
+        self._is_checked = True
+        expected = step + int(max(left, 0.0) * self._speed(step))
+        if expected < self._num_warmup_steps:
+            raise UserError(
+                f"--max_minutes={self._max_minutes:g}: at this speed the learning rate has to fall "
+                f"from step {expected} on, in the midst of its warm-up. Lower --num_warmup_steps="
+                f"{self._num_warmup_steps}, or give more minutes."
+            )
+
+    def _speed(self, step: int) -> float:
+        """Steps a second since the first report of this start."""
+        assert self._first is not None
+        first_step, first_time = self._first
+        return (step - first_step) / max(self._clock() - first_time, 1e-9)
 
     def choose_ending(self, step: int, num_train_steps: int) -> Ending:
         """The end for a decay that begins now; it is recorded, and holds from now on.
@@ -116,11 +143,8 @@ class Deadline:
         Returns:
           As many steps of decay as the minutes left allow, at the speed since the first report.
         """
-        assert self._first is not None  # `is_reached` was true.
-        first_step, first_time = self._first
-        steps_per_second = (step - first_step) / max(self._clock() - first_time, 1e-9)
         left = max(self._max_minutes * 60 - self._seconds(), 0.0)
-        length = max(round(left * steps_per_second), 1)
+        length = max(round(left * self._speed(step)), 1)
         self.ending = Ending(step, min(step + length, num_train_steps))
         self.record()
         return self.ending

@@ -83,7 +83,7 @@ def evaluation_batch_size(
 ) -> int:
     """The sequences of an evaluation step: `batch_size`, or fewer where there are fewer examples.
 
-    100 over 8 replicas, with 30 examples: 32, the next multiple of 8.
+    So many that all replicas have as many: of 100 over 8 replicas 104, and 32 of 30 examples.
 
     Args:
       config: of the model.
@@ -99,7 +99,7 @@ def evaluation_batch_size(
       UserError: this machine's memory cannot hold such a batch of `max_seq_length` tokens.
     """
     replicas = strategy.num_replicas_in_sync
-    batch_size = min(batch_size, -(-num_examples // replicas) * replicas)
+    batch_size = -(-min(batch_size, num_examples) // replicas) * replicas
     check_evaluation_memory(config, batch_size, max_seq_length)
     return batch_size
 

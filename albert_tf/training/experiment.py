@@ -74,7 +74,12 @@ class RunSettings:
         """The one of `max_minutes`, with the record of the run in the folder; None: no limit."""
         if not self.loop.max_minutes:
             return None
-        return Deadline(self.output_dir, self.loop.max_minutes, self.optimizer.decay_share)
+        return Deadline(
+            self.output_dir,
+            self.loop.max_minutes,
+            self.optimizer.decay_share,
+            self.optimizer.num_warmup_steps,
+        )
 
     def ended_by(self, ending: Ending) -> RunSettings:
         """A copy with the number of updates and the decay that the deadline chose; flags.json keeps
@@ -175,7 +180,7 @@ class Experiment:
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
       notice: see `loop.Hooks`.
       print_results: prints the held-out figures, which it is called with at the end.
-      next_commands: command lines that use the result, to be printed at the end.
+      next_commands: called at the end for the command lines that use the result, to be printed.
     """
 
     title: str
@@ -190,7 +195,7 @@ class Experiment:
     examples: Callable[[], str] | None = None
     notice: Callable[[int, dict[str, float]], str | None] | None = None
     print_results: Callable[[dict[str, float]], None] | None = None
-    next_commands: Sequence[str] = ()
+    next_commands: Callable[[], Sequence[str]] = tuple
 
     @property
     def kept(self) -> keras.Model:
@@ -202,8 +207,12 @@ class Experiment:
         return os.path.join(self.settings.output_dir, name)
 
 
-def run(experiment: Experiment) -> dict[str, float]:
+def run(experiment: Experiment, conclude: Callable[[], None] = lambda: None) -> dict[str, float]:
     """Trains to the end, from the start or from the newest checkpoint, and keeps the models.
+
+    Args:
+      experiment: the run.
+      conclude: called at the end, while no other process may begin a run in the folder.
 
     Returns:
       The held-out figures at the end; empty without an evaluator.
@@ -216,6 +225,7 @@ def run(experiment: Experiment) -> dict[str, float]:
     check_data_fit(experiment.task.model.config, data.vocab_size, data.max_seq_length, data.name)
     deadline = None if settings.overwrite else settings.deadline()
     if deadline and deadline.ending:
+        _check_limit(settings, deadline.ending)
         experiment = _ended_by(experiment, deadline.ending)
     stepper = make_stepper(experiment)
     if not settings.overwrite:
@@ -224,7 +234,18 @@ def run(experiment: Experiment) -> dict[str, float]:
         experiment, metrics = _train_in_time(experiment, stepper)
         if is_chief(stepper.strategy):
             _finish(experiment, metrics)
+        conclude()
     return metrics
+
+
+def _check_limit(settings: RunSettings, ending: Ending) -> None:
+    """Raises UserError where the deadline chose an end beyond the limit that is given now."""
+    limit = settings.loop.num_train_steps
+    if limit < ending.num_train_steps:
+        raise UserError(
+            f"--num_train_steps={limit}: the minutes of this run have fixed its end at step "
+            f"{ending.num_train_steps}. Give as many or more, or --overwrite to begin anew."
+        )
 
 
 def _ended_by(experiment: Experiment, ending: Ending) -> Experiment:
@@ -264,6 +285,8 @@ def make_stepper(experiment: Experiment) -> Stepper:
             f"--max_minutes={settings.loop.max_minutes:g} goes by the clock of one machine, and "
             "there are several workers. Give the number of updates, --num_train_steps."
         )
+    if not model.trainable_variables:
+        raise UserError("the model has no trainable variable: all of its parts are frozen.")
     if settings.jit_compile and model.encoder.packed:
         raise UserError(
             "--packed=true does not go with --jit_compile, whose shapes are known beforehand. Make "
@@ -295,12 +318,14 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
         lock = run_folder.claim(
             settings.output_dir,
             model.config,
-            settings.as_flags(),
+            {**settings.as_flags(), "precision": model.dtype_policy.name},
             {**batches, **data.must_not_change},
             settings.overwrite,
             settings.loop.allow_changes,
         )
-        print_start(experiment.title, model, data.batch_size, data.max_seq_length, experiment.card)
+        parts = settings.gradient_accumulation_steps
+        figures = experiment.card
+        print_start(experiment.title, model, data.batch_size, data.max_seq_length, figures, parts)
     wait_for_all(strategy)
     return lock
 
@@ -320,7 +345,8 @@ def _train(
         tokenizer=models.tokenizer,
     )
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
-    cost = step_cost(tokens, experiment.flops_per_token, stepper.strategy)
+    dtype = experiment.task.model.compute_dtype
+    cost = step_cost(tokens, experiment.flops_per_token, dtype, stepper.strategy)
     hooks = Hooks(
         on_evaluation=best.save_if_best,
         examples=experiment.examples,
@@ -357,6 +383,8 @@ def _finish(experiment: Experiment, metrics: dict[str, float]) -> None:
         )
     if metrics and experiment.print_results:
         experiment.print_results(metrics)
-    print(f"Model: {experiment.path(models.result or models.last or models.best)}")
-    for number, command in enumerate(experiment.next_commands):
+    # There is no best model where no checkpoint had a score.
+    folders = [experiment.path(name) for name in (models.result, models.last, models.best) if name]
+    print(f"Model: {next((each for each in folders if tf.io.gfile.exists(each)), folders[0])}")
+    for number, command in enumerate(experiment.next_commands()):
         print(f"{'  or' if number else 'Next'}: {command}")

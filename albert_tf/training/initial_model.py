@@ -95,11 +95,17 @@ class InitialModel:
     def load_weights(self, model: keras.Model) -> None:
         """Fills a model from `init_checkpoint`, if there is one.
 
+        The head of sentence order begins anew where Hugging Face's file lacks it, as those of the
+        published albert-base-v2 and others do.
+
         Raises:
           UserError: see `formats.load_weights`.
         """
         if self.init_checkpoint:
-            formats.load_weights(model, locate(self.init_checkpoint).path)
+            source = locate(self.init_checkpoint)
+            may_lack = ["^sentence_order/"] if source.format == "huggingface" else []
+            if new := formats.load_weights(model, source.path, may_lack):
+                print(f"Not in {source.path}, and new: {', '.join(new)}")
             self._repeat_positions(model)
 
     def load_encoder(self, model: keras.Model) -> None:

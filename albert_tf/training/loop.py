@@ -26,6 +26,10 @@ from albert_tf.training.strategy import is_chief
 MAX_BAD_IN_A_ROW = 10  # Steps; see `LoopSettings.max_bad_steps`.
 
 
+class Diverged(UserError):
+    """Loss, gradient or weights of a run are not finite."""
+
+
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
     """The length of a run, and what is done when; all figures are in steps, but for
@@ -293,7 +297,10 @@ class _Loop:
 
     def _is_over(self, step: int) -> bool:
         """Whether the decay has to begin now for the run to end in time."""
-        if not self._deadline or step >= (self._decay_start or self._settings.num_train_steps):
+        decay_start = self._decay_start
+        if decay_start is None:
+            decay_start = self._settings.num_train_steps
+        if not self._deadline or step >= decay_start:
             return False
         return self._deadline.is_reached(step)
 
@@ -352,10 +359,10 @@ class _Loop:
             raise self._broken(f"weights or moments are not finite at step {step}")
         return step in (self._last_good, self._settings.num_train_steps)
 
-    def _broken(self, found: str, remedy: str = "") -> UserError:
+    def _broken(self, found: str, remedy: str = "") -> Diverged:
         """The error for weights or gradients that are not finite; names the checkpoint to use."""
         self._state.wait()
-        return UserError(
+        return Diverged(
             f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, or "
             f"lengthen the warm-up{remedy}."
         )

@@ -130,7 +130,8 @@ def _loop(stepper, case):
     flops = pretraining_flops_per_token(
         stepper.task.model.config, length, manifest["max_predictions"]
     )
-    cost = step_cost(case["batch_size"] * length, flops, stepper.strategy)
+    dtype = stepper.task.model.compute_dtype
+    cost = step_cost(case["batch_size"] * length, flops, dtype, stepper.strategy)
     gated = _Gated(stepper)
 
     def data(start_step):

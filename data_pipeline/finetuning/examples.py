@@ -122,10 +122,10 @@ class Split(Generic[Example]):
             return ""
         lines = ", ".join(map(str, self.skipped_lines[:10]))
         more = ", ..." if len(self.skipped_lines) > 10 else ""
+        count = len(self.skipped_lines)
         return (
-            f"{self.source}: {len(self.skipped_lines)} of "
-            f"{len(self.skipped_lines) + len(self)} rows lack columns and were left out (line "
-            f"{lines}{more})."
+            f"{self.source}: {count} of {count + len(self)} rows are empty or lack columns and "
+            f"were left out (line {lines}{more})."
         )
 
 

@@ -16,6 +16,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
@@ -77,8 +78,8 @@ def read_tagged(path: str, split: str) -> Split[TaggedExample]:
     """The sentences of a file of CoNLL's layout.
 
     The first column is the word, the last one its tag. A line that begins with "# " is a comment
-    where a sentence could begin, unless it has as many columns as the others, which make it the
-    word "#".
+    where a sentence could begin; but in a file that does not begin with one, it is the word "#" if
+    it has as many columns as the others.
 
     Args:
       path: UTF-8 file; a byte order mark, Windows line ends and lines of white space are fine.
@@ -98,38 +99,63 @@ def read_tagged(path: str, split: str) -> Split[TaggedExample]:
     return Split(split, examples)
 
 
+class _Layout(NamedTuple):
+    """The columns of a file, which its first word decides.
+
+    Attributes:
+      separator: a tab, or a space: stretches of spaces and tabs.
+      num_columns: of each line.
+      first_line: number of the line with the first word.
+    """
+
+    separator: str
+    num_columns: int
+    first_line: int
+
+
 def _sentences(path: str, needs_tags: bool) -> Iterator[TaggedExample]:
     """The sentences of a file; those without tags where the file has one column."""
-    rows: list[list[str]] = []
-    separator, num_columns, first_line = "", 0, 0  # Known from the first word on.
+    layout: _Layout | None = None
+    begins_with_comment = False
+    for lines in _groups(path):
+        words = lines
+        while words and _is_comment(words[0][1], layout, begins_with_comment):
+            words = words[1:]
+        if layout is None:
+            begins_with_comment |= len(words) < len(lines)
+            if words:
+                layout = _layout_of(*words[0], needs_tags, path)
+        if not words:
+            continue
+        assert layout
+        rows = [_row(number, line, layout, path) for number, line in words]
+        tags = tuple(row[-1] for row in rows) if layout.num_columns > 1 else None
+        begin = words[0][0]
+        yield TaggedExample(str(begin), tuple(row[0] for row in rows), tags, path, begin)
 
-    def sentence() -> Iterator[TaggedExample]:
-        if rows:
-            words = tuple(row[0] for row in rows)
-            tags = tuple(row[-1] for row in rows) if num_columns > 1 else None
-            begin = last - len(rows) + 1
-            yield TaggedExample(str(begin), words, tags, path, begin)
-            rows.clear()
 
-    last = 0
+def _groups(path: str) -> Iterator[list[tuple[int, str]]]:
+    """Lines of a file, with their numbers, that no empty line and no document's mark separates."""
+    group: list[tuple[int, str]] = []
     for number, line in numbered_lines(path):
-        if number > last + 1:  # Empty lines are left out by `numbered_lines`.
-            yield from sentence()
-        if not line.strip(" \t") or _columns(line, _separator(line))[0] == _DOCUMENT:
-            yield from sentence()
-            last = number
-            continue
-        row = _columns(line, separator or _separator(line))
-        if not rows and line.startswith(_COMMENT) and len(row) != num_columns:
-            last = number
-            continue
-        if not num_columns:
-            separator, num_columns, first_line = _separator(line), len(row), number
-            _check_layout(row, needs_tags, f"{path}:{number}")
-        _check_row(row, num_columns, first_line, f"{path}:{number}")
-        rows.append(row)
-        last = number
-    yield from sentence()
+        is_mark = not line.strip(" \t") or _columns(line, _separator(line))[0] == _DOCUMENT
+        # Empty lines are left out by `numbered_lines`.
+        if group and (is_mark or number > group[-1][0] + 1):
+            yield group
+            group = []
+        if not is_mark:
+            group.append((number, line))
+    if group:
+        yield group
+
+
+def _is_comment(line: str, layout: _Layout | None, begins_with_comment: bool) -> bool:
+    """Whether a line before the first word of a sentence is a comment: see `read_tagged`."""
+    if not line.startswith(_COMMENT):
+        return False
+    if begins_with_comment or layout is None:
+        return True
+    return len(_columns(line, layout.separator)) != layout.num_columns
 
 
 def _separator(line: str) -> str:
@@ -143,31 +169,36 @@ def _columns(line: str, separator: str) -> list[str]:
     return re.split("[ \t]+", line.strip(" \t"))
 
 
-def _check_layout(row: list[str], needs_tags: bool, place: str) -> None:
-    """Checks the columns of a file's first word."""
+def _layout_of(number: int, line: str, needs_tags: bool, path: str) -> _Layout:
+    """The columns that the line with a file's first word has."""
+    separator = _separator(line)
+    row = _columns(line, separator)
     if len(row) == 1 and needs_tags:
         raise UserError(
-            f"{place}: expected a word and its tag, separated by a tab or a space; found one "
-            "column. Each line of such a file is a word, and an empty line ends a sentence."
+            f"{path}:{number}: expected a word and its tag, separated by a tab or a space; found "
+            "one column. Each line of such a file is a word, and an empty line ends a sentence."
         )
     if len(row) == _CONLLU_COLUMNS and row[0].partition("-")[0] == "1":
         raise UserError(
-            f"{place}: this is CoNLL-U, whose first column is a number. Take the columns of words "
-            "and tags: grep -v '^#' FILE | grep -vP '^\\d+[-.]' | cut -f2,4"
+            f"{path}:{number}: this is CoNLL-U, whose first column is a number. Take the columns "
+            "of words and tags: grep -v '^#' FILE | grep -vP '^\\d+[-.]' | cut -f2,4"
         )
+    return _Layout(separator, len(row), number)
 
 
-def _check_row(row: list[str], num_columns: int, first_line: int, place: str) -> None:
-    """Checks the columns of a word beside those of the first word."""
-    if len(row) != num_columns:
-        columns = "1 column" if num_columns == 1 else f"{num_columns} columns"
+def _row(number: int, line: str, layout: _Layout, path: str) -> list[str]:
+    """The columns of the line with a word, as many as those of the first word."""
+    row = _columns(line, layout.separator)
+    if len(row) != layout.num_columns:
+        columns = "1 column" if layout.num_columns == 1 else f"{layout.num_columns} columns"
         raise UserError(
-            f"{place}: expected {columns} as in line {first_line}, found {len(row)}. "
-            "Repair the line; an empty line ends a sentence."
+            f"{path}:{number}: expected {columns} as in line {layout.first_line}, found "
+            f"{len(row)}. Repair the line; an empty line ends a sentence."
         )
     if not row[0] or not row[-1]:
         empty = "word" if not row[0] else "tag"
-        raise UserError(f"{place}: the {empty} is empty. Fill it in, or remove the line.")
+        raise UserError(f"{path}:{number}: the {empty} is empty. Fill it in, or remove the line.")
+    return row
 
 
 def tag_names(split: Split[TaggedExample]) -> list[str]:

@@ -48,8 +48,11 @@ def read_tsv(
     text_a = column_index(path, header, text_column, "text")
     text_b = column_index(path, header, pair_column, "second text") if pair_column else None
     label = column_index(path, header, label_column, "label") if label_column else None
-    examples = []
+    examples, next_line = [], 2
+    skipped: list[int] = []
     for line, row in lines:
+        skipped += range(next_line, line)  # Empty lines.
+        next_line = line + 1
         fields = row.split("\t")
         if len(fields) != len(header):
             raise UserError(
@@ -70,7 +73,7 @@ def read_tsv(
         )
     if not examples:
         raise UserError(f"{path} holds a header row but no example.")
-    return Split(os.path.basename(path), examples)
+    return Split(os.path.basename(path), examples, tuple(skipped))
 
 
 def _label(text: str, is_regression: bool, place: str) -> str | float:
@@ -105,7 +108,7 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
             f"{_MAX_NUMBERS}, or name another column."
         )
     try:
-        return sorted(names, key=int)
+        return sorted(names, key=lambda name: (int(name), name))  # "1" and "01" are two classes.
     except ValueError:
         return sorted(names)
 

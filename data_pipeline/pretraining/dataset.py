@@ -226,6 +226,7 @@ def pretraining_dataset(
     vocab_fingerprint: str | None = None,
     max_seq_length: int | None = None,
     input_context: tf.distribute.InputContext | None = None,
+    manifest: dict[str, Any] | None = None,
 ) -> tf.data.Dataset:
     """Batches of pre-training records.
 
@@ -244,6 +245,7 @@ def pretraining_dataset(
       max_seq_length: expected S, or None.
       input_context: number of this host among several. It gets its part of each global batch, and
         masks nothing else; together the hosts have the rows that one host would have.
+      manifest: of the folder, as `verify_records` gives it; None: it is verified here.
 
     Returns:
       Elements are dicts: input_word_ids, input_mask, input_type_ids int32 [B, S];
@@ -255,7 +257,7 @@ def pretraining_dataset(
       UserError: the folder, its manifest or a file of it is missing, or does not fit.
     """
     check_batch(global_batch_size, start_step)
-    manifest = record_folder.verify_records(data)
+    manifest = manifest or record_folder.verify_records(data)
     check_compatible(data, manifest, vocab_fingerprint, max_seq_length)
     if training:
         dataset = _training_batches(manifest, global_batch_size, start_step, seed, input_context)

@@ -26,6 +26,7 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import GraphTokenizer
 
 _SPACE, _BACKTICK, _APOSTROPHE = map(ord, " `'")
+_MOST_CODES = 1 << 21  # More than Unicode has.
 
 
 class AlignedBatch(NamedTuple):
@@ -201,14 +202,13 @@ class _Normalized:
         at = tf.gather(tf.gather(self._begins, rows), pieces) + places.flat_values
         codes = tf.gather(self._codes, at)
         doubtful = tf.where(is_in(codes, invisible_ranges()))[:, 0]
-        inside = tf.strings.unicode_decode(
-            tf.gather(strings, tf.gather(pieces, doubtful)), "UTF-8"
-        )  # [doubtful, (characters of their pieces)]
-        equal = inside.flat_values == tf.gather(tf.gather(codes, doubtful), inside.value_rowids())
-        held = tf.math.unsorted_segment_max(
-            tf.cast(equal, tf.int32), inside.value_rowids(), tf.size(doubtful)
-        )
-        dropped = tf.boolean_mask(doubtful, held <= 0)
+        touched, numbers = tf.unique(tf.gather(pieces, doubtful), tf.int64)
+        inside = tf.strings.unicode_decode(tf.gather(strings, touched), "UTF-8")
+        # Each piece once, and a character in it as one number: a piece may have thousands of them.
+        held = tf.sort(_in_piece(inside.value_rowids(), inside.flat_values))
+        wanted = _in_piece(numbers, tf.gather(codes, doubtful))
+        found = tf.gather(tf.concat([held, [-1]], axis=0), tf.searchsorted(held, wanted))
+        dropped = tf.boolean_mask(doubtful, found != wanted)
         gone = tf.scatter_nd(
             dropped[:, None], tf.ones_like(dropped, tf.int32), tf.shape(codes, tf.int64)
         )
@@ -221,6 +221,11 @@ class _Normalized:
         has_mark = tf.strings.substr(strings, 0, len(WORD_MARK.encode())) == WORD_MARK
         fits = (first < FAR) & (~has_mark | (first_code == _SPACE))
         return tf.ragged.boolean_mask(places, places.with_values(kept | ~tf.gather(fits, pieces)))
+
+
+def _in_piece(numbers: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
+    """Characters int32 of pieces by number, int64, as numbers that tell them apart: int64."""
+    return numbers * _MOST_CODES + tf.cast(codes, tf.int64)
 
 
 def _part_places(

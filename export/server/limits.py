@@ -25,7 +25,7 @@ class Limits:
     max_request_bytes: int = 8 << 20
     max_batch_size: int = 128
     max_text_bytes: int = 1 << 17
-    max_row_values: int = 512
+    max_row_values: int = 4096
     max_answer_values: int = 1 << 21
 
     def check_rows(self, count: int) -> None:

@@ -16,7 +16,7 @@ from export.server.monitoring import Monitor
 from export.server.rest import create_app
 from export.server.store import ModelStore
 
-_THREADS = 8
+_THREADS = 64  # Many more than graphs run at once: those that wait for a turn hold one each.
 _MAX_CONNECTIONS = 4096
 _IDLE_SECONDS = 30  # A connection that sends nothing for so long is closed.
 _CALLS = 64  # Of gRPC at once; each has a thread, also while its message is awaited.

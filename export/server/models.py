@@ -67,6 +67,9 @@ def read_config_file(path: str) -> list[ModelConfig]:
         ) from None
     models = []
     for model in config.model_config_list.config:
+        if not model.name or not model.base_path:
+            missing = "base_path" if model.name else "name"
+            raise UserError(f"--model_config_file={path}: a model has no {missing}. Give it one.")
         policy = model.model_version_policy
         latest = 0 if policy.HasField("all") else max(1, policy.latest.num_versions)
         specific = tuple(policy.specific.versions)
@@ -85,4 +88,4 @@ def check_models(models: Sequence[ModelConfig]) -> None:
     names = [model.name for model in models]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"--model={name}=...: the name {name!r} is given twice.")
+            raise UserError(f"The model name {name!r} is given twice. Give each its own.")

@@ -118,7 +118,7 @@ class ModelStore:
                 failed = "; ".join(failure.message for failure in model.failures.values())
                 problem = f"does not load: {failed}" if failed else "has no version folder."
                 raise UserError(
-                    f"--model={model.config.name}: {model.config.base_path} {problem} Export one "
+                    f"Model {model.config.name!r}: {model.config.base_path} {problem} Export one "
                     "with python -m export.run_export."
                 )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.config import AlbertConfig
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
@@ -54,7 +55,10 @@ def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor
 
 
 def in_slices(
-    forward: Callable[[Tensors], Tensors], inputs: Tensors, outputs: Mapping[str, tf.TensorSpec]
+    forward: Callable[[Tensors], Tensors],
+    inputs: Tensors,
+    outputs: Mapping[str, tf.TensorSpec],
+    rows: int | tf.Tensor = ROWS_AT_A_TIME,
 ) -> Tensors:
     """`forward` of F rows, some of them at a time: so many rows need no more memory than these.
 
@@ -62,22 +66,21 @@ def in_slices(
       forward: inputs [n, ...] by name -> outputs [n, ...] by name.
       inputs: tensors [F, ...].
       outputs: specs of those that are wanted, [F, ...].
+      rows: so many at a time.
 
     Returns:
       Tensors [F, ...].
     """
     count = tf.shape(next(iter(inputs.values())))[0]
-    slices = -(-count // ROWS_AT_A_TIME)
+    slices = tf.maximum(-(-count // rows), 1)  # A list of none has no shape.
     arrays = {  # Of a size that is known before: servers before 2.13 cannot make a list longer.
         name: tf.TensorArray(spec.dtype, slices, infer_shape=False, element_shape=spec.shape)
         for name, spec in outputs.items()
     }
 
     def some(number: tf.Tensor, arrays: dict[str, tf.TensorArray]) -> tuple[tf.Tensor, Any]:
-        first = number * ROWS_AT_A_TIME
-        found = forward(
-            {name: each[first : first + ROWS_AT_A_TIME] for name, each in inputs.items()}
-        )
+        first = number * rows
+        found = forward({name: each[first : first + rows] for name, each in inputs.items()})
         return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
 
     _, arrays = tf.while_loop(
@@ -104,24 +107,30 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def checked_tokens(
-    input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor, num_types: int
+    input_word_ids: tf.Tensor,
+    input_mask: tf.Tensor,
+    input_type_ids: tf.Tensor,
+    config: AlbertConfig,
 ) -> Tensors:
-    """The arguments of a signature by tokens, of a request that is refused where mask or types are
-    none; ids of words are checked where their embeddings are looked up.
+    """The arguments of a signature by tokens, of a request that is refused where ids, mask or types
+    are none: GPUs look up zeros for ids that the table does not have.
 
     Args:
       input_word_ids, input_mask, input_type_ids: int32 [..., S].
-      num_types: `type_vocab_size` of the model.
+      config: of the model.
 
     Returns:
       The same tensors by the names of the inputs.
     """
+    vocab_size, num_types = config.vocab_size, config.type_vocab_size
+    is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
+    words = required(input_word_ids, is_word, f"input_word_ids are from 0 to {vocab_size - 1}")
     shape = tf.shape(input_word_ids)
     are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
     message = "input_word_ids, input_mask and input_type_ids have one shape"
     return {
-        "input_word_ids": required(input_word_ids, tf.reduce_all(are_alike), message),
+        "input_word_ids": required(words, tf.reduce_all(are_alike), message),
         "input_mask": zero_or_one(input_mask, "input_mask"),
         "input_type_ids": required(
             input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
@@ -129,10 +138,12 @@ def checked_tokens(
     }
 
 
-def paired(text_a: tf.Tensor, text_b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Two inputs, string [B] both; a request is refused where one has more rows than the other."""
-    is_pair = tf.size(text_a) == tf.size(text_b)
-    return text_a, required(text_b, is_pair, "text_a and text_b have as many rows")
+def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
+    """Inputs [B, ...] by name; a request is refused where one has more rows than another."""
+    first, *others = (tf.shape(each)[0] for each in inputs.values())
+    are_same = tf.reduce_all([count == first for count in others])
+    sentence = f"{', '.join(inputs)} have as many rows"
+    return [required(each, are_same, sentence) for each in inputs.values()]
 
 
 def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
@@ -153,14 +164,14 @@ class ModelModule(tf.Module):
         super().__init__(name=name)
         self.forward = functools.partial(model, training=False)
         self.model_variables = list(model.variables)
-        self._num_types = model.config.type_vocab_size
+        self._config = model.config
         track_files(self, files)
 
     def token_inputs(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> Tensors:
         """The arguments of a signature by tokens, see `checked_tokens`."""
-        return checked_tokens(input_word_ids, input_mask, input_type_ids, self._num_types)
+        return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config)
 
 
 class TextModule(ModelModule):
@@ -189,7 +200,7 @@ class TextModule(ModelModule):
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         """string [B] twice -> `answer`; an empty `text_b` is no second text."""
-        return self.answer(self.text_encoder(*paired(text_a, text_b)))
+        return self.answer(self.text_encoder(*same_rows(text_a=text_a, text_b=text_b)))
 
     @graph_function(input_signature=TOKENS)
     def serve_tokens(

@@ -25,7 +25,7 @@ from export.signatures.common import (
     TextModule,
     graph_function,
     named,
-    paired,
+    same_rows,
 )
 
 _SHORTEST = 1e-12  # A vector of zeros stays one.
@@ -61,7 +61,7 @@ class EmbeddingModule(TextModule):
           similarity, the cosine between the embeddings of both; pooled_similarity, that between
           their pooled vectors.
         """
-        text_a, text_b = paired(text_a, text_b)
+        text_a, text_b = same_rows(text_a=text_a, text_b=text_b)
         first, second = (self.answer(self.text_encoder(text)) for text in (text_a, text_b))
         return {
             "similarity": tf.reduce_sum(first["embedding"] * second["embedding"], axis=1),

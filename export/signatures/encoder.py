@@ -65,8 +65,7 @@ class EncoderModule(tf.train.Checkpoint):
 
         @graph_function(input_signature=TOKENS)
         def serve_tokens(input_word_ids, input_mask, input_type_ids):
-            num_types = encoder.config.type_vocab_size
-            tokens = checked_tokens(input_word_ids, input_mask, input_type_ids, num_types)
+            tokens = checked_tokens(input_word_ids, input_mask, input_type_ids, encoder.config)
             outputs = call(tokens, training=False)
             return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 

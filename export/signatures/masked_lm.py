@@ -24,6 +24,7 @@ from export.signatures.common import (
     Signatures,
     Tensors,
     graph_function,
+    in_slices,
     named,
     required,
     tokens_spec,
@@ -33,8 +34,13 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertPretrainer
 
 TOP_K = 5
-# Of a batch, with those that fill up its rows: each has as many logits as there are pieces.
-MOST_MASKS = 4096
+_BEST_PIECES = {
+    "top_probabilities": tf.TensorSpec([None, None, None], tf.float32),
+    "top_ids": tf.TensorSpec([None, None, None], tf.int32),
+}
+# Each has as many logits as there are pieces: positions of a request by tokens, and masks, with
+# those that fill up rows, that are computed at a time.
+MOST_POSITIONS, MASKS_AT_A_TIME = 4096, 512
 MASKED_TEXTS = (
     "A function that [MASK] the largest of two [MASK].",
     "no mask at all",
@@ -78,19 +84,25 @@ class MaskedLMModule(ModelModule):
           off and not counted.
         """
         inputs = self.text_encoder(text)
-        positions = _few_enough(mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id))
+        positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
         real = positions >= 0  # [B, M]
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)
-        logits = self.forward(inputs)["masked_lm_logits"]  # [B, M, V]
-        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), self._top_k)  # [B, M, K]
-        real_ids = real[:, :, None]
+        rows = tf.maximum(MASKS_AT_A_TIME // tf.maximum(tf.shape(positions)[1], 1), 1)
+        best = in_slices(self._best_pieces, inputs, _BEST_PIECES, rows)
+        ids, real_ids = best["top_ids"], real[:, :, None]
         return {
             "top_pieces": tf.where(real_ids, tf.gather(tf.constant(self._pieces), ids), ""),
             "top_ids": tf.where(real_ids, ids, -1),
-            "top_probabilities": tf.where(real_ids, probabilities, 0.0),
+            "top_probabilities": tf.where(real_ids, best["top_probabilities"], 0.0),
             "positions": positions,
             "num_masks": tf.reduce_sum(tf.cast(real, tf.int32), axis=1),
         }
+
+    def _best_pieces(self, inputs: Tensors) -> Tensors:
+        """`top_probabilities` float32 and `top_ids` int32 [n, M, K] at `masked_lm_positions`."""
+        logits = self.forward(inputs)["masked_lm_logits"]  # [n, M, V]
+        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), self._top_k)
+        return {"top_probabilities": probabilities, "top_ids": ids}
 
     @graph_function(input_signature=[*TOKENS, tokens_spec("masked_lm_positions")])
     def serve_tokens(
@@ -112,8 +124,13 @@ class MaskedLMModule(ModelModule):
         # A position beyond its row would be answered from the next one.
         is_place = (masked_lm_positions >= 0) & (masked_lm_positions < tf.shape(input_word_ids)[1])
         has_rows = tf.shape(masked_lm_positions)[0] == tf.shape(input_word_ids)[0]
+        few = required(
+            masked_lm_positions,
+            tf.size(masked_lm_positions) <= MOST_POSITIONS,
+            f"masked_lm_positions are at most {MOST_POSITIONS} in all: send fewer rows",
+        )
         positions = required(
-            _few_enough(masked_lm_positions),
+            few,
             tf.reduce_all(is_place) & has_rows,
             "masked_lm_positions are from 0 to the length of the sequences less 1, in as many rows",
         )
@@ -124,15 +141,6 @@ class MaskedLMModule(ModelModule):
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
-
-
-def _few_enough(positions: tf.Tensor) -> tf.Tensor:
-    """Positions [B, M], unless there are more than MOST_MASKS."""
-    return required(
-        positions,
-        tf.size(positions) <= MOST_MASKS,
-        f"rows times the most masks in one of them are at most {MOST_MASKS}: send fewer rows",
-    )
 
 
 def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:

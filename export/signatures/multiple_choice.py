@@ -28,11 +28,14 @@ from export.signatures.common import (
     in_slices,
     named,
     required,
+    same_rows,
 )
 
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
 MOST_FILLED_BYTES = 8 << 20
+MOST_SEQUENCES = 4096  # Of a request: an option each.
+_LOW_LINES = "_" + "".join(map(chr, LOW_LINES))
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
 _CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
@@ -72,11 +75,17 @@ class MultipleChoiceModule(ModelModule):
           [B, C].
         """
         num_choices = tf.shape(options)[1]
+        context, question = same_rows(context=context, question=question, options=options)[:2]
+        options = required(
+            options,
+            tf.size(options) <= MOST_SEQUENCES,
+            f"rows times options are at most {MOST_SEQUENCES}: send fewer rows or options",
+        )
         question = required(
             question,
             _filled_bytes(question, options) <= MOST_FILLED_BYTES,
-            f"the question, with each of the options, is at most {MOST_FILLED_BYTES} bytes of a "
-            "request: send fewer rows or options",
+            f"the questions, with each of their options in each blank, are at most "
+            f"{MOST_FILLED_BYTES} bytes: send fewer rows or options",
         )
         answered = tf.reshape(fill_blanks(question, options), [-1])  # [B * C]
         last = self.text_encoder.tokenize(answered)
@@ -84,7 +93,10 @@ class MultipleChoiceModule(ModelModule):
         kept = tf.minimum(lengths, self._max_qa_length)
         last = keep(last, lengths - kept, lengths)
         rows = tf.repeat(tf.range(tf.size(context)), num_choices)
-        first = tf.gather(self.text_encoder.tokenize(context), rows)
+        first = self.text_encoder.tokenize(context)
+        longest = self.text_encoder.max_seq_length
+        first = keep(first, 0, tf.minimum(first.row_lengths(), longest))  # Before it is repeated.
+        first = tf.gather(first, rows)
         room = self.text_encoder.max_seq_length - SPECIAL_PIECES_OF_PAIR - kept
         first = keep(first, 0, tf.minimum(first.row_lengths(), room))
         packed = self.text_encoder.pack(first, last)
@@ -116,10 +128,13 @@ class MultipleChoiceModule(ModelModule):
 
 
 def _filled_bytes(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """Bytes of questions [B], each once for every option, and of options [B, C]: int64 []."""
+    """Bytes of questions [B] with each of their options [B, C] in each blank: int64 []."""
     lengths = [tf.cast(tf.strings.length(each), tf.int64) for each in (questions, options)]
     choices = tf.shape(options, tf.int64)[1]
-    return tf.reduce_sum(lengths[0]) * choices + tf.reduce_sum(lengths[1])
+    lines = tf.strings.regex_replace(questions, f"[^{_LOW_LINES}]", "")
+    blanks = tf.cast(tf.strings.length(lines, "UTF8_CHAR"), tf.int64)
+    of_options = tf.maximum(blanks, 1)[:, None] * lengths[1]
+    return tf.reduce_sum(lengths[0]) * choices + tf.reduce_sum(of_options)
 
 
 def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
@@ -127,8 +142,7 @@ def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
 
     "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
     """
-    low_lines = "[" + "".join(map(chr, LOW_LINES)) + "]"
-    questions = tf.strings.regex_replace(questions, low_lines, "_")
+    questions = tf.strings.regex_replace(questions, f"[{_LOW_LINES}]", "_")
     has_blank = tf.strings.regex_full_match(questions, "(?s:.*)_(?s:.*)")
     parts = tf.strings.split(questions, sep="_")  # [B, (parts)]
     num_choices = tf.shape(options)[1]

@@ -40,12 +40,13 @@ from export.signatures.common import (
     in_slices,
     named,
     required,
+    same_rows,
     tokens_spec,
     zero_or_one,
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
-MOST_WINDOWS = 2048  # Of a request: more would take minutes.
+MOST_WINDOWS = 512  # Of a request: more would take minutes.
 _TOO_LONG = (
     f"the contexts make more than {MOST_WINDOWS} windows: send fewer questions at once, or shorter "
     "contexts"
@@ -132,6 +133,7 @@ class QuestionAnsweringModule(ModelModule):
           also null_score and, if the model has one, threshold float32 [B]: above it the answer is
           "" from -1 to -1, and `answers` are those there would be.
         """
+        question, context = same_rows(question=question, context=context)
         characters = Characters(context)
         pieces = align_graph(self.text_encoder.tokenizer, characters)
         settings = self._settings
@@ -141,10 +143,9 @@ class QuestionAnsweringModule(ModelModule):
             self._vocabulary,
             settings.windows,
             self._shortest,
+            lambda counts: required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG),
         )
-        few = tf.shape(windows.inputs["input_word_ids"])[0] <= MOST_WINDOWS
-        inputs = {name: required(each, few, _TOO_LONG) for name, each in windows.inputs.items()}
-        outputs = in_slices(self.forward, inputs, _BEAMS if self._is_v2 else _LOGITS)
+        outputs = in_slices(self.forward, windows.inputs, _BEAMS if self._is_v2 else _LOGITS)
         if self._is_v2:
             spans = answers_graph.spans_of_beams(outputs)
         else:
@@ -171,13 +172,16 @@ class QuestionAnsweringModule(ModelModule):
         input_type_ids: tf.Tensor,
         impossible_positions: tf.Tensor,
     ) -> Tensors:
-        """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]."""
+        """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]. Padding is never
+        an answer, whatever impossible_positions say of it.
+        """
         inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
         impossible = required(
             zero_or_one(impossible_positions, "impossible_positions"),
             tf.reduce_all(tf.shape(impossible_positions) == tf.shape(input_word_ids)),
             "impossible_positions has the shape of input_word_ids",
         )
+        impossible = tf.maximum(impossible, 1 - input_mask)
         return self.forward({**inputs, "impossible_positions": impossible})
 
     def signatures(self) -> Signatures:

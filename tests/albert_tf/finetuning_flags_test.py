@@ -20,7 +20,8 @@ from data_pipeline.finetuning.features import LengthSettings
 def given(new_flags):
     """(**flags) -> parses them, as the program does."""
     with new_flags():
-        finetuning_flags.define_data_flags()
+        finetuning_flags.define_task_flags()
+        finetuning_flags.define_split_flags()
         finetuning_flags.define_answer_flags()
         shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
         shared_flags.define_model_flags()
@@ -109,3 +110,12 @@ def test_a_benchmark_knows_its_columns(given, name):
 def test_splits_that_a_mode_is_for(given, flags, expected):
     given(**flags)
     assert finetuning_flags.splits(finetuning_flags.task()) == expected
+
+
+def test_lengths_that_are_not_used(given, capsys):
+    """A model keeps those of its training."""
+    given(task="squad1.1", max_seq_length=384, doc_stride=64)
+    finetuning_flags.print_unused_lengths(LengthSettings(max_seq_length=384), "runs/x/model")
+    assert capsys.readouterr().out == (
+        "--doc_stride=64 is not used: runs/x/model was trained with 128.\n"
+    )

@@ -176,3 +176,19 @@ def test_held_out_records(parse_data, monkeypatch):
     monkeypatch.setattr(shared_flags, "HeldOut", lambda *given: given)
     parse_data("--eval_data=a,b", "--eval_batch_size=5")
     assert shared_flags.held_out() == (["a", "b"], 5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--schedule=wsd", "--learning_rate_power=2"),
+        ("--schedule=wsd", "--decay_after_warmup"),
+        ("--schedule=polynomial", "--decay_share=0.5"),
+        ("--optimizer=tfa_lamb", "--bias_correction"),
+    ],
+)
+def test_flags_that_would_do_nothing(parse, given):
+    parse(*given)
+    message = f"{given[1].partition('=')[0]} does nothing with {given[0]}"
+    with pytest.raises(UserError, match=message):
+        shared_flags.optimizer_settings(Recipe(0.1, 10, 1))

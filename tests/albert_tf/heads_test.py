@@ -84,6 +84,13 @@ def test_logits_and_their_bias_are_float32_in_mixed_precision(tiny_config):
     np.testing.assert_array_equal(logits[0, 0], np.float32(bias))
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_logits_are_float32_in_any_precision(tiny_config, dtype):
+    head = MaskedLMHead(tiny_config, dtype=dtype)
+    head.build(None)
+    assert head(tf.cast(HIDDEN, dtype), tf.cast(TABLE, dtype)).dtype == tf.float32
+
+
 def test_an_output_head(tiny_config):
     head = filled(OutputHead(tiny_config, 5), "classification")
     kernel, bias = head.logits.get_weights()

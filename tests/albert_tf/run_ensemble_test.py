@@ -47,13 +47,14 @@ def data(tmp_path_factory, few_words) -> Path:
 
 @pytest.fixture
 def files(data) -> list[str]:
-    return ["--task=tsv", *(f"--{name}_file={data / name}.tsv" for name in ("train", "dev"))]
+    return ["--task=tsv", f"--dev_file={data / 'dev.tsv'}"]
 
 
 @pytest.fixture
-def training_flags(work, files) -> list[str]:
+def training_flags(work, data, files) -> list[str]:
     return [
         *files,
+        f"--train_file={data / 'train.tsv'}",
         f"--config_file={work / 'config.json'}",
         f"--vocab_file={work / 'vocabulary' / 'spiece.model'}",
         *("--max_seq_length=16", "--train_batch_size=8", "--num_train_steps=4", "--eval_steps=2"),
@@ -290,6 +291,11 @@ def test_spans_of_two_runs(call, result_of, spans, tmp_path):
     _spans_are_averaged(series, output)
     _one_threshold_for_both_splits(output, result["metrics"])
     _windows_that_differ(result_of, spans, series, tmp_path)
+    # Nothing is known of where a threshold would lie.
+    alone = ("--splits=predict", f"--runs={series}", f"--output_dir={tmp_path / 'alone'}")
+    refused = result_of("albert_tf.run_ensemble", *spans, *alone)
+    assert refused.returncode == 2 and "Add dev to --splits, or give --null_score" in refused.stderr
+    call("albert_tf.run_ensemble", *spans, *alone, "--null_score_diff_threshold=0")
 
 
 def _spans_are_averaged(series, output) -> None:

@@ -6,8 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_tf import AlbertPretrainer, MaskFiller, SentenceEmbedder
+from albert_tf import (
+    AlbertClassifier,
+    AlbertConfig,
+    AlbertPretrainer,
+    MaskFiller,
+    SentenceEmbedder,
+)
 from albert_tf.checkpoints import native
+from albert_tf.errors import UserError
+from albert_tf.presets import get_preset
 from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -24,8 +32,6 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def folder(tokenizer, tmp_path_factory):
     """A model folder whose model knows that every mask is "▁cat", or else "▁the"."""
-    from albert_tf import AlbertConfig
-
     config = AlbertConfig(
         vocab_size=tokenizer.vocab_size,
         embedding_size=8,
@@ -71,3 +77,12 @@ def test_similarity_is_the_cosine(folder):
     expected = np.vdot(first, second) / np.linalg.norm(first) / np.linalg.norm(second)
     found = embed.similarity([TEXTS[0], TEXTS[0]], [TEXTS[1], TEXTS[0]])
     np.testing.assert_allclose(found, [expected, 1], atol=1e-5)
+
+
+def test_a_model_without_the_words_fills_no_masks(tokenizer, tmp_path):
+    config = get_preset("albert-tiny").replace(vocab_size=tokenizer.vocab_size)
+    settings = dataclasses.asdict(tokenizer.settings)
+    classifier = AlbertClassifier(config, 2)
+    native.save(classifier, str(tmp_path / "model"), {}, str(VOCABULARY), settings)
+    with pytest.raises(UserError, match="masked_lm/"):
+        MaskFiller(str(tmp_path / "model"))

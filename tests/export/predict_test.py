@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from absl.flags import FLAGS
 
 from data_pipeline.errors import UserError
+from export import predict
 from export.client import predict_rows, predict_saved_model, predict_texts
 from export.encoding import encode_batch
 from export.predict import answers, format_row, read_rows
@@ -16,7 +18,7 @@ def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(e
     texts = ["the cat", "Café in 2010, 3.0", "", "the dog " * 50]
     flags = [f"--text={text}" for text in texts]
     process = run_module(
-        "export.predict", f"--model={exports.base('classifier')}", "--format=json", *flags
+        "export.predict", f"--model={exports.base('classifier')}", "--json", *flags
     )
     assert process.returncode == 0, process.stderr
     rows = [json.loads(line) for line in process.stdout.splitlines()]
@@ -166,3 +168,27 @@ def test_errors(exports):
         predict_saved_model(exports.paths["classifier"], {}, "nope")
     with pytest.raises(UserError, match="1 --text_pair for 2 --text"):
         predict_texts(exports.paths["classifier"], ["a", "b"], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--text=a", "--input_file=b.txt"), "--text and --input_file are both given"),
+        (("--text=a", "--question=b", "--context=c"), "--text and --question are both given"),
+        (("--text=a", "--option=b"), "--option is of a question"),
+        (("--question=b",), "1 --question and 0 --context"),
+    ],
+)
+def test_flags_that_do_not_go_together(new_flags, given, message):
+    with new_flags():
+        predict.define_flags()
+        FLAGS(["program", *given])
+        with pytest.raises(UserError, match=message):
+            predict.rows_of_flags()
+
+
+def test_a_list_in_the_place_of_a_number_is_shown():
+    """As the only output of a signature by tokens is, over HTTP."""
+    assert predict.format_row({"input_word_ids": [1, 2]}, {"value": [0.5, 0.25]}).endswith(
+        '{"value": [0.5, 0.25]}'
+    )

@@ -1,6 +1,7 @@
 """The exporter as a user calls it."""
 
 import os
+import shlex
 
 from data_pipeline.command_line import flags
 from export import run_export
@@ -75,6 +76,10 @@ def test_the_report_lists_signatures_and_difference():
 
 def test_each_task_has_its_next_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    spaced = next_command("masked_lm", "my out/the words", "my out/the words/1")
+    server, docker, _ = spaced.split("\n")
+    assert shlex.split(server)[-1] == f"--model=the_words={tmp_path}/my out/the words"
+    assert f"{tmp_path}/my out/the words:/models/the_words" in shlex.split(docker)
     remote = next_command("masked_lm", "gs://bucket/words/", "gs://bucket/words/1")
     assert remote.startswith("python -m export.server --model=words=gs://bucket/words\n")
     masked = next_command("masked_lm", "out/words", "out/words/1")

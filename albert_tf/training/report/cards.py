@@ -19,6 +19,7 @@ def print_start(
     batch_size: int,
     max_seq_length: int,
     figures: Mapping[str, str],
+    num_micro_batches: int = 1,
 ) -> None:
     """Prints the card of a run: a title, and figures of the model and its batches.
 
@@ -28,25 +29,30 @@ def print_start(
       batch_size: B, over all replicas.
       max_seq_length: S.
       figures: those that the task adds, by name.
+      num_micro_batches: parts of a replica's batch that are computed one after the other.
     """
-    figures = {**_model_figures(model, batch_size, max_seq_length), **figures}
+    figures = {
+        **_model_figures(model, batch_size, max_seq_length, num_micro_batches),
+        **figures,
+    }
     width = max(map(len, figures))
     lines = [f"  {name:<{width}}  {value}" for name, value in figures.items()]
     print(title, *lines, sep="\n", flush=True)
 
 
-def _model_figures(model: keras.Model, batch_size: int, sequence_length: int) -> dict[str, str]:
+def _model_figures(
+    model: keras.Model, batch_size: int, sequence_length: int, num_micro_batches: int
+) -> dict[str, str]:
     """Figures of the model, its devices and its batches, by name."""
     parts, strategy = _parameters_by_part(model), model.distribute_strategy
     replicas = strategy.num_replicas_in_sync
-    memory = training_bytes(
-        model.config, sum(parts.values()), math.ceil(batch_size / replicas), sequence_length
-    )
+    at_once = math.ceil(batch_size / (replicas * num_micro_batches))
+    memory = training_bytes(model.config, sum(parts.values()), at_once, sequence_length)
     by_part = ", ".join(f"{name} {size:,}" for name, size in parts.items())
     return {
         "parameters": f"{sum(parts.values()):,} ({by_part})",
         "devices": f"{_name_of(strategy)}, replicas: {replicas}",
-        "precision": keras.mixed_precision.global_policy().name,
+        "precision": model.dtype_policy.name,
         "execution": _execution(model),
         "memory of a replica": f"about {memory / 2**30:.1f} GiB",
         "tokens per update": f"{batch_size * sequence_length:,} ({batch_size} x {sequence_length})",

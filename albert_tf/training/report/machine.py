@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.keras_compat import keras
 from albert_tf.targets import is_for_tpu
 from albert_tf.training.report.progress import StepCost
 
@@ -69,8 +68,9 @@ def best_rate(seconds: Callable[[int], float]) -> float:
     return 2 * size**3 / best
 
 
-def step_cost(tokens: float, flops_per_token: float, strategy: tf.distribute.Strategy) -> StepCost:
-    """The cost of a step of so many tokens, and this machine's rate in the precision in use."""
-    dtype = keras.mixed_precision.global_policy().compute_dtype
+def step_cost(
+    tokens: float, flops_per_token: float, dtype: str, strategy: tf.distribute.Strategy
+) -> StepCost:
+    """The cost of a step of so many tokens, and this machine's rate in a precision."""
     rate = matmul_flops_per_second(dtype, strategy)
     return StepCost(tokens, tokens * flops_per_token, rate)

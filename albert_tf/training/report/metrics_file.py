@@ -23,11 +23,13 @@ class MetricsFile:
         """Args:
         path: of the file.
         metrics: names of the columns after `step` and `split`.
-        start_step: the step that the run resumes at; later rows of an earlier start are dropped.
+        start_step: the step that the run resumes at; later rows of an earlier start are dropped,
+          and all of them by 0, where the run begins anew.
         """
         self._path = path
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))
-        kept = [row for row in read_metrics(path) if int(row["step"]) <= start_step]
+        rows = read_metrics(path) if start_step else []
+        kept = [row for row in rows if int(row["step"]) <= start_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()

@@ -148,3 +148,13 @@ def test_a_missing_or_damaged_checkpoint(config, tmp_path):
     (tmp_path / "broken.index").write_bytes(b"not an index")
     with pytest.raises(UserError, match="broken cannot be read"):
         google.load(AlbertPretrainer(config), str(tmp_path / "broken"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"hidden_act": "gelu_erf"}, "GELU by tanh"), ({"layer_norm_eps": 1e-6}, "always adds 1e-12")],
+)
+def test_what_the_reference_would_compute_otherwise(config, tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
+        google.save(AlbertEncoder(config.replace(**change)), str(tmp_path / "model.ckpt"))
+    assert not list(tmp_path.iterdir())

@@ -192,3 +192,12 @@ def test_a_model_without_counterpart(tiny_config, tmp_path):
     for work in (huggingface.save, huggingface.load):
         with pytest.raises(UserError, match="AlbertSpanLabelerV2 has no counterpart in Hugging"):
             work(model, str(tmp_path))
+
+
+def test_a_rate_of_dropout_that_is_null_is_the_encoders(tiny_config, tmp_path):
+    config = tiny_config.replace(hidden_dropout_prob=0.3)
+    huggingface.save(models.AlbertTokenClassifier(config, 2), str(tmp_path))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "classifier_dropout_prob": None}))
+    read = huggingface.make_model(str(tmp_path), huggingface.read_config(str(tmp_path)))
+    assert read.dropout_rate == 0.3

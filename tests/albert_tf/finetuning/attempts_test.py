@@ -19,6 +19,7 @@ from albert_tf.finetuning.attempts import (
     run_until_good,
 )
 from albert_tf.finetuning.results import Result, Scored, write_results
+from albert_tf.training.loop import Diverged
 
 FLAT = ("Every prediction is 1, which is right for 50.0%.",)
 
@@ -153,3 +154,19 @@ def test_deleting(tmp_path, folder, strategy):
     (Path(folder) / "run.json").write_text("{}")
     delete(folder, strategy)
     assert os.listdir(folder) == ["run.lock"]
+
+
+def test_a_run_that_diverges_is_started_again(tmp_path, folder, strategy, capsys):
+    seeds = []
+
+    def run(seed: int) -> list[Result]:
+        os.makedirs(folder, exist_ok=True)
+        seeds.append(seed)
+        if len(seeds) != 2:
+            raise Diverged("loss is not finite at step 3")
+        return result(0.9)
+
+    assert run_until_good(run, folder, 3, 1, strategy) == result(0.9) and seeds == [3, 1003]
+    assert "HAS LEARNED NOTHING. loss is not finite" in capsys.readouterr().out
+    with pytest.raises(Diverged):
+        run_until_good(run, folder, 3, 1, strategy)

@@ -15,7 +15,7 @@ def one_device() -> Devices:
     return Devices(tf.distribute.OneDeviceStrategy("CPU:0"), packed=True, is_fast=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def small_splits(few_words) -> dict[str, Split]:
     """train (20 texts) and dev (9): of 1 to 11 words; the label is that of the last word."""
 

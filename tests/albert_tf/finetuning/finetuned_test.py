@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -103,5 +104,34 @@ def test_all_splits_are_read_before_the_first_is_answered(
     for use in (evaluate, predict):
         with pytest.raises(UserError, match="--train_file is missing"):
             use(found, data, ["dev", "train"], 4, str(tmp_path / "run"))
-        assert "1 of 10 rows lack columns" in capsys.readouterr().out
+        assert "1 of 10 rows are empty or lack columns" in capsys.readouterr().out
     assert not (tmp_path / "run").exists()
+
+
+def test_pairs_are_not_read_as_single_texts(folder):
+    """As the columns of a model are those of the flags."""
+    path = Path(folder) / native.METADATA_FILE
+    for trained, given in (("text_b", None), (None, "text_b"), ("a", "b")):
+        metadata = native.read_metadata(folder) | {"data_settings": {"pair_column": trained}}
+        path.write_text(json.dumps(metadata))
+        task = own_classes(pair_column=given)
+        if trained and given:
+            assert load_finetuned(folder, task, None).task is task
+            continue
+        with pytest.raises(UserError, match=f"--pair_column is {given or 'missing'}"):
+            load_finetuned(folder, task, None)
+
+
+def test_the_last_model_leaves_the_answers_of_the_best(folder, small_splits, one_device, tmp_path):
+    shutil.copytree(folder, tmp_path / "last_model")
+    data = DataSource(splits=small_splits)
+    for name in ("model", "last_model"):
+        found = load_finetuned(str(tmp_path / name), TASK, one_device)
+        predict(found, data, ["dev"], 4, str(tmp_path))
+    found = sorted(path.name for path in (tmp_path / "predictions").iterdir())
+    assert found == ["mine_dev.last.tsv", "mine_dev.tsv"]
+    shutil.rmtree(tmp_path / "model")  # No checkpoint had a score: the last one is the run's.
+    shutil.rmtree(tmp_path / "predictions")
+    last = load_finetuned(str(tmp_path / "last_model"), TASK, one_device)
+    predict(last, data, ["dev"], 4, str(tmp_path))
+    assert [path.name for path in (tmp_path / "predictions").iterdir()] == ["mine_dev.tsv"]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+import shutil
+
 import pytest
 
 from albert_tf.finetuning.glue_dev_score import dev_score_sentence
+from albert_tf.finetuning.glue_submission import FILES
 from albert_tf.finetuning.results import Result, Scored, write_results
+from albert_tf.finetuning.run_files import predictions_path
 from albert_tf.metrics.scorers import SCORED_GLUE_TASKS, SCORERS
 
 
@@ -19,6 +24,10 @@ def write_run(folder, task: str, splits: dict[str, float | None]) -> str:
         for split, score in splits.items()
     ]  # fmt: skip
     write_results(str(folder), results)
+    for file in FILES.values():
+        if file.task == task:
+            path = f"{predictions_path(str(folder), task, file.split)}.tsv"
+            pathlib.Path(path).write_text("id\tprediction\n")
     return str(folder)
 
 
@@ -45,3 +54,9 @@ def test_what_is_missing_or_undefined(runs, tmp_path):
     mnli = write_run(tmp_path / "half", "mnli", {"dev_matched": 0.5, "dev_mismatched": None})
     flat = write_run(tmp_path / "flat", "cola", {"dev": 0.5})
     assert dev_score_sentence([*others, mnli, flat]).endswith("a task is undefined.")
+
+
+def test_runs_without_answers_do_not_count(runs, tmp_path):
+    trial = write_run(tmp_path / "mrpc_trial", "mrpc", {"dev": 0.0})
+    shutil.rmtree(tmp_path / "mrpc_trial" / "predictions")
+    assert dev_score_sentence([*runs.values(), trial]).endswith(": 51.4")

@@ -104,3 +104,10 @@ def test_windows_of_other_lengths_are_refused(monkeypatch):
     members.read_answered(*arguments)
     with pytest.raises(UserError, match="f holds other examples than those"):
         members.read_answered(*arguments[:3], {"dev_matched": "0"})
+
+
+def test_a_file_to_predict_is_a_split_of_every_task(tmp_path):
+    """Also where the benchmark's own has another name; its right answers are not known."""
+    store(tmp_path, "predict")
+    data = DataSource(files={"predict": "new.conll"})
+    assert find_splits(TASKS["tagging"], data, [str(tmp_path)], ["best"], []) == ["predict"]

@@ -8,7 +8,7 @@ import pytest
 
 from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.task_table import TASKS, own_classes
 from data_pipeline.finetuning.examples import Split
 
 
@@ -33,3 +33,9 @@ def test_classes_can_be_exported():
     mine = dataclasses.replace(TASKS["mrpc"], name="mine")  # Nothing that --task knows.
     (command,) = next_commands(mine, DataSource("data"), "runs/x", ("0", "1"))
     assert command.startswith("python -m export.run_export --model_dir=runs/x/model --task=class")
+
+
+def test_columns_that_are_not_the_usual_ones():
+    mine = own_classes(text_column="premise", pair_column="hypothesis", label_column="gold")
+    (command,) = next_commands(mine, DataSource(files={"train": "x"}), "runs/x", ())
+    assert command.endswith("--predict_file=... --text_column=premise --pair_column=hypothesis")

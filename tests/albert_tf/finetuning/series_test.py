@@ -15,6 +15,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning import series
 from albert_tf.finetuning.results import Result, Scored
 from albert_tf.finetuning.series import Variant, run_series, summarize, variants
+from albert_tf.training.loop import Diverged
 
 
 def result(score: float | None, seed: int, data: str = "a", notes: tuple[str, ...] = ()) -> Result:
@@ -155,3 +156,16 @@ def test_deleting_takes_all_runs_and_nothing_else(tmp_path):
     series.delete_series(str(tmp_path), planned, tf.distribute.get_strategy())
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"mine.txt", "run.lock"} and not (tmp_path / "seed-1.attempt-1").exists()
+
+
+def test_a_run_that_diverges_is_left_out(tmp_path, capsys):
+    def run(folder: str, variant: Variant) -> list[Result]:
+        if variant.seed != 1:
+            raise Diverged("loss is not finite at step 3")
+        return [result(0.5, 1)]
+
+    table = run_series(str(tmp_path), variants(0, 3, {}), run)
+    assert [row["folder"] for row in table["runs"]] == ["seed-1"] and table["planned"] == 3
+    assert "Left out: seed-2, whose loss is not finite at step 3" in capsys.readouterr().out
+    with pytest.raises(UserError, match="every run has diverged. Lower --learning_rate"):
+        run_series(str(tmp_path), [Variant({}, 0)], run)

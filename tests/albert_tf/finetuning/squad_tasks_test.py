@@ -162,13 +162,19 @@ def test_flags_that_do_not_go_together(task, flags, sentence, data_dir, program)
 
 def test_flags_become_settings(new_flags):
     with new_flags():
-        finetuning_flags.define_data_flags()
+        finetuning_flags.define_task_flags()
+        finetuning_flags.define_split_flags()
         finetuning_flags.define_answer_flags()
         given = ("--n_best_size=7", "--max_answer_length=5", "--null_score_diff_threshold=-2.5")
-        FLAGS(["program", "--task=squad2.0", "--span_average=members", *given])
+        FLAGS(["program", "--task=squad2.0", *given])
         task = finetuning_flags.task()
-    expected = SquadSettings(7, 5, "members", null_score_diff_threshold=-2.5)
+    expected = SquadSettings(7, 5, null_score_diff_threshold=-2.5)
     assert task.decode.args == task.keep.args == (expected,)
+    with new_flags():
+        finetuning_flags.define_source_flags()
+        finetuning_flags.define_answer_flags(of_ensemble=True)
+        FLAGS(["program", "--task=squad1.1", "--span_average=members"])
+        assert finetuning_flags.task().decode.args == (SquadSettings(span_average="members"),)
 
 
 def test_where_the_data_are(data_dir):
@@ -282,7 +288,7 @@ def test_the_threshold(data_dir):
     assert stored.decode(dev, members).details.threshold == threshold
     assert task.of_model(task, {}) is task
     chosen = squad("squad2.0", SquadSettings(null_score_diff_threshold=-9.0))
-    assert chosen.of_model(chosen, metadata) is chosen
+    assert chosen.of_model is None
     assert chosen.decode(new, members).values == [""] * 5
     blank = chosen.scorer(dev, chosen.decode(dev, members))
     assert (blank["exact"], blank["HasAns_f1"], blank["NoAns_f1"]) == (40.0, 0.0, 100.0)

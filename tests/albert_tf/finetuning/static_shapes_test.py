@@ -76,7 +76,7 @@ def test_runs_that_are_compiled_have_static_shapes(
 ):
     seen = []
 
-    def run(described):
+    def run(described, conclude):
         seen.append(described)
         raise Stopped
 

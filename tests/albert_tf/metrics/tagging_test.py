@@ -61,6 +61,8 @@ def test_tags_of_other_forms():
     given = conlleval_tags(tags, labels)
     assert given == ["B-PER", "E-PER", "S-LOC", "O", "E-X", "I-PER"]
     assert spans(given)[:2] == [Span("PER", 0, 1), Span("LOC", 2, 2)]
+    middle = ["B-PER", "M-PER", "E-PER", "S-LOC"]  # BMES
+    assert spans(conlleval_tags(middle, middle)) == [Span("PER", 0, 2), Span("LOC", 3, 3)]
     # Parts of speech: NUM and SYM end alike, INTJ and X look like prefixes. Each word counts.
     words = ["NUM", "SYM", "SYM", "INTJ", "X"]
     spans_of_words = spans(conlleval_tags(words, words))

@@ -137,3 +137,14 @@ def test_there_is_no_decay_beside_its_own(optimizer_class):
         optimizer_class(0.1, weight_decay=0.1)
     earlier = {**optimizer_class(0.1).get_config(), "weight_decay": 0}
     assert optimizer_class.from_config(earlier).weight_decay is None
+
+
+def test_exclusions_are_added_as_keras_adds_them():
+    optimizer = AdamW(0.1)
+    optimizer.exclude_from_weight_decay(var_names=["word_embeddings"])
+    assert not optimizer.is_decayed("encoder/embeddings/word_embeddings")
+    assert not optimizer.is_decayed("layer_norm/beta") and optimizer.is_decayed("kernel")
+    copy = AdamW.from_config(optimizer.get_config())
+    assert not copy.is_decayed("encoder/embeddings/word_embeddings")
+    with pytest.raises(ValueError, match="give names, var_names"):
+        optimizer.exclude_from_weight_decay(var_list=[tf.Variable(1.0)])

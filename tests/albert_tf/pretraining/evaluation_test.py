@@ -106,3 +106,9 @@ def test_the_last_figures_of_a_run(held_out, config, work, tmp_path, monkeypatch
     figures = evaluate_run(str(tmp_path), held_out, DEVICES, 10, 7.0)
     assert asked == [(AlbertPretrainer, config, True, str(tmp_path), 10, 7.0)]
     assert set(figures.values()) == {0.25} and "0.2500" in capsys.readouterr().out
+
+
+def test_records_that_are_longer_than_the_positions(held_out, config):
+    model = AlbertPretrainer(config.replace(max_position_embeddings=8))
+    with pytest.raises(UserError, match="is longer than the model's 8 positions"):
+        held_out.evaluator(model, None)

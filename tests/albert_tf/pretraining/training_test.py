@@ -132,11 +132,18 @@ def test_what_the_experiment_is(described, tiny_config):
         vocab_file="records/spiece.model",
         tokenizer={"lower_case": True},
     )
-    finetune, export = found.next_commands
+    finetune, export = found.next_commands()
     assert finetune.startswith(
         "python -m albert_tf.run_finetuning --task=tsv --init_checkpoint=run/model "
     )
     assert "--model_dir=run/model --task=masked_lm" in export
+
+
+def test_the_first_loss_is_that_of_what_is_learned(described, tiny_config):
+    data = make_data(100)
+    data.manifest["settings"]["sentence_objective"] = "none"
+    pretrain(AlbertPretrainer(tiny_config), data, SETTINGS)
+    assert described[0].card["expected first loss"] == "3.91 (ln V)"
 
 
 def test_text_is_not_counted(described, tiny_config):

@@ -69,3 +69,10 @@ def test_an_interrupted_replacement_is_settled_first(make, tmp_path):
     make(True).save_if_best(2, {"x": 0.4})
     assert native.read_metadata(str(tmp_path / "best"))["step"] == 1
     assert not (tmp_path / "best.old").exists()
+
+
+def test_a_model_of_undone_updates_is_in_nobodys_way(make, tmp_path):
+    """The run went back to step 10, whatever was best after it."""
+    make(True).save_if_best(20, {"x": 0.9})
+    make(True).save_if_best(15, {"x": 0.5})
+    assert native.read_metadata(str(tmp_path / "best"))["step"] == 15

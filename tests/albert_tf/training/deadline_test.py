@@ -39,7 +39,7 @@ def clock():
 
 def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
     """10 minutes, a fifth of them decay; half a step a second once the first report is made."""
-    found = Deadline(str(tmp_path), 10, 0.2, clock)
+    found = Deadline(str(tmp_path), 10, 0.2, clock=clock)
     clock.now += 500  # The model is made before the training.
     found.start()
     clock.now += 60  # Compiling.
@@ -56,11 +56,11 @@ def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
         "decay_start": 220,
         "num_train_steps": 280,
     }
-    again = Deadline(str(tmp_path), 10, 0.2, clock)
+    again = Deadline(str(tmp_path), 10, 0.2, clock=clock)
     assert again.ending == Ending(220, 280)
     with pytest.raises(UserError, match="--max_minutes=9: .* given 10 minutes.*fixed at step 280"):
-        Deadline(str(tmp_path), 9, 0.2, clock)
-    longer = Deadline(str(tmp_path), 20, 0.2, clock)
+        Deadline(str(tmp_path), 9, 0.2, clock=clock)
+    longer = Deadline(str(tmp_path), 20, 0.2, clock=clock)
     assert longer.ending is None
     longer.start()
     longer.is_reached(230)
@@ -71,12 +71,12 @@ def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
 
 
 def test_time_of_earlier_starts_counts_up_to_their_last_checkpoint(tmp_path, clock):
-    first = Deadline(str(tmp_path), 10, 0.2, clock)
+    first = Deadline(str(tmp_path), 10, 0.2, clock=clock)
     first.start()
     clock.now += 400
     first.record()
     clock.now += 70  # Then it is killed.
-    second = Deadline(str(tmp_path), 10, 0.2, clock)
+    second = Deadline(str(tmp_path), 10, 0.2, clock=clock)
     second.start()
     assert not second.is_reached(5)
     clock.now += 79
@@ -86,7 +86,7 @@ def test_time_of_earlier_starts_counts_up_to_their_last_checkpoint(tmp_path, clo
 
 
 def test_an_end_has_a_step_of_decay_and_no_more_steps_than_asked_for(tmp_path, clock):
-    found = Deadline(str(tmp_path), 1, 0.5, clock)
+    found = Deadline(str(tmp_path), 1, 0.5, clock=clock)
     found.start()
     found.is_reached(1)
     clock.now += 100
@@ -165,7 +165,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
     def killed_at(last):
         return lambda start_step: pretraining_data(start_step).take(last - start_step)
 
-    by_clock = {"num_train_steps": 100, "max_minutes": 0.2}
+    by_clock = {"num_train_steps": 100, "max_minutes": 0.25}
     record = tmp_path / "run" / "minutes.json"
     interrupted = make_experiment("run", batches=killed_at(11), **by_clock)
     with pytest.raises(tf.errors.OutOfRangeError):
@@ -184,10 +184,10 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
         np.testing.assert_array_equal(left, right)
 
     capsys.readouterr()
-    experiment.run(make_experiment("run", **{**by_clock, "max_minutes": 0.4}))
+    experiment.run(make_experiment("run", **{**by_clock, "max_minutes": 0.5}))
     assert f"going on from step {start}, before the former decay" in capsys.readouterr().out
     longer = json.loads(record.read_text())
-    assert longer["decay_start"] > start and longer["max_minutes"] == 0.4
+    assert longer["decay_start"] > start and longer["max_minutes"] == 0.5
 
 
 def test_a_run_of_fewer_steps_than_the_minutes_allow(make_experiment, tmp_path):
@@ -203,3 +203,28 @@ def test_minutes_need_a_rate_that_waits(make_experiment):
     optimizer = dataclasses.replace(settings.optimizer, schedule="polynomial")
     with pytest.raises(UserError, match="--max_minutes=1 with --schedule=polynomial.*wsd"):
         dataclasses.replace(settings, loop=loop, optimizer=optimizer)
+
+
+def test_a_warm_up_that_the_minutes_do_not_reach(tmp_path, clock):
+    """10 steps a second: the decay of 10 minutes would begin at step 4,800."""
+    for num_warmup_steps in (4700, 4900):
+        found = Deadline(str(tmp_path), 10, 0.2, num_warmup_steps, clock)
+        found.start()
+        assert not found.is_reached(0)
+        clock.now += 10
+        if num_warmup_steps == 4900:
+            with pytest.raises(UserError, match="step 4800 on, .* --num_warmup_steps=4900"):
+                found.is_reached(100)
+            continue
+        assert not found.is_reached(100)
+        clock.now += 480  # The machine has become slow: the warm-up is made first.
+        assert not found.is_reached(4600) and found.is_reached(4700)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_chosen_end_beyond_the_limit(make_experiment, tmp_path):
+    record = {"max_minutes": 5, "seconds": 1.0, "decay_start": 8, "num_train_steps": 10}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "minutes.json").write_text(json.dumps(record))
+    with pytest.raises(UserError, match="--num_train_steps=9: .* fixed its end at step 10"):
+        experiment.run(make_experiment("run", num_train_steps=9, max_minutes=5))

@@ -79,7 +79,15 @@ def test_no_checkpoint_in_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("batch_size", "num_examples", "replicas", "expected"),
-    [(8, 100, 1, 8), (8, 5, 1, 5), (8, 5, 2, 6), (8, 6, 2, 6), (8, 100, 3, 8), (8, 7, 3, 8)],
+    [
+        (8, 100, 1, 8),
+        (8, 5, 1, 5),
+        (8, 5, 2, 6),
+        (8, 6, 2, 6),
+        (8, 100, 3, 9),
+        (8, 7, 3, 9),
+        (2, 9, 4, 4),
+    ],
 )
 def test_a_batch_is_no_larger_than_the_data(
     tiny_config, monkeypatch, batch_size, num_examples, replicas, expected

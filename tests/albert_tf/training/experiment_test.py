@@ -60,7 +60,7 @@ def described(tiny_config, pretraining_data, tmp_path):
             flops_per_token=1e3,
             evaluator=Evaluator([(task, held_out)], model.distribute_strategy),
             card={"a figure": "17"},
-            next_commands=["first", "second"],
+            next_commands=lambda: ["first", "second"],
         )
 
     return describe
@@ -161,3 +161,23 @@ def test_flags_are_recorded_as_they_are_and_settings_by_their_names():
         **dataclasses.asdict(loop),
         "precision": "float32",
     }
+
+
+def test_nothing_to_train(described, tmp_path):
+    found = described()
+    found.task.model.trainable = False
+    with pytest.raises(UserError, match="no trainable variable"):
+        experiment.run(found)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_is_kept_until_the_run_is_concluded(described):
+    seen = []
+
+    def conclude():
+        with pytest.raises(UserError, match="is in use"):
+            experiment.run(described())
+        seen.append("concluded")
+
+    experiment.run(described(), conclude)
+    assert seen == ["concluded"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from albert_tf.presets import get_preset
@@ -113,3 +114,19 @@ def test_weights_without_a_vocabulary(tiny_config, tmp_path):
         UserError, match="--vocab_file is missing: no vocabulary lies beside .*bare"
     ):
         start.chosen_vocabulary(None)
+
+
+def test_a_hugging_face_folder_may_lack_the_order_of_sentences(tiny_config, tmp_path, capsys):
+    """As the published albert-base-v2 does."""
+    published = AlbertPretrainer(tiny_config)
+    huggingface.save(published, str(tmp_path))
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    kept = {name: each for name, each in tensors.items() if "sop_classifier" not in name}
+    assert len(kept) == len(tensors) - 2
+    safetensors.numpy.save_file(kept, path)
+    model = AlbertPretrainer(tiny_config)
+    InitialModel(init_checkpoint=str(tmp_path)).load_weights(model)
+    np.testing.assert_array_equal(model.masked_lm.output_bias, published.masked_lm.output_bias)
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"Not in {tmp_path}, and new: sentence_order/")

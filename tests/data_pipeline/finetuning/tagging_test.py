@@ -59,6 +59,11 @@ def test_a_place_for_each_word(tmp_path):
 def test_documents_and_comments(read):
     content = "-DOCSTART- -X- O\n# from the news\na X O\n-DOCSTART- -X- O\nb X O\n# X B-T\n"
     assert read(content) == [(("a",), ("O",), 3), (("b", "#"), ("O", "B-T"), 5)]
+    # A file that begins with a comment has comments, whatever their columns.
+    assert read("# intro\na O\n\n# Headline\nb B-X\n# I-X\n") == [
+        (("a",), ("O",), 2),
+        (("b", "#"), ("B-X", "I-X"), 5),
+    ]
     assert read("a O\n\n# O\nb O\n") == [(("a",), ("O",), 1), (("#", "b"), ("O", "O"), 3)]
     # With tabs, the words of a comment are no columns.
     assert read("# a O\n# b\na\tO\n\n# c O\nb\tO\n") == [(("a",), ("O",), 3), (("b",), ("O",), 6)]

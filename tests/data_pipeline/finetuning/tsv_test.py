@@ -25,6 +25,10 @@ def test_reading(write):
     assert split.name == "data.tsv" and (first.guid, second.guid) == ("2", "4")
     assert (first.text_a, first.text_b, first.label) == ('A "good film', "It is", "Yes")
     assert (second.text_b, second.label) == ("", "no") and second.place.endswith("data.tsv:4")
+    assert split.skipped_lines == (3,)
+    assert (
+        "data.tsv: 1 of 3 rows are empty or lack columns and were left out (line 3)" in split.note
+    )
     unlabeled = read_tsv(write(ROWS), text_column="second", label_column=None)
     assert [(e.text_a, e.text_b, e.label) for e in unlabeled.examples] == [
         ("It is", None, None),
@@ -62,6 +66,8 @@ def test_bad_files_are_named_with_the_line(write, content, message):
 def test_names_of_classes():
     assert class_names(["b", "a", "b"], "f") == ["a", "b"]
     assert class_names(["10", "9", "0"], "f") == ["0", "9", "10"], "sorted as numbers"
+    for names in (["1", "01", "2"], ["2", "01", "1"]):
+        assert class_names(names, "f") == ["01", "1", "2"], "the same in every process"
     with pytest.raises(UserError, match=r"f: every example has the label 'a'; two are needed"):
         class_names(["a", "a"], "f")
     with pytest.raises(UserError, match="f: no example has a label"):

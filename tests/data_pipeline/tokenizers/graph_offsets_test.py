@@ -74,3 +74,10 @@ def test_hard_characters(faces, texts):
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text(faces, text):
     check(faces, [text])
+
+
+def test_a_long_piece_with_many_characters_that_are_dropped(faces):
+    """Unknown characters are one piece: each is looked for in it, and it is 20,000 long."""
+    (face, graph), text = faces[0], "\u4e01\x01" * 20_000
+    ((ids,), (starts,), (ends,)) = graph([text])
+    np.testing.assert_array_equal(np.array([ids, starts, ends]), np.stack(align(face, text)))

@@ -59,3 +59,13 @@ def test_tf_servings_own_file(tmp_path):
     path.write_text("model_config_list {")
     with pytest.raises(UserError, match="is no text of TF Serving's ModelServerConfig"):
         read_config_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("config", "missing"), [('base_path: "/a"', "name"), ('name: "a"', "base_path")]
+)
+def test_a_model_of_a_file_that_nobody_could_ask(tmp_path, config, missing):
+    path = tmp_path / "models.config"
+    path.write_text(f"model_config_list {{ config {{ {config} }} }}")
+    with pytest.raises(UserError, match=f"a model has no {missing}"):
+        read_config_file(str(path))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.signatures.masked_lm import MOST_MASKS
-from export.signatures.multiple_choice import MOST_FILLED_BYTES
+from export.signatures.masked_lm import MASKS_AT_A_TIME, MOST_POSITIONS
+from export.signatures.multiple_choice import MOST_FILLED_BYTES, MOST_SEQUENCES
 from export.signatures.question_answering import MOST_WINDOWS
 from export.signatures.tagging import MOST_WORDS
 from export.tasks import TASKS
@@ -45,12 +45,25 @@ def test_no_neighbor_answers_for_a_position_that_is_none(signatures, position):
 
 
 def test_masks(signatures):
-    places = np.zeros([2, MOST_MASKS // 2 + 1], np.int32)
-    sentence = f"masks in one of them are at most {MOST_MASKS}"
+    places = np.zeros([2, MOST_POSITIONS // 2 + 1], np.int32)
+    sentence = f"masked_lm_positions are at most {MOST_POSITIONS} in all"
     given = tokens(2, 3, masked_lm_positions=places)
     refused(signatures("masked_lm")["tokens"], sentence, **given)
-    texts = ["[MASK]" * 46] + ["cat"] * (MOST_MASKS // 46)
-    refused(signatures("masked_lm")["serving_default"], sentence, text=texts)
+
+
+def test_a_text_of_many_masks_fails_nobody_elses(signatures):
+    """30 rows, filled up to 46 masks: more than are computed at once."""
+    texts = ["[MASK]" * 46, *["the [MASK] is a [MASK]"] * 29]
+    assert len(texts) * 46 > MASKS_AT_A_TIME
+    signature = signatures("masked_lm")["serving_default"]
+    found = {name: each.numpy() for name, each in signature(text=tf.constant(texts)).items()}
+    assert found["num_masks"].tolist() == [46, *[2] * 29]
+    alone = signature(text=tf.constant(texts[-1:]))
+    for name in ("top_pieces", "top_ids", "positions"):
+        np.testing.assert_array_equal(found[name][-1, :2], alone[name][0].numpy())
+    np.testing.assert_allclose(
+        found["top_probabilities"][-1, :2], alone["top_probabilities"][0], atol=1e-6
+    )
 
 
 def test_words(signatures):
@@ -67,9 +80,9 @@ def test_questions_with_their_options(signatures):
 
 
 def test_windows(signatures):
-    """Of 48 tokens with a stride of 8: each context makes about 600."""
+    """Of 48 tokens with a stride of 8: each context makes about 150."""
     sentence = f"more than {MOST_WINDOWS} windows"
-    given = {"question": ["who"] * 4, "context": ["cat dog " * 2500] * 4}
+    given = {"question": ["who"] * 4, "context": ["cat dog " * 625] * 4}
     refused(signatures("question_answering")["serving_default"], sentence, **given)
 
 
@@ -124,3 +137,37 @@ def test_many_options_as_few(signatures):
 
     alone = np.concatenate([ask([row]) for row in rows])
     np.testing.assert_allclose(ask(rows), alone, atol=1e-5)
+
+
+def test_options_in_every_blank(signatures):
+    """5,000 blanks times 5,000 letters: 25 MB of 10 kB."""
+    signature = signatures("multiple_choice")["serving_default"]
+    given = {"context": ["cat"], "question": ["_\uff3f" * 2500], "options": [["a" * 5000]]}
+    refused(signature, f"at most {MOST_FILLED_BYTES} bytes", **given)
+
+
+def test_options_of_all_rows(signatures):
+    signature = signatures("multiple_choice")["serving_default"]
+    rows = MOST_SEQUENCES // 64 + 1
+    given = {"context": ["cat"] * rows, "question": ["a"] * rows, "options": [["b"] * 64] * rows}
+    refused(signature, f"rows times options are at most {MOST_SEQUENCES}", **given)
+
+
+@pytest.mark.parametrize(
+    ("task", "inputs"),
+    [
+        ("question_answering", {"question": ["who"] * 2, "context": ["cat"] * 3}),
+        ("multiple_choice", {"context": ["a"], "question": ["b"] * 2, "options": [["c"]] * 2}),
+        ("embedding", {"text_a": ["a"], "text_b": ["b"] * 2}),
+    ],
+)
+def test_inputs_have_as_many_rows(signatures, task, inputs):
+    name = "similarity" if task == "embedding" else "serving_default"
+    refused(signatures(task)[name], f"{', '.join(inputs)} have as many rows", **inputs)
+
+
+@pytest.mark.parametrize("word", [-1, 10**6])
+def test_words_that_are_none(signatures, word):
+    """A GPU would look up zeros for them."""
+    given = tokens(1, 3, input_word_ids=np.array([[1, word, 1]], np.int32))
+    refused(signatures("classifier")["tokens"], "input_word_ids are from 0 to", **given)

@@ -237,3 +237,17 @@ def test_beams_that_rounding_may_reorder_are_not_compared():
     close = starts.copy()
     close[0, 1] = close[0, 0] - 1e-6
     assert compared(close, ends) == {"start_top_log_probs", "answer_logits"}
+
+
+def test_padding_is_never_an_answer(config, vocabulary):
+    """Whatever a client fills up `impossible_positions` with."""
+    model = AlbertSpanLabelerV2(config)
+    text = TextEncoder(graph_tokenizer(vocabulary), vocabulary, 48)
+    settings = QuestionSettings(WINDOWS, AnswerSettings())
+    module = QuestionAnsweringModule(model, text, vocabulary, settings, [])
+    ids = tf.random.uniform([1, 20], 5, config.vocab_size, tf.int32, seed=1)
+    mask = tf.constant([[1] * 12 + [0] * 8])
+    zeros = tf.zeros_like(ids)
+    found = [module.serve_tokens(ids, mask, zeros, given) for given in (zeros, 1 - mask)]
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][name])

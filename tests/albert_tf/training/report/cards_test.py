@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
-import tensorflow as tf
 
 from albert_tf import fast_switch
 from albert_tf.costs import training_bytes
@@ -19,8 +16,8 @@ def form(monkeypatch):
     monkeypatch.setattr(cards, "packs_here", lambda: True)
 
 
-def rows_of(capsys, model, batch_size=6, **rows) -> dict[str, str]:
-    cards.print_start("A run", model, batch_size, 10, rows)
+def rows_of(capsys, model, batch_size=6, num_micro_batches=1, **rows) -> dict[str, str]:
+    cards.print_start("A run", model, batch_size, 10, rows, num_micro_batches)
     title, *lines = capsys.readouterr().out.splitlines()
     assert title == "A run"
     column = 2 + max(map(len, ["memory of a replica", *rows])) + 2
@@ -80,6 +77,8 @@ def test_a_replicas_share(tiny_config, capsys, two_devices, monkeypatch):
     (given,) = asked
     assert given[2:] == (3, 10) and given[0] == tiny_config
     assert training_bytes(*given) > 0
+    rows_of(capsys, model, batch_size=48, num_micro_batches=4)
+    assert asked[1][2] == 6  # Of micro-batches one is in memory.
 
 
 @pytest.mark.parametrize(
@@ -94,14 +93,7 @@ def test_names_of_strategies(kind, name):
     assert cards._name_of(type(kind, (), {})()) == name
 
 
-def test_precision(tiny_config, capsys, monkeypatch):
-    policy = SimpleNamespace(name="mixed_bfloat16")
-    monkeypatch.setattr(cards.keras.mixed_precision, "global_policy", lambda: policy)
-    model = SimpleNamespace(
-        trainable_variables=[tf.Variable([1.0, 2.0], name="encoder/x")],
-        distribute_strategy=tf.distribute.get_strategy(),
-        config=tiny_config,
-        encoder=SimpleNamespace(packed=False),
-    )
-    rows = rows_of(capsys, model)
-    assert rows["precision"] == "mixed_bfloat16" and rows["parameters"] == "2 (encoder 2)"
+def test_precision(tiny_config, capsys):
+    """The model's own, which need not be the global one."""
+    model = AlbertClassifier(tiny_config, 3, dtype="mixed_bfloat16")
+    assert rows_of(capsys, model)["precision"] == "mixed_bfloat16"

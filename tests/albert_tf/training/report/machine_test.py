@@ -48,9 +48,9 @@ def test_the_cost_of_a_step(monkeypatch):
         machine, "matmul_flops_per_second", lambda *given: asked.append(given) or 5e9
     )
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    cost = machine.step_cost(100, 2e6, strategy)
+    cost = machine.step_cost(100, 2e6, "bfloat16", strategy)
     assert cost == machine.StepCost(100, 2e8, 5e9)
-    assert asked == [("float32", strategy)]
+    assert asked == [("bfloat16", strategy)]
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [([], 7.0), (["GPU:0"], 14.0)])

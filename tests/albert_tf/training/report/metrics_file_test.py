@@ -65,3 +65,10 @@ def test_it_is_made_safe_when_asked(path, monkeypatch):
     monkeypatch.setattr(durable, "sync", synced.append)
     file.sync()
     assert synced == [path]
+
+
+def test_a_run_that_begins_anew_keeps_nothing(path):
+    """Not even the evaluation before its first update, which is made again."""
+    MetricsFile(path, ["loss"], start_step=0).add(0, "eval", {"loss": 1.0})
+    MetricsFile(path, ["loss"], start_step=0)
+    assert text_of(path) == "step,split,loss\n"
