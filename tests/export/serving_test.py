@@ -22,12 +22,14 @@ def test_models_config():
         assert model.model_platform == "tensorflow"
 
 
+def with_defaults(name):
+    """The text of a file with the defaults of its variables: ${MODEL_CONFIG:-models.config}."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", (SERVING / name).read_text())
+
+
 def test_compose_mounts_the_files_it_names():
-    text = (SERVING / "docker-compose.yml").read_text()
-    compose = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)  # With the defaults of its variables.
-    for name in ("models.config", "batching.config", "monitoring.config"):
-        assert f"./{name}:/config/{name}:ro" in compose
-        assert (SERVING / name).exists()
+    """By their folder: of a single file the container would not see the one that replaces it."""
+    assert "- .:/config:ro " in with_defaults("docker-compose.yml")
 
 
 def message(**fields):
@@ -78,7 +80,7 @@ def test_the_canary_is_what_the_local_server_reads():
 
 @pytest.mark.parametrize("file", ["docker-compose.yml", "kubernetes.yaml"])
 def test_yaml_names_one_image_and_files_that_exist(file):
-    text = (SERVING / file).read_text()
+    text = with_defaults(file)
     assert all(isinstance(part, dict) for part in yaml.safe_load_all(text))
     assert "tensorflow/serving:2.20.0" in text
     # Without it a label of a version that is not loaded yet is an error, also at the start.

@@ -133,7 +133,7 @@ def test_what_is_not_http_is_refused_in_json(running):
         ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", "8 deep"),
         ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "not JSON"),
         ("predict", {**NUMBERS, "instances": [{"ids": [2**70], "mask": [1]}]}, "numbers"),
-        ("predict", {**NUMBERS, "inputs": {"ids": [[0] * 513], "mask": [[1]]}}, "513 values"),
+        ("predict", {**NUMBERS, "inputs": {"ids": [[0] * 4097], "mask": [[1]]}}, "4097 values"),
         ("predict", {"instances": ["a"] * 65}, "has 65 rows"),
         ("predict", {"inputs": ["a"] * 65}, "has 65 rows"),
         ("predict", {"instances": ["a" * 2001]}, "a text of 2001 bytes"),
