@@ -216,7 +216,7 @@ CASES = [
     (PRETRAINING, {"train_data": "{bad}/no_manifest"}, "holds no manifest.json"),
     (PRETRAINING, {"train_data": "{bad}/cut_records"}, ".tfrecord"),
     (PRETRAINING, {"train_data": "{bad}/flipped_records"}, "its content differs from manifest"),
-    (PRETRAINING, {"eval_data": "{good}/other_records"}, "made with another vocabulary"),
+    (PRETRAINING, {"eval_data": "{good}/other_records"}, "has 50 pieces, the model's"),
     (PRETRAINING, {"config_file": "{bad}/nowhere.json"}, "{bad}/nowhere.json does not exist"),
     (PRETRAINING, {"config_file": "{bad}/text.json"}, "{bad}/text.json"),
     (PRETRAINING, {"config_file": "{bad}/heads.json"}, "num_attention_heads 3"),

@@ -71,6 +71,15 @@ def best_rate(seconds: Callable[[int], float]) -> float:
 def step_cost(
     tokens: float, flops_per_token: float, dtype: str, strategy: tf.distribute.Strategy
 ) -> StepCost:
-    """The cost of a step of so many tokens, and this machine's rate in a precision."""
+    """The cost of a training step beside what this machine can do.
+
+    Args:
+      tokens: of a global batch.
+      flops_per_token: operations of a step for one of them.
+      dtype, strategy: see `matmul_flops_per_second`.
+
+    Returns:
+      Tokens and operations of the step, and the machine's rate.
+    """
     rate = matmul_flops_per_second(dtype, strategy)
     return StepCost(tokens, tokens * flops_per_token, rate)
