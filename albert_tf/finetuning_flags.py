@@ -59,7 +59,11 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         required=needs_vocabulary,
     )
     flags.DEFINE_integer(
-        "max_seq_length", 128, "Longer texts are cut; SQuAD needs more, 384 or 512.", 5, 65536
+        "max_seq_length",
+        LengthSettings.max_seq_length,
+        "Longer texts are cut; SQuAD needs more, 384 or 512.",
+        5,
+        65536,
     )
     flags.DEFINE_integer(
         "max_qa_length",
@@ -67,8 +71,9 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         "Longest question with its option, of RACE and COPA; default: 128.",
         1,
     )
-    flags.DEFINE_integer("doc_stride", 128, "From one window to the next, of SQuAD.", 1)
-    flags.DEFINE_integer("max_query_length", 64, "Longest question, of SQuAD.", 1)
+    stride, query = LengthSettings.doc_stride, LengthSettings.max_query_length
+    flags.DEFINE_integer("doc_stride", stride, "From one window to the next, of SQuAD.", 1)
+    flags.DEFINE_integer("max_query_length", query, "Longest question, of SQuAD.", 1)
     flags.DEFINE_bool(
         "only_windows_with_answer",
         False,

@@ -204,7 +204,8 @@ def predict(
     answers = {}
     checkpoint, weights = _checkpoint(found.folder), weights_sha256(formats.recognize(found.folder))
     # Answers of the last model do not take the place of those of the best one.
-    has_better = checkpoint == "last" and best_folder(output_dir) != found.folder.rstrip("/")
+    best, own = map(os.path.realpath, (best_folder(output_dir), found.folder))
+    has_better = checkpoint == "last" and best != own
     for split, examples in _read_all(found.task, data, splits).items():
         features = found.features(examples, has_targets=False)
         outputs = Predictor(found.model, features, _size(found, features, batch_size))()
