@@ -13,7 +13,10 @@ def text_of(source: Path, megabytes: float, path: Path) -> Path:
     content, size = source.read_bytes(), int(megabytes * 1e6)
     with open(path, "wb") as file:
         for start in range(0, size, len(content) + 2):
-            file.write(content[: size - start] + b"\n\n")
+            taken = content[: size - start]
+            if len(taken) < len(content):  # Whole lines, so that no character is cut.
+                taken = taken[: taken.rfind(b"\n") + 1] or taken
+            file.write(taken + b"\n\n")
     return path
 
 

@@ -15,6 +15,7 @@ import os
 from typing import Any
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
@@ -53,7 +54,10 @@ def define_flags() -> None:
 def _lengths(path: str) -> tuple[int, int]:
     """S and P of the first record of a file; raises UserError when columns are missing."""
     for serialized in tf.data.TFRecordDataset(path).take(1).as_numpy_iterator():
-        found = tf.train.Example.FromString(serialized).features.feature
+        try:
+            found = tf.train.Example.FromString(serialized).features.feature
+        except DecodeError:
+            raise UserError(f"{path} holds no tf.train.Examples. Name files of records.") from None
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
         if not needed <= set(found):
             raise UserError(

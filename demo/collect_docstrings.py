@@ -128,9 +128,9 @@ def own_documents(patterns: str) -> list[CorpusDocument]:
     """
     from data_pipeline.corpus.documents import Corpus, read_documents
 
-    found = []
-    for path in Corpus(patterns).files():
-        source = os.path.basename(path)
+    found, paths = [], Corpus(patterns).files()
+    names = [os.path.basename(path) for path in paths]
+    for path, source in zip(paths, paths if len(set(names)) < len(names) else names):
         for index, document in enumerate(read_documents(Corpus([path]))):
             sentences = [" ".join(sentence.split()) for sentence in document]
             found.append(CorpusDocument(source, f"{source}:{index}", sentences))

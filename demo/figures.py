@@ -30,11 +30,8 @@ def _megabytes(path: Path) -> float:
 
 def corpus(out: Path) -> str:
     """Size of the corpus."""
-    texts = [
-        (out / "corpus" / f"{split}.txt").read_text(encoding="utf-8")
-        for split in ("train", "heldout")
-    ]
-    documents = [sum(1 for document in text.split("\n\n") if document.strip()) for text in texts]
+    texts = [(out / "corpus" / f"{split}.txt").read_bytes() for split in ("train", "heldout")]
+    documents = [sum(1 for document in text.split(b"\n\n") if document.strip()) for text in texts]
     return f"{len(texts[0]) / 1e6:.1f} MB, {documents[0]} documents, {documents[1]} held out"
 
 

@@ -34,6 +34,7 @@ from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.finetuning.tsv import read_tsv
+from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.client import predict_grpc, predict_rest
 from export.saved_model import existing_versions
@@ -105,7 +106,7 @@ def local_server(models: Path, names: list[str]) -> Iterator[dict[str, str]]:
 
 def keras_inputs(model_dir: Path, examples: list[TextExample]) -> dict[str, np.ndarray]:
     """Examples as the model's Python tokenizer encodes them."""
-    tokenizer = load_tokenizer(str(model_dir / "spiece.model"))
+    tokenizer = load_tokenizer(str(model_dir / file_names.SENTENCEPIECE))
     length = native.read_metadata(str(model_dir))["max_seq_length"]
     return encode_texts(examples, tokenizer, length).inputs()
 

@@ -19,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before TensorFlow is imported.
 
 import absl.logging
+import hypothesis
 import pytest
 import tensorflow as tf
 from absl import flags
@@ -31,6 +32,10 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
+# No test is about time; and where nobody looks at a failure at once, all runs try the same examples.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("tests")
+
 BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 
 # Compiling by XLA takes longer than most tests. Those of the fast form are marked `fast_layers`;
@@ -38,22 +43,42 @@ BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 fast_switch.choose("off")
 
 
-# The folder whose tests share exports of all tasks, which take half a minute to make.
+# The folder whose tests share exports of all tasks, which take a minute to make, and its files that
+# make their own.
 ONE_PROCESS = "tests/export/"
+APART = ("precision_test.py", "litert_test.py", "comparison_test.py", "tasks_test.py")
+
+# Files of long tests that share nothing: each test is for whichever process is free.
+SINGLE = ("conformance_test.py", "keras_conformance_test.py", "finetuning_every_task_test.py")
 
 # Files that take longest, by name: they start first, so that no process is left alone with one.
 LONGEST = (
     "keras_conformance_test.py",
     "end_to_end_test.py",
     "conformance_test.py",
+    "precision_test.py",
     "dataset_test.py",
     "run_pretraining_test.py",
     "loop_test.py",
     "run_finetuning_test.py",
     "killed_test.py",
     "interruption_test.py",
+    "run_ensemble_test.py",
+    "before_decay_test.py",
+    "deadline_test.py",
+    "squad_tasks_test.py",
     "files_test.py",
 )
+
+
+def shares_exports(nodeid: str) -> bool:
+    """Whether a test is one of those that one process has to run."""
+    return nodeid.startswith(ONE_PROCESS) and not file_of(nodeid).endswith(APART)
+
+
+def file_of(nodeid: str) -> str:
+    """tests/a_test.py::test_b[1] -> tests/a_test.py."""
+    return nodeid.partition("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
 
     def rank(item: pytest.Item) -> int:
-        if item.nodeid.startswith(ONE_PROCESS):
+        if shares_exports(item.nodeid):
             return -1
         return ranks.get(item.path.name, len(ranks))
 
@@ -70,15 +95,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """As --dist=loadfile, which gives whole files to processes, but with one folder as a whole."""
+    """As --dist=loadfile, which gives whole files to processes, but for SINGLE and ONE_PROCESS."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class FilesAndOneFolder(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            is_inside = nodeid.startswith(ONE_PROCESS)
-            return ONE_PROCESS if is_inside else super()._split_scope(nodeid)
+            if shares_exports(nodeid):
+                return ONE_PROCESS
+            is_single = os.path.basename(file_of(nodeid)) in SINGLE
+            return nodeid if is_single else super()._split_scope(nodeid)
 
     return FilesAndOneFolder(config, log)
 
@@ -86,6 +113,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 def pytest_collection_finish() -> None:
     """Leaves what was imported out of all later collections, each of which takes 0.3 s with it."""
     gc.freeze()
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Functions run as plain Python, where tracing graphs would take longer than the test."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(autouse=True)

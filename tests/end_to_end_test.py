@@ -135,8 +135,8 @@ def test_the_commands_of_the_readme(folder, run, quick_python):
     script = "\n".join(blocks("sh"))
     for long, short in SHORTENED.items():
         script = script.replace(long, short)
-    for port in ("8500", "8501"):
-        script = script.replace(port, str(free_port()))
+    ports = {"8500": str(free_port()), "8501": str(free_port())}
+    script = re.sub("850[01]", lambda found: ports[found[0]], script)
     output = run(
         ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"],
         folder,

@@ -305,8 +305,11 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
     assert {str(path) for path in expected} <= set(wheel)
     assert not [name for name in wheel if name.startswith(("configs", "demo", "tests"))]
     recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}
-    of_users = (ROOT / "configs").glob("*.flags")
-    assert recipes == {path.name for path in of_users if not path.name.startswith("demo_")}
+    files = {path.name for path in (ROOT / "configs").glob("*.flags")}
+    # Those of the demonstration and of `make weights` need a clone, and name files in it.
+    assert recipes == {name for name in files if not name.startswith(("demo_", "weights_"))}
+    for name in recipes:
+        assert "_file=" not in (ROOT / "configs" / name).read_text()
     assert any(name.endswith("LICENSE") for name in wheel)
     assert "Apache" in metadata["License"] and metadata["Version"] == albert_tf.__version__
 

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.finetuning.predictions import read_predictions
-from albert_tf.finetuning.run_files import answers_path
+from albert_tf.finetuning.run_files import answers_path, weights_sha256
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.training import FineTuningSettings, finetune
+from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained import preset_vocabulary
+from albert_tf.pretrained import locate, preset_vocabulary
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from benchmarks.weights_parts.tasks import WeightsTask
@@ -128,7 +129,12 @@ def _answers(
     record = path.with_name(f"{path.name}.json")
     about = {
         "train_examples": splits["train"].sha256(),
+        "dev_examples": splits["dev"].sha256(),
         "init_checkpoint": start.init_checkpoint,
+        "weights": _weights_of(start),
+        "preset": start.preset,
+        "vocabulary": atomic_files.file_sha256(vocab_file),
+        "precision": keras.mixed_precision.global_policy().name,
         **dataclasses.asdict(dataclasses.replace(plan, learning_rates=(), epochs=(), num_seeds=0)),
     }
     about = json.loads(json.dumps(about))
@@ -160,6 +166,11 @@ def _answers(
     atomic_files.write_bytes(str(record), content.encode("utf-8"))
     shutil.rmtree(path)
     return task.numbers(predictions)
+
+
+def _weights_of(start: InitialModel) -> str | None:
+    """Hash of the weights that a start has; None: random ones."""
+    return weights_sha256(locate(start.init_checkpoint)) if start.init_checkpoint else None
 
 
 def vocabulary(name: str) -> str:

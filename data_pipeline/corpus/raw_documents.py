@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from data_pipeline.corpus import parts
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.checks import check_are_text, check_small_files, faultless
 from data_pipeline.corpus.parts import TextPart
@@ -53,13 +54,33 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
     return text
 
 
+def _divided(line: str) -> list[str]:
+    """A line in parts of at most MAX_LINE_BYTES, cut at spaces, or inside a word that is longer.
+
+    SentencePiece learns nothing from longer ones.
+    """
+    limit = parts.MAX_LINE_BYTES
+    if 4 * len(line) <= limit:  # A character has four bytes at most.
+        return [line]
+    content, begin, found = line.encode("utf-8"), 0, []
+    while len(content) - begin > limit:
+        end = content.rfind(b" ", begin + 1, begin + limit)
+        if end < 0:
+            end = begin + limit
+            while content[end] & 0xC0 == 0x80:  # 10xxxxxx continues a character.
+                end -= 1
+        found.append(content[begin:end].decode("utf-8").strip())
+        begin = end
+    return [*found, content[begin:].decode("utf-8").strip()]
+
+
 def _plain_documents(part: TextPart, report: ReadReport) -> Iterator[RawDocument]:
     are_sentences = part.input_format == "lines"
     texts: list[str] = []
     for line in _lines(part, report):
         line = line.strip()
         if line:
-            texts.append(line)
+            texts += _divided(line)
         elif texts:
             yield RawDocument(texts, are_sentences)
             texts = []
@@ -80,7 +101,7 @@ def _wikiextractor_documents(part: TextPart, report: ReadReport) -> Iterator[Raw
         elif line:
             line = html.unescape(line)
             if texts or line != title:
-                texts.append(line)
+                texts += _divided(line)
     if texts:
         yield RawDocument(texts, False)
 

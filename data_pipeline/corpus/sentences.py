@@ -1,13 +1,15 @@
 """Raw text to paragraphs to sentences.
 
 Sentences with fewer letters and digits than signs (rows of tables) are left out and counted;
-quotation marks, dashes and full stops around a word (“No.”) do not count.
+quotation marks, dashes and full stops around a word (“No.”) do not count, nor do marks that belong
+to letters, such as the vowels of Devanagari.
 """
 
 from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Iterator
 
 from data_pipeline.corpus.report import ReadReport
@@ -17,7 +19,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _LETTER_OR_DIGIT, _SIGN = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
 _PLAIN = (string.ascii_letters + string.digits + " ").encode("ascii")
 _WRAPPED_WIDTHS = range(40, 101)
-_EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、「」『』《》〈〉"
+_EDGES = " \"'.,:;!?…-–—―“”„‘’‚«»‹›¿¡。，！？、「」『』《》〈〉।॥။၊"
 
 
 def replace_surrogates(text: str) -> str:
@@ -54,7 +56,14 @@ def _mostly_signs(sentence: str) -> bool:
     words = sentence.strip(_EDGES)
     if any(map(str.isalpha, words)):
         sentence = words
-    return len(_LETTER_OR_DIGIT.findall(sentence)) < len(_SIGN.findall(sentence))
+    signs = sum(map(_stands_alone, _SIGN.findall(sentence)))
+    return len(_LETTER_OR_DIGIT.findall(sentence)) < signs
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether a character is neither a mark on a letter nor one that joins letters."""
+    category = unicodedata.category(character)
+    return not category.startswith("M") and category != "Cf"
 
 
 def split_paragraphs(text: str) -> Iterator[str]:

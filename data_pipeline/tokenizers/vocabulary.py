@@ -63,8 +63,11 @@ def train_vocabulary(
     is_wordpiece = tokenizer == "wordpiece"
     name = (WordPieceTokenizer if is_wordpiece else SentencePieceTokenizer).STORED_NAME
     path = os.path.join(output_dir, name)
-    if storage.exists(path) and not overwrite:
-        raise UserError(f"{path} exists already; choose another folder or give --overwrite.")
+    names = (file_names.SENTENCEPIECE, file_names.WORDPIECE, file_names.SETTINGS)
+    existing = [each for each in names if storage.exists(os.path.join(output_dir, each))]
+    if existing and not overwrite:
+        found = os.path.join(output_dir, existing[0])
+        raise UserError(f"{found} exists already; choose another folder or give --overwrite.")
     if is_wordpiece and rules != TokenizerSettings.rules:
         raise UserError(f"--rules={rules} goes with --tokenizer=sentencepiece only; leave it out.")
     settings = TokenizerSettings(lower, rules)
@@ -95,6 +98,9 @@ def train_vocabulary(
         "problem_examples": report.examples,
     }
     storage.make_folder(output_dir)
+    for other in (file_names.SENTENCEPIECE, file_names.WORDPIECE):
+        if other in existing and other != name:  # Its settings are replaced.
+            storage.remove(os.path.join(output_dir, other))
     settings.to_json(os.path.join(output_dir, file_names.SETTINGS))
     for file, content in files.items():
         atomic_files.write_bytes(os.path.join(output_dir, file), content)

@@ -75,6 +75,10 @@ def test_what_is_something_else_is_refused(tmp_path, tokenizer):
         writer.write(tf.train.Example().SerializeToString())
     with pytest.raises(UserError, match="lacks the columns input_ids.*use_v2_feature_names"):
         adopt_records(str(tmp_path), tokenizer)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"\xff\xd8\xff\xe0 a picture")
+    with pytest.raises(UserError, match="holds no tf.train.Examples"):
+        adopt_records(str(tmp_path), tokenizer)
     assert not (tmp_path / "manifest.json").exists()
 
 

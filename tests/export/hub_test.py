@@ -87,7 +87,7 @@ def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
 
 
 @pytest.mark.one_stack
-@pytest.mark.parametrize("stored", ["bfloat16", "float16"])
+@pytest.mark.parametrize("stored", ["bfloat16", pytest.param("float16", marks=pytest.mark.long)])
 def test_an_encoder_in_fewer_bits_learns(model_dirs, tmp_path, inputs, stored):
     """In that precision: its matrices change, too."""
     folder = str(tmp_path / "encoder")

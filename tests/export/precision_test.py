@@ -139,7 +139,7 @@ def large(config, vocabulary_dir, tmp_path_factory):
     return model.variables, folder
 
 
-@pytest.mark.parametrize("stored", PRECISIONS)
+@pytest.mark.parametrize("stored", [FLOAT32, "int8"])  # The others are written as these are.
 def test_an_export_is_hardly_larger_than_its_weights(large, tmp_path, stored):
     """Without what goes along: the vocabulary, the warm-up requests, the manifest."""
     variables, folder = large
@@ -153,7 +153,7 @@ def test_an_export_is_hardly_larger_than_its_weights(large, tmp_path, stored):
 
 def test_two_exports_have_the_same_hashes(model_dirs, stored_exports, tmp_path):
     path = str(tmp_path / "again")
-    for task, stored in PAIRS[:3]:
+    for task, stored in PAIRS[2:3]:  # int8, whose scales are computed.
         again = export_model(model_dirs[EXPORTED[task]], path, task, precision=stored)
         assert again.graph_sha256 == stored_exports[task].graph_sha256
         assert again.weights_sha256 == stored_exports[task].weights_sha256

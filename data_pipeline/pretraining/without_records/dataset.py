@@ -46,7 +46,8 @@ class ExampleMaker:
       settings: the settings of the examples.
 
     Raises:
-      UserError: settings.pack_documents, which only create_pretraining_data knows.
+      UserError: settings.pack_documents, which only create_pretraining_data knows, or a vocabulary
+        whose [PAD] is not its first piece.
     """
 
     def __init__(self, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
@@ -54,6 +55,11 @@ class ExampleMaker:
             raise UserError(
                 "pack_documents=True is not supported for a dataset of text. Make records with "
                 "create_pretraining_data --pack_documents."
+            )
+        if tokenizer.pad_id != 0:  # Zeros at the end of a row are what fills it up.
+            raise UserError(
+                f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, and a dataset of "
+                "text needs 0. Make records with create_pretraining_data."
             )
         self._settings = settings
         self._to_ids = DocumentTokenizer(tokenizer)

@@ -10,6 +10,8 @@ from albert_tf.tasks import PretrainingTask
 from albert_tf.training import LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 
 def run(config, data, run_dir, num_train_steps):
     """Trains with a decay in the last half; returns the weights at the end."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from albert_tf import AlbertEncoder
 from albert_tf.checkpoints import huggingface
@@ -56,3 +57,8 @@ def test_finished_runs_are_read(start, tmp_path, monkeypatch):
     other = dataclasses.replace(PLAN, train_batch_size=8)
     with pytest.raises(ZeroDivisionError):
         runs.train_all(task, start, VOCABULARY, splits, other, tmp_path / "runs", devices)
+    weights = tmp_path / "start" / "model.safetensors"
+    values = safetensors.numpy.load_file(weights)
+    safetensors.numpy.save_file({name: value + 1 for name, value in values.items()}, weights)
+    with pytest.raises(ZeroDivisionError):  # Other weights of the same name.
+        runs.train_all(*arguments)

@@ -28,7 +28,11 @@ def test_rules_and_rows_of_signs_are_left_out_of_raw_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "answer", ["“No.”", '"I?"', "— A...", "'Oh!'", "「好。」", "No!!!", "«Si!»", "(1) Yes!"]
+    "answer",
+    [
+        *("“No.”", '"I?"', "— A...", "'Oh!'", "「好。」", "No!!!", "«Si!»", "(1) Yes!"),
+        *("नहीं है।", "မြန်မာနိုင်ငံ", "שָׁלוֹם.", "می\u200cخواهم"),  # More marks than letters, or joiners.
+    ],
 )
 def test_answers_of_a_word_are_kept(tmp_path, answer):
     (tmp_path / "a.jsonl").write_text(

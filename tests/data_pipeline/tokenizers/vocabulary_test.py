@@ -61,7 +61,12 @@ def test_bad_input(tmp_path, small_file):
     path = train_vocabulary(small_file, str(tmp_path / "a"), 400)
     with pytest.raises(UserError, match=r"exists already.*--overwrite"):
         train_vocabulary(small_file, str(tmp_path / "a"), 400)
+    with pytest.raises(UserError, match=r"spiece.model exists already"):  # One folder has settings.
+        train_vocabulary(small_file, str(tmp_path / "a"), 700, tokenizer="wordpiece")
     assert train_vocabulary(small_file, str(tmp_path / "a"), 300, overwrite=True) == path
+    other = {"tokenizer": "wordpiece", "overwrite": True}
+    words = train_vocabulary(small_file, str(tmp_path / "a"), 700, **other)
+    assert words.endswith("vocab.txt") and not Path(path).exists()
 
 
 def test_wordpiece_vocabularies(tmp_path, small_file):

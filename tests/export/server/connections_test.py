@@ -119,12 +119,14 @@ def lots(request):
         threads=2,
         channel_timeout=request.param,
         outbuf_high_watermark=1 << 20,
+        asyncore_use_poll=True,
     )
     server.channel_class = functools.partial(connections.Connection, monitor=Monitor([]))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield server.effective_port
     server.close()
+    thread.join(10)
 
 
 @pytest.mark.parametrize("lots", [1], indirect=True)
