@@ -32,7 +32,7 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-# No test is about time; and where nobody looks at a failure at once, all runs try the same examples.
+# No test is about time; and in CI all runs try the same examples.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tests")
 
