@@ -15,7 +15,6 @@ import os
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
@@ -55,9 +54,13 @@ def _lengths(path: str) -> tuple[int, int]:
     """S and P of the first record of a file; raises UserError when columns are missing."""
     for serialized in tf.data.TFRecordDataset(path).take(1).as_numpy_iterator():
         try:
-            found = tf.train.Example.FromString(serialized).features.feature
-        except DecodeError:
-            raise UserError(f"{path} holds no tf.train.Examples. Name files of records.") from None
+            tf.io.parse_single_example(serialized, {"input_ids": tf.io.VarLenFeature(tf.int64)})
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # It shows bytes as text.
+            raise UserError(
+                f"{path} holds no tf.train.Examples with integers as input_ids. Name files of "
+                "records."
+            ) from None
+        found = tf.train.Example.FromString(serialized).features.feature
         needed = {feature.name for feature in features.readable_schema("static", 1, 1)}
         if not needed <= set(found):
             raise UserError(
