@@ -298,7 +298,7 @@ def pretraining_recipe() -> Recipe:
 
 
 # A value of a flag, and the flags that it makes useless.
-_WITHOUT_EFFECT = (
+_USELESS_WITH = (
     ("schedule", "wsd", ("learning_rate_power", "decay_after_warmup")),
     ("schedule", "polynomial", ("decay_share",)),
     ("optimizer", "tfa_lamb", ("bias_correction",)),
@@ -311,7 +311,7 @@ def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
     Raises:
       UserError: a flag is given that the schedule or the optimizer does not have.
     """
-    for flag, value, others in _WITHOUT_EFFECT:
+    for flag, value, others in _USELESS_WITH:
         given = [each for each in others if FLAGS[each].value != FLAGS[each].default]
         if given and FLAGS[flag].value == value:
             raise UserError(f"--{given[0]} does nothing with --{flag}={value}. Leave it out.")

@@ -90,7 +90,7 @@ def from_preset(
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
     if isinstance(model, AlbertPretrainer):
-        formats.load_weights(model, source.path, _PRETRAINING_HEADS, formats.HEADS)
+        formats.load_weights(model, source.path, _PRETRAINING_HEADS, formats.NOT_ENCODER)
     else:
         formats.load_encoder(model, source.path)
     return model

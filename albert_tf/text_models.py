@@ -39,7 +39,7 @@ class MaskFiller:
         """
         source = locate(name_or_path)
         self.model = AlbertPretrainer(source.config())
-        formats.load_weights(self.model, source.path, ["^sentence_order/"], formats.HEADS)
+        formats.load_weights(self.model, source.path, ["^sentence_order/"], formats.NOT_ENCODER)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph = graph_tokenizer(self._tokenizer)
         self._encode = TextEncoder(graph, self._tokenizer, max_seq_length, read_masks=True)

@@ -119,7 +119,7 @@ TOLERATED: dict[str, tuple[list[str], list[str]]] = {
 
 
 # Names that are not those of an encoder, in any format.
-HEADS = ["^(?!encoder/|bert/|albert\\.)"]
+NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
 
 
 def make_model(source: Source, config: AlbertConfig) -> keras.Model:
@@ -169,7 +169,7 @@ def load_encoder(model: keras.Model, path: str) -> list[str]:
     Result and errors are those of `load_weights`.
     """
     encoder = getattr(model, "encoder", model)
-    kept = load_weights(encoder, path, allow_unused=HEADS)
+    kept = load_weights(encoder, path, allow_unused=NOT_ENCODER)
     names = [variable_name(variable) for variable in model.variables]
     return kept + [name for name in names if not name.startswith("encoder/")]
 

@@ -195,7 +195,7 @@ class Experiment:
     examples: Callable[[], str] | None = None
     notice: Callable[[int, dict[str, float]], str | None] | None = None
     print_results: Callable[[dict[str, float]], None] | None = None
-    next_commands: Callable[[], Sequence[str]] = tuple
+    next_commands: Callable[[], Sequence[str]] = lambda: ()
 
     @property
     def kept(self) -> keras.Model:

@@ -75,7 +75,7 @@ class MultipleChoiceModule(ModelModule):
           [B, C].
         """
         num_choices = tf.shape(options)[1]
-        context, question = same_rows(context=context, question=question, options=options)[:2]
+        context, question, options = same_rows(context=context, question=question, options=options)
         options = required(
             options,
             tf.size(options) <= MOST_SEQUENCES,
