@@ -10,7 +10,7 @@ from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.basic import build_children, initializer
+from albert_tf.layers.basic import Dense, build_children, initializer
 from albert_tf.layers.embedding import AlbertEmbedding
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
@@ -19,7 +19,7 @@ from albert_tf.layers.packing import make_layout
 from albert_tf.layers.transformer import SharedTransformer
 
 
-class Pooler(keras.layers.Dense):
+class Pooler(Dense):
     """The dense layer on the first position, float [B, H] -> [B, H]."""
 
     @property
@@ -119,7 +119,7 @@ class AlbertEncoder(AlbertModel):
         # `training` means dropout; only here it also says that there will be a gradient.
         operations = operations or operations_for(training, self.config.recompute)
 
-        def run(word_ids, type_ids, mask, positions, seed) -> list[tf.Tensor]:
+        def run(word_ids, type_ids, mask, positions) -> list[tf.Tensor]:
             layout = make_layout(mask, operations, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)
             x = self.embeddings(word_ids, type_ids, layout, training, fold_in(seed, 0))
@@ -131,4 +131,4 @@ class AlbertEncoder(AlbertModel):
 
         inputs = complete_inputs(inputs)
         ids, types = inputs["input_word_ids"], inputs["input_type_ids"]
-        return operations.in_parts(run, [ids, types, inputs["input_mask"], positions], seed)
+        return operations.in_parts(run, [ids, types, inputs["input_mask"], positions])

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.layers.operations import Seed, layer_norm
+from albert_tf.layers.operations import Seed, add_bias, layer_norm
 
 
 def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
@@ -14,11 +14,20 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def dense_layer(units: int, config: AlbertConfig, name: str, use_bias=True) -> keras.layers.Dense:
+class Dense(keras.layers.Dense):
+    """Keras's dense layer, but for its bias in bfloat16, whose gradient is exact: `add_bias`."""
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """float [..., in] -> [..., units]."""
+        if not self.use_bias or self.compute_dtype != "bfloat16":
+            return super().call(inputs)
+        product = tf.tensordot(tf.cast(inputs, tf.bfloat16), self.kernel, 1)
+        return self.activation(add_bias(product, self.bias))
+
+
+def dense_layer(units: int, config: AlbertConfig, name: str, use_bias=True) -> Dense:
     """A dense layer with the configuration's initializer, not built."""
-    return keras.layers.Dense(
-        units, use_bias=use_bias, kernel_initializer=initializer(config), name=name
-    )
+    return Dense(units, use_bias=use_bias, kernel_initializer=initializer(config), name=name)
 
 
 def build_children(width: int, *layers: keras.layers.Layer) -> None:

@@ -72,7 +72,7 @@ class InferenceOperations(_ReadOnce):
     in_parts = staticmethod(streams.in_streams)
 
 
-class TrainingOperations(_SharedGradients, InferenceOperations):
+class TrainingOperations(_SharedGradients):
     """Few passes over memory, forward and backward; compiled once for each number of rows."""
 
     row_multiple = 64  # Few different numbers of rows: each takes seconds of compiling.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from albert_tf.layers.fast.compiled import once_in_graph
-from albert_tf.layers.operations import Operations, Seed, fold_in
+from albert_tf.layers.operations import Operations, Seed
 
 
 class _Norm(NamedTuple):
@@ -48,9 +48,9 @@ class Recomputing(Operations):
         self._norm: Any = None
         self._blocks: dict[tuple[Any, ...], _RecomputedBlock] = {}
 
-    def in_parts(self, function: Callable[..., Any], batch: Any, seed: tf.Tensor | None) -> Any:
-        """function(*batch, seed), in one part: whoever recomputes wants memory rather than time."""
-        result = function(*batch, fold_in(seed, 0))
+    def in_parts(self, function: Callable[..., Any], batch: Any) -> Any:
+        """function(*batch), after which nothing of this batch is remembered."""
+        result = function(*batch)
         self._x = self._total = self._norm = None  # Eagerly they would live as long as this does.
         self._blocks.clear()
         return result

@@ -2,7 +2,8 @@
 
 Between matrix products a layer has operations that are too short for all cores, or bound by memory.
 In one stream of work the other cores wait for them; of two independent streams the other one
-multiplies meanwhile. Values and gradients are those of the whole batch, up to rounding.
+multiplies meanwhile. Values are those of the whole batch, up to rounding. In training the backward
+pass has work for all cores without streams, which only take memory there.
 
 Nothing is scheduled here: the graph holds the layers once for each stream, no operation of one
 needs a result of the other, and TensorFlow runs whatever is ready.
@@ -16,23 +17,19 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.layers.operations import fold_in
 from albert_tf.targets import shapes_must_be_static
 
 _TOKENS_PER_STREAM = 512  # Products of fewer rows are slower.
 _MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.
 
 
-def in_streams(
-    function: Callable[..., Any], batch: Sequence[tf.Tensor | None], seed: tf.Tensor | None
-) -> Any:
-    """`Operations.in_parts`: function(*batch, seed), with a part of the batch in each stream."""
+def in_streams(function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:
+    """`Operations.in_parts`: function(*batch), with a part of the batch in each stream."""
     sizes = stream_sizes(batch[0])
     if sizes is None:
-        return function(*batch, fold_in(seed, 0))
+        return function(*batch)
     parts = [[None] * len(sizes) if each is None else tf.split(each, sizes) for each in batch]
-    # Each stream has a seed of its own, or both halves of a batch would have the same masks.
-    results = [function(*part, fold_in(seed, number)) for number, part in enumerate(zip(*parts))]
+    results = [function(*part) for part in zip(*parts)]
     return tf.nest.map_structure(lambda *of_parts: tf.concat(of_parts, axis=0), *results)
 
 

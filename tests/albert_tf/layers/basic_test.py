@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.layers.basic import (
+    Dense,
     LayerNorm,
     SeededDropout,
     build_children,
@@ -34,6 +35,23 @@ def test_a_dense_layer(tiny_config):
     without = dense_layer(5, tiny_config, name="logits", use_bias=False)
     without.build([None, 3])
     assert without.bias is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [[8192, 3], [64, 128, 3]])
+def test_the_bias_of_a_dense_layer_has_an_exact_gradient(dtype, shape):
+    layer = Dense(5, "tanh", dtype=dtype)
+    x = tf.zeros(shape)
+    with tf.GradientTape() as tape:
+        y = layer(x)
+    assert y.dtype == dtype and y.shape == [*shape[:-1], 5]
+    gradient = tape.gradient(y, layer.bias)
+    np.testing.assert_array_equal(tf.cast(gradient, tf.float32), np.full([5], 8192.0))
+    np.testing.assert_allclose(
+        tf.cast(layer(tf.ones(shape)), tf.float32)[0, ..., :],
+        np.broadcast_to(np.tanh(np.asarray(tf.cast(layer.kernel, tf.float32)).sum(0)), y.shape[1:]),
+        atol=0.01,
+    )
 
 
 def test_children_are_built_under_their_names(tiny_config):

@@ -39,6 +39,19 @@ def test_weights_of_a_dense_layer():
     np.testing.assert_allclose(Operations().dense(X, weights), X @ KERNEL + BIAS, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_gradient_of_a_bias_counts_every_row(dtype):
+    upstream = tf.cast(0.1 * RNG.normal(size=[8192, 5]) + 0.03, dtype)
+    bias = tf.constant(BIAS.astype(np.float16), dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(bias)
+        y = operations.add_bias(tf.zeros([8192, 5], dtype), bias)
+    np.testing.assert_array_equal(y[17], bias)
+    gradient = tf.cast(tape.gradient(y, bias, upstream), tf.float32)
+    expected = np.asarray(tf.cast(upstream, tf.float32)).sum(axis=0)
+    np.testing.assert_allclose(gradient, expected, rtol=2**-8)  # Rounded once.
+
+
 def test_weights_for_the_first_outputs_and_for_the_others():
     first, other = DenseWeights(tf.constant(KERNEL), tf.constant(BIAS)).split(2)
     np.testing.assert_array_equal(first.kernel, KERNEL[:, :2])
@@ -158,10 +171,6 @@ def test_blocks_are_read_in_order_and_for_each_use():
     assert isinstance(ready[0], ReadyBlock)
 
 
-def test_a_batch_is_one_part_with_a_seed_of_its_own():
-    seed = tf.constant([1, 2], tf.int32)
-    batch, given = Operations().in_parts(lambda *given: (given[:2], given[2]), [1, None], seed)
-    assert batch == (1, None)
-    np.testing.assert_array_equal(given, fold_in(seed, 0))
-    assert Operations().in_parts(lambda x, seed: seed, [1], None) is None
+def test_a_batch_is_one_part():
+    assert Operations().in_parts(lambda *given: given, [1, None]) == (1, None)
     assert Operations.row_multiple == 1

@@ -59,8 +59,8 @@ def masked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 
 def in_graph(in_parts: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """A function of a batch, by parts as they are in a graph; traced again in each mode."""
-    function = functools.partial(in_parts, lambda part, _: part * tf.tanh(part))
-    return lambda x: tf.function(lambda x: function([x], None))(x)
+    function = functools.partial(in_parts, lambda part: part * tf.tanh(part))
+    return lambda x: tf.function(lambda x: function([x]))(x)
 
 
 def used(uses: Sequence[tf.Tensor]) -> tf.Tensor:
