@@ -181,7 +181,8 @@ def _fingerprints(
 
     Thousands of candidates of a long context are compared without cutting their texts out. Of the
     codes c the sums of c[i] * base^i up to each place are known, and the difference of two of them
-    by base^start depends on the text alone.
+    by base^start depends on the text alone. Texts made for it can be
+    different with equal numbers, and then count as one answer.
     """
     ones = tf.ones_like(characters.codes, tf.int64)
     powers = tf.math.cumprod(ones * _wrapped(_BASE))

@@ -65,8 +65,8 @@ class Runner:
     """
 
     def __init__(self, content: bytes) -> None:
-        with needs_extra("litert", "A model for LiteRT, which is checked before it is written,"):
-            from ai_edge_litert.interpreter import Interpreter
+        from ai_edge_litert.interpreter import Interpreter
+
         with _native_notes_dropped():
             interpreter = Interpreter(model_content=content)
             interpreter.allocate_tensors()
@@ -168,6 +168,8 @@ def export_litert(
         raise UserError(
             f"--precision={precision}: LiteRT has {', '.join(PRECISIONS)}. Choose one of them."
         )
+    with needs_extra("litert", "A model for LiteRT, which is checked before it is written,"):
+        import ai_edge_litert.interpreter  # noqa: F401
     if tf.io.gfile.exists(output_dir):
         raise UserError(f"{output_dir} exists already. Remove it, or choose another --output_dir.")
     model_dir = replacement.existing(model_dir)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import io
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -134,12 +135,13 @@ def rows_of_flags() -> list[Row]:
     sources = ("text", "question", "input_file")
     if len(given := [name for name in sources if FLAGS[name].value]) > 1:
         raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
-    if FLAGS.option and not FLAGS.question:
-        raise UserError("--option is of a question: give --question and --context, too.")
+    for name, owner in (("text_pair", "text"), ("context", "question"), ("option", "question")):
+        if FLAGS[name].value and not FLAGS[owner].value:
+            raise UserError(f"--{name} belongs to --{owner}, which is missing.")
     if FLAGS.input_file:
         return read_rows(FLAGS.input_file)
     texts, pairs = FLAGS.text, FLAGS.text_pair
-    if FLAGS.question or FLAGS.context:
+    if FLAGS.question:
         if len(FLAGS.question) != len(FLAGS.context):
             raise UserError(
                 f"{len(FLAGS.question)} --question and {len(FLAGS.context)} --context: give one "
@@ -170,12 +172,41 @@ def answers(
 
     Returns:
       Pairs of a row and its answer, in order.
+
+    Raises:
+      UserError: rows are refused, which it names.
     """
     with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
         for first in range(0, len(rows), batch_size):
             batch = rows[first : first + batch_size]
-            yield from zip(batch, predict_rows(model, batch, signature))
+            try:
+                found = predict_rows(model, batch, signature)
+            except UserError as error:
+                where = f"Rows {first + 1} to {first + len(batch)} of {len(rows)}: "
+                raise UserError(f"{where if len(rows) > 1 else ''}{error}") from None
+            yield from zip(batch, found)
             progress.update(len(batch))
+
+
+def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
+    """Writes a JSON object a row, of inputs and answers; returns how many.
+
+    Raises:
+      UserError: rows are refused; the file then holds the answers to those before, if any.
+    """
+    first = next(found)  # Nothing is written where the first rows are refused.
+    count, refusal = 0, ""
+    with atomic_files.writing(path) as file:
+        try:
+            for asked, row in itertools.chain([first], found):
+                line = json.dumps({**asked, **row}, ensure_ascii=False)
+                file.write(f"{line}\n".encode())
+                count += 1
+        except UserError as error:
+            refusal = str(error)
+    if refusal:
+        raise UserError(f"{refusal} {path} has the answers to the {count} rows before.")
+    return count
 
 
 def define_flags() -> None:
@@ -214,9 +245,7 @@ def main() -> None:
     signature, to_file = FLAGS.signature or default, bool(FLAGS.output_file)
     found = answers(FLAGS.model, rows, signature, FLAGS.batch_size, to_file)
     if to_file:
-        lines = [json.dumps({**asked, **row}, ensure_ascii=False) for asked, row in found]
-        atomic_files.write_bytes(FLAGS.output_file, ("\n".join(lines) + "\n").encode("utf-8"))
-        print(f"{len(lines)} answers: {FLAGS.output_file}")
+        print(f"{write_answers(FLAGS.output_file, found)} answers: {FLAGS.output_file}")
         return
     for asked, row in found:
         if FLAGS.json:

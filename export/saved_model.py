@@ -183,7 +183,8 @@ def graph_sha256(directory: str) -> str:
     """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers.
 
     TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
-    `serve_text` here, and a captured tensor of the name "6260" has none.
+    `serve_text` here, and a captured tensor of the name "6260" has none. So graphs that differ only
+    in which of two such tensors comes first have one hash.
     """
     model = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:

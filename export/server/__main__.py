@@ -79,16 +79,20 @@ def define_flags() -> None:
         1,
     )
     flags.DEFINE_integer(
+        "max_input_values", _DEFAULTS.max_input_values, "Most values in all rows of an input.", 1
+    )
+    flags.DEFINE_integer(
         "max_answer_values", _DEFAULTS.max_answer_values, "Most values of an answer.", 1
     )
 
 
 def main() -> None:
     """Serves until a signal ends the process."""
-    check_packages()  # Before models are loaded.
-    from export.server.listeners import address_of, create_rest, start_grpc
+    check_packages()
+    from export.server.listeners import address_of, create_rest, resolved, start_grpc
     from export.server.monitoring import Monitor
 
+    host = resolved(FLAGS.host)  # Before models are loaded.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, _exit)
     signal.signal(signal.SIGINT, _exit)
@@ -101,21 +105,21 @@ def main() -> None:
     )
     store = ModelStore(models, FLAGS.poll_seconds, limits)
     monitor = Monitor(store.names(), FLAGS.log_requests)
-    rest, rest_port = create_rest(store, FLAGS.host, FLAGS.rest_port, monitor, FLAGS.playground)
-    rpc, grpc_port = start_grpc(store, FLAGS.host, FLAGS.grpc_port, monitor)
+    rest, rest_port = create_rest(store, host, FLAGS.rest_port, monitor, FLAGS.playground)
+    rpc, grpc_port = start_grpc(store, host, FLAGS.grpc_port, monitor)
     store.start()
     try:
-        url = f"http://{address_of(FLAGS.host, rest_port)}"
+        url = f"http://{address_of(host, rest_port)}"
         print(
             f"serving {', '.join(store.names())} at {url}/v1/models/ and "
-            f"grpc://{address_of(FLAGS.host, grpc_port)}{reach(FLAGS.host)}"
+            f"grpc://{address_of(host, grpc_port)}{reach(host)}"
             + (f"; playground: {url}/playground" if FLAGS.playground else ""),
             flush=True,
         )
         if FLAGS.ready_file:
             ready = {
                 "rest": url,
-                "grpc": address_of(FLAGS.host, grpc_port),
+                "grpc": address_of(host, grpc_port),
                 "pid": os.getpid(),
                 "models": store.names(),
             }

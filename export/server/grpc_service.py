@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from export.server.errors import INTERNAL, NOT_FOUND, ServingError, invalid
+from export.server.errors import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, ServingError, invalid
 from export.server.inference import classify, regress
 from export.server.monitoring import Monitor
 from export.server.protos import serialized_examples, to_array
@@ -33,6 +34,7 @@ _PREDICTION = "tensorflow.serving.PredictionService"
 _MODELS = "tensorflow.serving.ModelService"
 _HEALTH = "grpc.health.v1.Health"
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
+_COMPUTING = ("Predict", "Classify", "Regress", "MultiInference")  # The methods that need a turn.
 
 
 def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
@@ -54,23 +56,33 @@ def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> No
     }
     for name, table in methods.items():
         handlers = {
-            method: grpc.unary_unary_rpc_method_handler(_handler(*entry, method, monitor))
+            method: grpc.unary_unary_rpc_method_handler(
+                _handler(
+                    *entry,
+                    method,
+                    monitor,
+                    store.turns.turn if method in _COMPUTING else contextlib.nullcontext,
+                )
+            )
             for method, entry in table.items()
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
 
-def _handler(answer: Callable, request_class: Any, method: str, monitor: Monitor) -> Callable:
+def _handler(
+    answer: Callable, request_class: Any, method: str, monitor: Monitor, turn: Callable
+) -> Callable:
     """A handler of bytes, so that a message that does not parse gets a sentence, too."""
 
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
         start, model, code, message, response = time.perf_counter(), "", "OK", "", b""
         try:
-            request = request_class.FromString(data)
-            model = _model_of(request)
-            response = answer(request).SerializeToString()
+            with turn():
+                request = request_class.FromString(data)
+                model = _model_of(request)
+                response = answer(request).SerializeToString()
         except DecodeError:
-            code, message = "INVALID_ARGUMENT", f"The message is no {request_class.__name__}."
+            code, message = INVALID_ARGUMENT, f"The message is no {request_class.__name__}."
         except ServingError as error:
             code, message = error.code, error.message
         except Exception as error:
@@ -96,7 +108,10 @@ class Service:
         signature = request.model_spec.signature_name
         servable.check_names(signature, request.inputs)
         infos = servable.signature_def(signature)
-        unknown = set(request.output_filter) - set(infos.outputs)
+        wanted = set(request.output_filter)
+        if len(wanted) < len(request.output_filter):
+            raise invalid("output_filter names an output twice.")
+        unknown = wanted - set(infos.outputs)
         if unknown:
             raise invalid(
                 f"output_filter names {', '.join(sorted(unknown))[:200]}; outputs: "

@@ -19,6 +19,7 @@ class Limits:
       max_batch_size: rows (texts, examples, instances) of a request.
       max_text_bytes: bytes of one string, in UTF-8.
       max_row_values: values in one row of an input, such as the ids of a sequence.
+      max_input_values: values in all rows of an input.
       max_answer_values: values in all outputs together.
     """
 
@@ -26,6 +27,7 @@ class Limits:
     max_batch_size: int = 128
     max_text_bytes: int = 1 << 17
     max_row_values: int = 4096
+    max_input_values: int = 1 << 16
     max_answer_values: int = 1 << 21
 
     def check_rows(self, count: int) -> None:
@@ -48,6 +50,11 @@ class Limits:
             raise invalid(
                 f"Input {name!r} has {values} values in a row; this server takes up to "
                 f"{self.max_row_values} (--max_row_values)."
+            )
+        if shape[0] * values > self.max_input_values:
+            raise invalid(
+                f"Input {name!r} has {shape[0] * values} values; this server takes up to "
+                f"{self.max_input_values} (--max_input_values). Send several requests."
             )
 
     def check_strings(self, name: str, array: np.ndarray) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import resource
+import socket
 
 import grpc
 import waitress
@@ -15,14 +16,18 @@ from export.server.grpc_service import add_services
 from export.server.monitoring import Monitor
 from export.server.rest import create_app
 from export.server.store import ModelStore
+from export.server.turns import MOST_REQUESTS
 
-_THREADS = 64  # Many more than graphs run at once: those that wait for a turn hold one each.
-_MAX_CONNECTIONS = 4096
+_THREADS = MOST_REQUESTS + 32  # Requests that wait for a turn hold one each.
+_MAX_CONNECTIONS, _OPEN_FILES = 4096, 1 << 16
 _IDLE_SECONDS = 30  # A connection that sends nothing for so long is closed.
-_CALLS = 64  # Of gRPC at once; each has a thread, also while its message is awaited.
+# Calls of gRPC at once, of all connections and of one. Each has a thread, also while its message is
+# awaited.
+_CALLS, _CALLS_OF_ONE = 256, 64
 # A connection of gRPC is renewed after so long; its calls have so much longer to end. Otherwise
 # calls whose message never comes would be open for ever.
 _CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 120
+_HANDSHAKE_SECONDS = 10  # For a connection of gRPC to become one.
 # Bytes of answers that a connection may have waiting, in files from a megabyte on.
 _UNREAD_BYTES = 1 << 28
 
@@ -77,19 +82,38 @@ def create_rest(
     return server, server.effective_port
 
 
+def resolved(host: str) -> str:
+    """The address of a host, of several the first: "localhost" -> "127.0.0.1".
+
+    Raises:
+      UserError: there is none.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"--host={host} is no address of this machine ({reason}). 127.0.0.1 is for programs on "
+            "it, 0.0.0.0 for the whole network."
+        ) from None
+    # IPv4 first: clients that are told "localhost" and know no IPv6 are more than the others.
+    return str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])
+
+
 def address_of(host: str, port: int) -> str:
     """Host and port as URLs have them: ("::1", 8501) -> "[::1]:8501"."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _connection_limit() -> int:
-    """As many connections as the process may have open files, with some left for models."""
+    """Connections of REST: at most half of the files that the process may have open, of which it
+    takes all that it can have. Models and gRPC, whose connections nobody counts, have the others.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_CONNECTIONS + 256
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft < wanted:
-        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(100, min(_MAX_CONNECTIONS, soft - 256))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(100, min(_MAX_CONNECTIONS, max(soft, wanted) // 2))
 
 
 def start_grpc(
@@ -115,6 +139,8 @@ def start_grpc(
             ("grpc.max_receive_message_length", store.limits.max_request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            ("grpc.max_concurrent_streams", _CALLS_OF_ONE),
+            ("grpc.server_handshake_timeout_ms", 1000 * _HANDSHAKE_SECONDS),
             ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
             ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
         ],

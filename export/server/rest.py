@@ -76,7 +76,8 @@ def _register_models(app: Flask, store: ModelStore) -> None:
                 INVALID_ARGUMENT,
                 f"Unknown method {verb!r:.80}. Use :predict, :classify or :regress.",
             )
-        return json_answer(_VERBS[verb](servable, json_body()))
+        with store.turns.turn():
+            return json_answer(_VERBS[verb](servable, json_body()))
 
     for path in _PATHS:
         app.add_url_rule(path, f"status {path}", get_status)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -23,8 +21,6 @@ from export.server.errors import (
 from export.server.limits import Limits
 from export.signatures import DEFAULT_SIGNATURE
 
-WAIT_SECONDS = 30  # For a turn; TF Serving's time for a request over REST.
-
 
 class Servable:
     """One loaded version of a model.
@@ -33,7 +29,6 @@ class Servable:
       name, version: name of the model, and number of the version.
       path: folder of the version.
       limits: the largest request that is answered.
-      running: held while a graph runs, so that many requests at once need no more memory than few.
 
     Attributes:
       name, version, path, limits: as given.
@@ -46,12 +41,10 @@ class Servable:
         version: int,
         path: str,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
-        running: threading.Semaphore | None = None,
     ) -> None:
         import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
 
         self.name, self.version, self.path, self.limits = name, version, path, limits
-        self._running = running or threading.Semaphore(os.cpu_count() or 1)
         self._loaded = tf.saved_model.load(path)
         self.signature_defs = read_signature_defs(path)
 
@@ -79,15 +72,13 @@ class Servable:
 
         Raises:
           ServingError: INVALID_ARGUMENT when names, types or shapes do not fit the signature or
-            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice, or other
-            requests take too long.
+            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice.
         """
         self.check_names(signature, inputs)
         infos = self.signature_def(signature).inputs
         tensors = {name: self._tensor(name, inputs[name], infos[name]) for name in inputs}
         try:
-            with self._turn():
-                answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
+            answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
         except REFUSALS as error:
             message = f"Model {self.name!r}: {reason(error)}"
             raise ServingError(INVALID_ARGUMENT, message) from error
@@ -98,20 +89,6 @@ class Servable:
             ) from error
         self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """A context in which a graph may run; others wait for theirs, but not for ever."""
-        if not self._running.acquire(timeout=WAIT_SECONDS):
-            raise ServingError(
-                RESOURCE_EXHAUSTED,
-                f"Model {self.name!r}: other requests were not done in {WAIT_SECONDS} seconds. Try "
-                "again later.",
-            )
-        try:
-            yield
-        finally:
-            self._running.release()
 
     def _tensor(self, name: str, value: np.ndarray, info: meta_graph_pb2.TensorInfo) -> tf.Tensor:
         dtype = tf.as_dtype(info.dtype)

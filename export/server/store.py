@@ -20,6 +20,7 @@ from export.server.errors import NOT_FOUND, ServingError, listed
 from export.server.limits import Limits
 from export.server.models import ModelConfig
 from export.server.servable import Servable
+from export.server.turns import Turns
 
 _MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
 
@@ -36,8 +37,8 @@ class _Failure:
 class _Model:
     """A served name: its versions that are loaded, and those that do not load."""
 
-    def __init__(self, config: ModelConfig, limits: Limits, running: threading.Semaphore) -> None:
-        self.config, self._limits, self._running = config, limits, running
+    def __init__(self, config: ModelConfig, limits: Limits) -> None:
+        self.config, self._limits = config, limits
         self.loaded: dict[int, Servable] = {}
         self.failures: dict[int, _Failure] = {}  # Both replaced as a whole: readers take no lock.
 
@@ -62,7 +63,7 @@ class _Model:
         if attempts >= _MAX_LOAD_ATTEMPTS:
             return
         try:
-            servable = Servable(self.config.name, version, path, self._limits, self._running)
+            servable = Servable(self.config.name, version, path, self._limits)
         except Exception as error:
             message = " ".join(str(error).split())
             self.failures = {
@@ -96,6 +97,10 @@ class ModelStore:
       poll_seconds: seconds between two looks at the folders.
       limits: the largest request that is answered.
 
+    Attributes:
+      limits: as given.
+      turns: of the requests of all models.
+
     Raises:
       UserError: a folder holds no version, or none of those wanted loads.
     """
@@ -106,9 +111,8 @@ class ModelStore:
         poll_seconds: float = 1.0,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
-        running = threading.Semaphore(os.cpu_count() or 1)
-        self.limits = limits
-        self._models = {model.name: _Model(model, limits, running) for model in models}
+        self.limits, self.turns = limits, Turns()
+        self._models = {model.name: _Model(model, limits) for model in models}
         self._poll_seconds = poll_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="model-poll", daemon=True)

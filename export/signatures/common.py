@@ -19,7 +19,7 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
 TEXT = tf.TensorSpec([None], tf.string)
-ROWS_AT_A_TIME = 64  # Of sequences that a request makes without naming them.
+ROWS_AT_A_TIME = 64  # Sequences, windows of contexts or options, that are read at once.
 
 Tensors = dict[str, tf.Tensor]
 Signatures = dict[str, tf.types.experimental.GenericFunction]

@@ -40,7 +40,7 @@ _BEST_PIECES = {
 }
 # Each has as many logits as there are pieces: positions of a request by tokens, and masks, with
 # those that fill up rows, that are computed at a time.
-MOST_POSITIONS, MASKS_AT_A_TIME = 4096, 512
+MOST_POSITIONS, MASKS_AT_A_TIME = 1024, 512
 MASKED_TEXTS = (
     "A function that [MASK] the largest of two [MASK].",
     "no mask at all",

@@ -1,4 +1,4 @@
-"""The client's formats; its three kinds of model are compared in server_test.py."""
+"""The client's formats; its three kinds of model are compared in server/main_test.py."""
 
 import json
 
@@ -11,7 +11,7 @@ from data_pipeline.errors import UserError
 from export import predict
 from export.client import predict_rows, predict_saved_model, predict_texts
 from export.encoding import encode_batch
-from export.predict import answers, format_row, read_rows
+from export.predict import answers, format_row, read_rows, write_answers
 
 
 def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(exports, run_module):
@@ -126,6 +126,21 @@ def test_a_file_is_asked_in_batches_with_progress(exports, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
+def test_refused_rows_are_named_and_those_before_are_kept(exports, tmp_path):
+    base, path = exports.base("embedding"), tmp_path / "answers.jsonl"
+    rows = [{"text": "the cat"}, {"text": "a dog"}, {"text": 3}]
+    with pytest.raises(UserError, match=r"Rows 3 to 3 of 3: .*string.* answers to the 2 rows be"):
+        write_answers(str(path), answers(base, rows, "serving_default", 2, False))
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row["text"] for row in written] == ["the cat", "a dog"] and written[0]["embedding"]
+    path.unlink()
+    with pytest.raises(UserError, match=r"Rows 1 to 2 of 3: .*string"):
+        write_answers(str(path), answers(base, rows[::-1], "serving_default", 2, False))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UserError, match="^Input 'text'"):
+        list(answers(base, rows[2:], "serving_default", 2, False))
+
+
 def test_an_encoder_says_what_it_takes_and_answers_ids(exports):
     message = "takes input_mask, input_type_ids, input_word_ids; received text. Give these"
     with pytest.raises(UserError, match=message):
@@ -175,7 +190,10 @@ def test_errors(exports):
     [
         (("--text=a", "--input_file=b.txt"), "--text and --input_file are both given"),
         (("--text=a", "--question=b", "--context=c"), "--text and --question are both given"),
-        (("--text=a", "--option=b"), "--option is of a question"),
+        (("--text=a", "--option=b"), "--option belongs to --question, which is missing"),
+        (("--input_file=a", "--text_pair=b"), "--text_pair belongs to --text, which is missing"),
+        (("--input_file=a", "--context=b"), "--context belongs to --question"),
+        (("--question=a", "--context=b", "--text_pair=c"), "--text_pair belongs to --text"),
         (("--question=b",), "1 --question and 0 --context"),
     ],
 )

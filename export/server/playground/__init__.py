@@ -51,14 +51,19 @@ def add_playground(app: Flask, store: ModelStore) -> None:
 
     @app.post("/playground/pieces")
     def pieces() -> Response:
-        body = json_body()
-        name, text = body.get("model"), body.get("text")
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise invalid("The body should hold a string 'model' and a string 'text'.")
-        servable = store.get(name)
-        if len(text.encode("utf-8", errors="replace")) > servable.limits.max_text_bytes:
-            raise invalid("The text is too long for this server (--max_text_bytes).")
-        return json_answer(pieces_of(servable, text))
+        with store.turns.turn():
+            return json_answer(pieces_of(*_asked(store, json_body())))
+
+
+def _asked(store: ModelStore, body: dict[str, Any]) -> tuple[Servable, str]:
+    """The model and the text of a request for pieces."""
+    name, text = body.get("model"), body.get("text")
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise invalid("The body should hold a string 'model' and a string 'text'.")
+    servable = store.get(name)
+    if len(text.encode("utf-8", errors="replace")) > servable.limits.max_text_bytes:
+        raise invalid("The text is too long for this server (--max_text_bytes).")
+    return servable, text
 
 
 def signatures_of(servable: Servable) -> dict[str, Any]:

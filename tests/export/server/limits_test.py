@@ -10,7 +10,13 @@ from export.server.limits import Limits
 from tests.export.server.conftest import serving
 from tests.export.server.listeners_test import call, refusal
 
-LIMITS = Limits(max_batch_size=3, max_text_bytes=4, max_row_values=6, max_answer_values=9)
+LIMITS = Limits(
+    max_batch_size=3,
+    max_text_bytes=4,
+    max_row_values=6,
+    max_input_values=16,
+    max_answer_values=9,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +24,9 @@ LIMITS = Limits(max_batch_size=3, max_text_bytes=4, max_row_values=6, max_answer
     [
         ((), None),
         ((3,), None),
-        ((3, 2, 3), None),
+        ((3, 5), None),
+        ((2, 2, 3), None),
+        ((3, 6), "has 18 values; .* up to 16 .--max_input_values"),
         ((4,), "--max_batch_size"),
         ((1, 7), "--max_row_values"),
         ((0, 2**40, 2**40), "--max_row_values"),

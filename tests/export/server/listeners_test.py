@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import resource
 import socket
 import threading
 import time
@@ -23,9 +24,11 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from data_pipeline.errors import UserError
 from export.server import listeners
 from export.server.__main__ import reach
 from export.server.monitoring import METRICS_PATH
+from export.server.turns import Turns
 
 NUMBERS, CLASSIFY = {"signature_name": "numbers"}, {"signature_name": "classify"}
 
@@ -277,8 +280,8 @@ def test_the_server_says_who_reaches_it(host, part):
     assert part in reach(host)
 
 
-def test_calls_without_a_message_end(running, monkeypatch):
-    """As many as there may be at once: their connection is renewed, and others are served."""
+def test_calls_without_a_message_hold_up_nobody_and_end(running, monkeypatch):
+    """As many as a connection may have at once: others are served, and it is renewed."""
     monkeypatch.setattr(listeners, "_CONNECTION_SECONDS", 1)
     monkeypatch.setattr(listeners, "_LAST_CALLS_SECONDS", 1)
     server, port = listeners.start_grpc(running.store, "127.0.0.1", 0)
@@ -291,22 +294,55 @@ def test_calls_without_a_message_end(running, monkeypatch):
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as hostile:
             method = hostile.stream_unary("/tensorflow.serving.PredictionService/Predict")
-            calls = [method.future(never()) for _ in range(listeners._CALLS)]
+            calls = [method.future(never()) for _ in range(listeners._CALLS_OF_ONE)]
             with grpc.insecure_channel(f"127.0.0.1:{port}") as opened:
                 stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
-                deadline = time.monotonic() + 30
-                while time.monotonic() < deadline:
-                    try:
-                        answer = stub.Predict(predict_request(), 5)
-                        break
-                    except grpc.RpcError as error:
-                        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-                        time.sleep(0.1)
+                answer = stub.Predict(predict_request(), 20)
                 assert answer.outputs["label"].string_val == [b"short"]
             assert all(call.exception(30) is not None for call in calls)
     finally:
         end.set()
         server.stop(0).wait()
+
+
+def test_a_server_with_no_turn_left_answers_its_other_pages(running, stub, channel, monkeypatch):
+    """Bodies are not read before there is a turn: this one is no JSON."""
+    busy = Turns(at_once=1, most_requests=1)
+    monkeypatch.setattr(running.store, "turns", busy)
+    sentence = "1 other requests wait already. Try again later."
+    with busy.turn():
+        assert call(running, "/v1/models/tiny:predict", b"{") == (429, {"error": sentence})
+        assert call(running, "/healthz")[0] == 200
+        assert call(running, "/v1/models/tiny")[0] == 200
+        assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x08\x01"
+    assert call(running, "/v1/models/tiny:predict", b"{")[0] == 400
+    assert stub.Predict(predict_request(), 20).outputs
+
+
+def test_an_output_is_asked_for_once(stub):
+    request = predict_request()
+    request.output_filter.extend(["label", "scores"])
+    assert set(stub.Predict(request, 20).outputs) == {"label", "scores"}
+    request.output_filter.append("label")
+    assert refusal(stub.Predict, request) == (
+        "INVALID_ARGUMENT", "output_filter names an output twice."
+    )  # fmt: skip
+
+
+def test_hosts_become_addresses():
+    assert listeners.resolved("localhost") == "127.0.0.1"
+    assert listeners.resolved("127.0.0.1") == "127.0.0.1"
+    for host in ("nowhere.invalid", "a b", "x" * 300):
+        with pytest.raises(UserError, match=f"--host={host} is no address of this machine"):
+            listeners.resolved(host)
+
+
+def test_rest_leaves_files_to_grpc(monkeypatch):
+    """The process may open 1,000 files, and could have 6,000."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 6000))
+    given = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: given.append(limits))
+    assert listeners._connection_limit() == 3000 and given == [(6000, 6000)]
 
 
 def has_ipv6_loopback() -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.server import servable as servables
 from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError
 from export.server.limits import Limits
 from export.server.servable import Servable, read_signature_defs
@@ -57,18 +54,6 @@ def test_what_does_not_fit(servable, signature, inputs, words):
     with pytest.raises(ServingError, match=words) as refusal:
         servable.predict(signature, inputs)
     assert refusal.value.code == INVALID_ARGUMENT
-
-
-def test_nobody_waits_for_ever(servable, monkeypatch):
-    monkeypatch.setattr(servables, "WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(servable, "_running", threading.Semaphore(1))
-    with (
-        servable._turn(),
-        pytest.raises(ServingError, match="were not done in 0.01 seconds. Try again") as refusal,
-    ):
-        servable.predict("", {"number": np.array([2])})
-    assert refusal.value.code == RESOURCE_EXHAUSTED
-    assert servable.predict("", {"number": np.array([2])})["half"] == [1]
 
 
 def test_too_little_memory(servable, monkeypatch):

@@ -120,7 +120,7 @@ def test_a_version_is_loaded_once_and_tried_five_times(base, tmp_path, monkeypat
     shutil.copytree(f"{base}/3", tmp_path / "3")
     store, loaded = ModelStore([ModelConfig("m", str(tmp_path))]), []
 
-    def fail(name, version, path, limits, running):
+    def fail(name, version, path, limits):
         loaded.append((name, version, path))
         raise ValueError("broken\n  model")
 
