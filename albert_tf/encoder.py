@@ -120,7 +120,7 @@ class AlbertEncoder(AlbertModel):
         operations = operations or operations_for(training, self.config.recompute)
 
         def run(word_ids, type_ids, mask, positions) -> list[tf.Tensor]:
-            layout = make_layout(mask, operations, self.packed)
+            layout = make_layout(mask, operations.row_multiple, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)
             x = self.embeddings(word_ids, type_ids, layout, training, fold_in(seed, 0))
             outputs = self.transformer(x, forward, positions, fold_in(seed, 1))

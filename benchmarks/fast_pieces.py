@@ -35,7 +35,8 @@ CASES = {
     )
 }
 NOW = Worker("now", ("ours_without.py", "packed", "nothing"), "", "ours")
-_FORWARD_ONLY = ("streams", "weights read once", "all of them")
+# Pieces of forward passes; training has all the others, and "all of them".
+_FORWARD = ("streams", "weights read once", "all of them")
 
 
 def rows_of(case: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
@@ -65,7 +66,8 @@ def define_flags() -> None:
 
 
 def _workers(pieces: Sequence[str], which: str) -> list[Worker]:
-    names = [name for name in pieces if which == "training" or name in _FORWARD_ONLY]
+    is_training = which == "training"
+    names = [name for name in pieces if name == "all of them" or (name in _FORWARD) != is_training]
     return [Worker(name, ("ours_without.py", "packed", name), "", "ours") for name in names]
 
 

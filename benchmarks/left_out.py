@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import tensorflow as tf
-
 from albert_tf import fast_switch
-from albert_tf.layers.fast import attention, dense, operations
+from albert_tf.layers.fast import attention, operations
 from albert_tf.layers.operations import Operations
 
 
@@ -20,10 +18,6 @@ def _plain(owner: type, *names: str) -> Callable[[], None]:
             setattr(owner, name, Operations.__dict__[name])
 
     return replace
-
-
-def _plain_transposed_product() -> None:
-    dense._product_with_transposed = lambda x, y: tf.matmul(x, y, transpose_b=True)
 
 
 def _plain_softmax() -> None:
@@ -50,7 +44,5 @@ PIECES: dict[str, Callable[[], object]] = {
     "gelu": _plain(_TRAINING, "activation"),
     "attend": _plain(_TRAINING, "attend"),
     "attend, softmax": _plain_softmax,
-    "dense": _plain(_TRAINING, "dense"),
-    "dense, transposed product": _plain_transposed_product,
     "all of them": functools.partial(fast_switch.choose, "off"),
 }

@@ -122,23 +122,6 @@ def attend(
     return tf.matmul(dropout(probs) if dropout else probs, value)
 
 
-def take_rows(flat: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Rows of flat [n, ...] at places int64 [T, 1], all different and rising -> [T, ...].
-
-    [a, b, c, d] at [[0], [2]] -> [a, c].
-    """
-    return tf.gather_nd(flat, places)
-
-
-def put_rows(rows: tf.Tensor, places: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Rows [T, ...] to places int64 [T, 1], all different and rising, of zeros [size, ...].
-
-    [a, c] to [[0], [2]] of size 4 -> [a, 0, c, 0].
-    """
-    shape = tf.concat([[size], tf.shape(rows)[1:]], axis=0)
-    return tf.scatter_nd(places, rows, tf.cast(shape, places.dtype))
-
-
 class ReadyBlock(NamedTuple):
     """An AttentionBlock or FeedForwardBlock with its weights, for one of the layers sharing it."""
 
@@ -163,8 +146,6 @@ class Operations:
     """
 
     row_multiple = 1
-    take_rows = staticmethod(take_rows)
-    put_rows = staticmethod(put_rows)
     attend = staticmethod(attend)
 
     def in_parts(self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.layers.operations import Operations
 from albert_tf.targets import has_gpu, shapes_must_be_static
 
 
@@ -55,20 +54,19 @@ class PackedLayout(PaddedLayout):
     there is no row, values by position are zero, and have no gradient.
     """
 
-    def __init__(self, input_mask: tf.Tensor, operations: Operations) -> None:
+    def __init__(self, input_mask: tf.Tensor, row_multiple: int = 1) -> None:
         """Args:
         input_mask: int32 [B, S], 1 for real tokens.
-        operations: moves the rows. Their number is a multiple of its `row_multiple`, or B * S: the
-          first few paddings are rows, too.
+        row_multiple: the number of rows is a multiple of it, or B * S: the first few paddings are
+          rows, too.
         """
         super().__init__(input_mask)
-        self._operations = operations
         real = tf.not_equal(input_mask, 0)
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         is_row = tf.reshape(real | first, [-1])  # [B * S]
-        if operations.row_multiple > 1:
+        if row_multiple > 1:
             # The first `missing` paddings: multiple 3, [1 1 0 1 1 0] -> 2 missing -> [1 1 1 1 1 1].
-            missing = -tf.reduce_sum(tf.cast(is_row, tf.int32)) % operations.row_multiple
+            missing = -tf.reduce_sum(tf.cast(is_row, tf.int32)) % row_multiple
             is_row |= tf.cumsum(tf.cast(~is_row, tf.int32)) <= missing
         self._places = tf.where(is_row)  # [T, 1] int64, [1 1 0 1 1 0] -> 0 1 3 4.
         # [B * S]: place -> row, and padding -> T, behind the last: [1 1 0 1 1 0] -> 0 1 4 2 3 4.
@@ -77,12 +75,12 @@ class PackedLayout(PaddedLayout):
 
     def to_rows(self, padded: tf.Tensor) -> tf.Tensor:
         """[B, S, ...] -> [T, ...]."""
-        return self._operations.take_rows(super().to_rows(padded), self._places)
+        return tf.gather_nd(super().to_rows(padded), self._places)
 
     def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
         """[T, width] -> [B, S, width], zero at padding."""
-        size = self.batch * self.sequence
-        return super().to_padded(self._operations.put_rows(rows, self._places, size))
+        shape = tf.cast([self.batch * self.sequence, rows.shape[-1]], self._places.dtype)
+        return super().to_padded(tf.scatter_nd(self._places, rows, shape))
 
     def add_positions(self, rows: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
         """Adds to each row [T, E] the entry of `table` [positions, E] of its position."""
@@ -98,11 +96,11 @@ class PackedLayout(PaddedLayout):
 
 
 def make_layout(
-    input_mask: tf.Tensor, operations: Operations, packed: bool | None = None
+    input_mask: tf.Tensor, row_multiple: int = 1, packed: bool | None = None
 ) -> PaddedLayout:
     """The layout for a batch with the mask int32 [B, S]."""
     if packed or (packed is None and packs_here()):
-        return PackedLayout(input_mask, operations)
+        return PackedLayout(input_mask, row_multiple)
     return PaddedLayout(input_mask)
 
 

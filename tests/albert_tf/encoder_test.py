@@ -113,10 +113,10 @@ def test_embedding_and_stack_have_seeds_of_their_own(tiny_config, monkeypatch):
 
         monkeypatch.setattr(part, "call", call_and_note)
     encoder(INPUTS, training=True, seed=tf.constant([5, 6]))
-    of_batch = fold_in(tf.constant([5, 6]), 0)
+    given = tf.constant([5, 6])
     assert seeds == {
-        "embeddings": fold_in(of_batch, 0).numpy().tolist(),
-        "transformer": fold_in(of_batch, 1).numpy().tolist(),
+        "embeddings": fold_in(given, 0).numpy().tolist(),
+        "transformer": fold_in(given, 1).numpy().tolist(),
     }
 
 

@@ -33,13 +33,13 @@ from albert_tf.layers.operations import Operations
 from benchmarks.left_out import PIECES
 
 training = operations.TrainingOperations
-dense = training.dense
+attend = training.attend
 PIECES["layer_norm"]()
 assert training.layer_norm is Operations.layer_norm
-assert training.dense is dense
+assert training.attend is attend
 for piece in PIECES.values():
     piece()
-assert training.dense is Operations.dense
+assert training.attend is Operations.attend
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.layers.fast import attention, dense, gelu, layer_norm, streams
+from albert_tf.layers.fast import attention, gelu, layer_norm, streams
 from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights, Operations
@@ -30,11 +30,13 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
     return TrainingOperations() if with_gradient else InferenceOperations()
 
 
-class _ReadOnce(Operations):
-    """Used for one forward pass: it remembers the weights that it has read."""
+class InferenceOperations(Operations):
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+
+    in_parts = staticmethod(streams.in_streams)
 
     def __init__(self) -> None:
-        self._weights: dict[str, Any] = {}
+        self._weights: dict[Any, Any] = {}
 
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
         """The weights of each block, read once however often it occurs, in whatever stream.
@@ -42,12 +44,16 @@ class _ReadOnce(Operations):
         With 12 layers that share, a kernel is cast to bfloat16 once, not 12 times.
         """
         for block in dict.fromkeys(blocks):
-            if block.name not in self._weights:
-                self._weights[block.name] = block.read_weights()
-        return [self._weights[block.name] for block in blocks]
+            if block not in self._weights:
+                self._weights[block] = block.read_weights()
+        return [self._weights[block] for block in blocks]
+
+    def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
+        """float [T, in] -> [T, out]; without a gradient `bias_add` is exact, and fused."""
+        return tf.nn.bias_add(tf.matmul(x, weights.kernel), weights.bias)
 
 
-class _SharedGradients(_ReadOnce):
+class _SharedGradients(Operations):
     """Weights are read once for one forward pass, and their gradients added as they come."""
 
     uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
@@ -58,18 +64,11 @@ class _SharedGradients(_ReadOnce):
         Blocks a, a, b -> copies a1, a2, b1, in the order of use: see `share`, which adds the
         gradients of the last copies first.
         """
-        weights = dict(zip(blocks, super().weights_of_each(blocks), strict=True))
         copies = {
-            block: iter(share(tensors, blocks.count(block), self.uses_at_once))
-            for block, tensors in weights.items()
+            block: iter(share(block.read_weights(), blocks.count(block), self.uses_at_once))
+            for block in dict.fromkeys(blocks)
         }
         return [next(copies[block]) for block in blocks]
-
-
-class InferenceOperations(_ReadOnce):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
-
-    in_parts = staticmethod(streams.in_streams)
 
 
 class TrainingOperations(_SharedGradients):
@@ -81,10 +80,6 @@ class TrainingOperations(_SharedGradients):
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
         """norm(x) of a LayerNorm."""
         return layer_norm.layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
-
-    def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
-        """float [T, in] -> [T, out]."""
-        return dense.dense(x, *weights)
 
     def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
         """The function that `AlbertConfig.hidden_act` names."""

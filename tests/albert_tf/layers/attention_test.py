@@ -31,7 +31,7 @@ def make(**changes: float) -> AttentionBlock:
 
 def call(block, packed=False, training=False, positions=None, seed=None) -> np.ndarray:
     mask = tf.constant(MASK)
-    layout = PackedLayout(mask, Operations()) if packed else PaddedLayout(mask)
+    layout = PackedLayout(mask) if packed else PaddedLayout(mask)
     forward = ForwardPass(Operations(), layout, attention_bias(mask), training)
     rows = layout.to_rows(tf.constant(X))
     return block(rows, block.read_weights(), forward, positions, seed).numpy()

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.layers.embedding import AlbertEmbedding
-from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 IDS = np.int32([[4, 1, 4, 0], [7, 2, 0, 0]])
@@ -35,7 +34,7 @@ def expected(embedding, config) -> np.ndarray:
 
 def layouts():
     mask = tf.constant(MASK)
-    return {"padded": PaddedLayout(mask), "packed": PackedLayout(mask, Operations())}
+    return {"padded": PaddedLayout(mask), "packed": PackedLayout(mask)}
 
 
 @pytest.mark.parametrize("kind", ["padded", "packed"])

@@ -136,14 +136,6 @@ def test_attend_takes_the_softmax_in_float32():
     assert float(found[0, 0, 0, 0]) == pytest.approx(math.e / (1 + math.e), abs=4e-3)
 
 
-def test_rows_are_taken_and_put_back():
-    flat, places = tf.constant([[1.0], [2.0], [3.0], [4.0]]), tf.constant([[0], [2]], tf.int64)
-    rows = operations.take_rows(flat, places)
-    np.testing.assert_array_equal(rows, [[1.0], [3.0]])
-    back = operations.put_rows(rows, places, tf.constant(4))
-    np.testing.assert_array_equal(back, [[1.0], [0.0], [3.0], [0.0]])
-
-
 class Block:
     """Stands for a block: counts how often its weights are read."""
 

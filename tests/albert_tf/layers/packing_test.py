@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as np_strategies
 from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder
 from albert_tf.layers import packing
 from albert_tf.layers.fast.operations import operations_for
-from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
 
 pytestmark = pytest.mark.fast_layers
@@ -40,7 +39,7 @@ def kept(mask: np.ndarray) -> np.ndarray:
 @given(masks)
 @settings(max_examples=60, deadline=None)
 def test_rows_are_the_real_tokens_in_order(mask):
-    layout = PackedLayout(tf.constant(mask), Operations())
+    layout = PackedLayout(tf.constant(mask))
     values = np.arange(1, mask.size * 2 + 1, dtype=np.float32).reshape(*mask.shape, 2)
     rows = layout.to_rows(tf.constant(values))
     np.testing.assert_array_equal(rows, values[kept(mask)])
@@ -105,7 +104,7 @@ def test_the_layout_is_chosen_by_where_it_runs():
     mask, seen = tf.ones([2, 3], tf.int32), []
 
     def run(mask):
-        seen.append(type(make_layout(mask, Operations())))
+        seen.append(type(make_layout(mask)))
         return mask
 
     run(mask)
@@ -113,19 +112,19 @@ def test_the_layout_is_chosen_by_where_it_runs():
     tf.function(run, jit_compile=True)(mask)
     tf.function(lambda mask: tf.function(run)(mask), jit_compile=True)(mask)
     assert seen == [PackedLayout, PackedLayout, PaddedLayout, PaddedLayout]
-    assert type(make_layout(mask, Operations(), packed=False)) is PaddedLayout
+    assert type(make_layout(mask, packed=False)) is PaddedLayout
 
 
 def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     mask = tf.ones([2, 3], tf.int32)
     with monkeypatch.context() as on_gpu:
         on_gpu.setattr(packing, "has_gpu", lambda: True)
-        assert type(make_layout(mask, Operations())) is PaddedLayout
-        assert type(make_layout(mask, Operations(), packed=True)) is PackedLayout
+        assert type(make_layout(mask)) is PaddedLayout
+        assert type(make_layout(mask, packed=True)) is PackedLayout
     for kind in (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy):
         strategy = kind.__new__(kind)  # Nothing here can make a whole one.
         monkeypatch.setattr(tf.distribute, "get_strategy", lambda found=strategy: found)
-        assert type(make_layout(mask, Operations())) is PaddedLayout
+        assert type(make_layout(mask)) is PaddedLayout
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -144,9 +143,10 @@ def test_packed_rows_come_in_few_numbers_in_training(fast_choice):
     fast_choice("on")
     mask = np.zeros([6, 40], np.int32)
     rows = set()
+    multiple = operations_for(with_gradient=True).row_multiple
     for real in range(1, 240):
         mask.flat[:real] = 1
-        layout = make_layout(tf.constant(mask), operations_for(with_gradient=True), packed=True)
+        layout = make_layout(tf.constant(mask), multiple, packed=True)
         places = layout.to_rows(tf.range(240)).numpy()
         assert set(range(real)) <= set(places)
         rows.add(len(places))

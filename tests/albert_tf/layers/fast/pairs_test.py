@@ -15,7 +15,6 @@ import tensorflow as tf
 from albert_tf.layers import fast, operations
 from albert_tf.layers.fast import (
     attention,
-    dense,
     gelu,
     layer_norm,
     shared_gradients,
@@ -72,7 +71,6 @@ NORM = with_epsilon(layer_norm.layer_norm), with_epsilon(operations.layer_norm)
 ATTENTION = masked(attention.attend), masked(operations.attend)
 PAIRS = {
     "gelu": Pair(gelu.gelu, operations.gelu, [(40, WIDTH)]),
-    "dense": Pair(dense.dense, operations.dense, [(7, 5), (5, WIDTH), (WIDTH,)]),
     "layer_norm": Pair(*NORM, [(7, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
     "layer_norm of 3 axes": Pair(*NORM, [(2, 3, WIDTH), (WIDTH,), (WIDTH,)], (1, 2)),
     "layer_norm of an odd width": Pair(*NORM, [(7, 5), (5,), (5,)], (1, 2)),
@@ -127,7 +125,7 @@ def test_pair(pair, dtype, device):
         assert np.abs(one - other).max() <= TOLERANCE[dtype] * max(1.0, np.abs(other).max())
 
 
-MODULES = (attention, dense, gelu, layer_norm, shared_gradients, streams)
+MODULES = (attention, gelu, layer_norm, shared_gradients, streams)
 # The choice of operations, two decorators, and what is a whole stack's:
 # test_recomputation_changes_nothing.
 OTHERS = {"operations", "compiled", "recompute"}
