@@ -51,8 +51,8 @@ class AlbertEncoder(AlbertModel):
         fields = {key: kwargs.pop(key) for key in AlbertConfig.field_names() if key in kwargs}
         if (config is None) == (not fields):
             raise ValueError(
-                "Expected a configuration, or its fields by name, as in "
-                f"AlbertEncoder(vocab_size=30000, ...); received {config} and {fields}."
+                f"Expected a configuration, or its fields by name; received {config or 'none'} and "
+                f"{fields or 'no field'}. Write AlbertEncoder(vocab_size=30000, ...)."
             )
         super().__init__(config or fields, packed, name, **kwargs)
         config = self.config

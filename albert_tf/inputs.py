@@ -112,7 +112,9 @@ def _cast(
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Expected {expected}; received {name} of {type(value)}.") from error
+        raise ValueError(
+            f"Expected {expected}; received {name} of {type(value)}. Pass a tensor or lists."
+        ) from error
     is_number = tensor.dtype.is_integer or tensor.dtype == tf.bool
     is_number |= tensor.dtype.is_floating and dtype.is_floating
     if not is_number or not tensor.shape.is_compatible_with(shape):

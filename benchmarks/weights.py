@@ -18,11 +18,13 @@ import numpy as np
 from albert_tf.text_models import SentenceEmbedder
 from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
+from benchmarks.tables import write_csv
 from benchmarks.weights_parts import baselines
 from benchmarks.weights_parts.intervals import median_difference, paired_interval
 from benchmarks.weights_parts.runs import Plan, starts, train_all, vocabulary
 from benchmarks.weights_parts.tables import markdown_table, replace_table
 from benchmarks.weights_parts.tasks import WEIGHTS_TASKS, WeightsTask
+from data_pipeline.errors import UserError
 
 FLAGS = flags.FLAGS
 _PARTS = ("shipped", "scratch", "baselines", "embeddings")
@@ -46,11 +48,18 @@ def define_flags() -> None:
     flags.group("Output")
     flags.DEFINE_string("work_dir", "benchmark_out/weights", "Runs, and what they answered.")
     flags.DEFINE_string("document", None, "Document whose tables are replaced, such as the docs'.")
+    flags.DEFINE_string("table", "glue", "Name of GLUE's table in the document.")
+    flags.DEFINE_string("scores", None, "CSV file with the score of every run.")
 
 
 def main() -> None:
+    if FLAGS.scores and not {"shipped", "scratch"} & set(FLAGS.parts):
+        raise UserError(f"--scores={FLAGS.scores} needs shipped or scratch among --parts.")
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))
-    tables = {"glue": markdown_table([glue_row(WEIGHTS_TASKS[n], devices) for n in FLAGS.tasks])}
+    rows, scores = zip(*(glue_row(WEIGHTS_TASKS[name], devices) for name in FLAGS.tasks))
+    if FLAGS.scores:
+        write_csv(Path(FLAGS.scores), [row for of_task in scores for row in of_task])
+    tables = {FLAGS.table: markdown_table(rows)}
     if "embeddings" in FLAGS.parts:
         tables["embeddings"] = markdown_table(embedding_rows())
     for name, table in tables.items():
@@ -59,8 +68,10 @@ def main() -> None:
             replace_table(Path(FLAGS.document), name, table)
 
 
-def glue_row(task: WeightsTask, devices: Devices) -> dict[str, str]:
-    """The row of a task: medians, and what the shipped weights are ahead of each of the others."""
+def glue_row(task: WeightsTask, devices: Devices) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """The row of a task, medians and what the shipped weights are ahead of each of the others, and
+    the scores of its runs.
+    """
     splits = {
         "train": task.read(FLAGS.data_dir, "train", FLAGS.max_train_examples),
         "dev": task.read(FLAGS.data_dir, "dev"),
@@ -71,13 +82,18 @@ def glue_row(task: WeightsTask, devices: Devices) -> dict[str, str]:
         [float(number) for number in FLAGS.epochs],
         FLAGS.seeds,
     )
-    answers, chosen = {}, {}
+    answers, chosen, scores = {}, {}, []
     for name, start in starts(FLAGS.weights).items():
         if name in FLAGS.parts:
             folder = Path(FLAGS.work_dir) / task.name / name
             vocab_file = vocabulary(FLAGS.weights)
             found = train_all(task, start, vocab_file, splits, plan, folder, devices)
             answers[name], chosen[name] = found.predictions, found.chosen
+            scores += [
+                {"task": task.name, "start": name, "chosen": found.chosen, "seed": seed}
+                | {"score": task.score_name, "value": round(score, 2)}
+                for seed, score in enumerate(found.scores)
+            ]
     if "baselines" in FLAGS.parts:
         answers["majority"] = baselines.majority(task, splits["train"], splits["dev"])[None]
         answers["bag of words"] = baselines.bag_of_words(task, splits["train"], splits["dev"])[None]
@@ -91,7 +107,7 @@ def glue_row(task: WeightsTask, devices: Devices) -> dict[str, str]:
         row[f"ahead of {name}"] = _ahead(task, labels, answers.get("shipped"), answers.get(name))
     row["BERT-Tiny (test)"] = "" if task.bert_tiny is None else f"{task.bert_tiny:.1f}"
     print(", ".join(f"{name}: {value}" for name, value in {**row, **chosen}.items()), flush=True)
-    return row
+    return row, scores
 
 
 def _median(task: WeightsTask, labels: np.ndarray, runs: np.ndarray | None) -> str:

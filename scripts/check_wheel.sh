@@ -40,7 +40,7 @@ cp "$root/LICENSE" corpus.txt
 "$bin/albert-tf" pretrain --preset=albert-tiny --train_data=records --output_dir=run \
     --train_batch_size=4 --num_train_steps=2 --num_warmup_steps=1
 test -s run/model/model.json
-# The weights of the package, without network, in the time that the README promises.
+# The weights of the package, without network.
 if [ -e "$root/albert_tf/weights/albert-small-en/model.safetensors" ]; then
     HF_HUB_OFFLINE=1 TF_CPP_MIN_LOG_LEVEL=3 "$bin/python" -c '
 import albert_tf

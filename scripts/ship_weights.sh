@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the weights of albert_tf/weights/albert-small-en from text: vocabulary, records, starting weights, pre-training.
+# Makes weights for albert_tf/weights/albert-small-en from text: vocabulary, records, starting weights, pre-training. Those in the
+# package were made in more steps, see docs/weights.md.
 #   scripts/ship_weights.sh PYTHON TRAIN HELDOUT [WORK]
 #     TRAIN, HELDOUT   text files (globs, quoted) in any format of docs/data.md
 #     WORK             folder of all that is made on the way; default: ~/.cache/albert-tf-weights
@@ -7,7 +8,7 @@
 # configs/weights_{shallow,128,512}.flags, one after the other; more of run_pretraining's: MORE_FLAGS.
 set -eu
 
-[ $# -ge 3 ] || { sed -n '2,6s/^# *//p' "$0" >&2; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,7s/^# *//p' "$0" >&2; exit 2; }
 python=$1 train=$2 heldout=$3
 work=${4:-${XDG_CACHE_HOME:-$HOME/.cache}/albert-tf-weights}
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -52,7 +53,7 @@ rm -rf "$made"
 run albert_tf.convert --input="$work/run_512/model" --output="$made" --format=huggingface --dtype=float16
 (cd "$made" && sha256sum config.json model.safetensors spiece.model >SHA256SUMS)
 folder=albert_tf/weights/$name
-rm -rf "$folder"
-mkdir -p albert_tf/weights
-cp -r "$made" "$folder"
+mkdir -p "$folder"
+cp "$made"/* "$folder"
 ls -l "$folder"
+echo "The model card in $folder/README.md is that of other weights: write what these are."

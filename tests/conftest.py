@@ -38,8 +38,9 @@ hypothesis.settings.load_profile("tests")
 
 BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 
-# Compiling by XLA takes longer than most tests. Those of the fast form are marked `fast_layers`;
-# programs that run in processes of their own choose by themselves.
+# Compiling by XLA takes longer than most tests, and so does TensorFlow's rewriting of graphs. Both
+# are there in tests of the fast form, marked `fast_layers`, and in programs that run in processes
+# of their own.
 fast_switch.choose("off")
 
 
@@ -115,12 +116,27 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@contextlib.contextmanager
+def running_eagerly() -> Iterator[None]:
+    """Functions run as plain Python in the block."""
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def eagerly():
+    """A context for a part of a test of which a graph would tell nothing more."""
+    return running_eagerly
+
+
 @pytest.fixture
 def eager() -> Iterator[None]:
-    """Functions run as plain Python, where tracing graphs would take longer than the test."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+    """The test runs as plain Python, where tracing graphs would take longer than the test."""
+    with running_eagerly():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -157,9 +173,12 @@ def plain_and_fast(request, fast_choice) -> None:
 
 @pytest.fixture(autouse=True)
 def layers_of_the_test(request, monkeypatch) -> None:
-    """Plain operations, or the fast ones where the test is marked `fast_layers`."""
+    """Plain operations, or where the test is marked `fast_layers` the fast ones, and TensorFlow's
+    rewriting of graphs.
+    """
     is_fast = request.node.get_closest_marker("fast_layers") is not None
     monkeypatch.setattr(fast_switch, "_chosen", is_fast)
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not is_fast})
 
 
 @pytest.fixture(scope="session")

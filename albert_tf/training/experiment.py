@@ -273,8 +273,24 @@ def make_stepper(experiment: Experiment) -> Stepper:
     """The training steps of a run, with an optimizer of their own.
 
     Raises:
-      UserError: the batch holds an example twice, cannot be divided, or needs more memory than this
-        machine has; or the optimizer's settings do not go together.
+      UserError: see `check`; or the optimizer's settings do not go together.
+    """
+    check(experiment)
+    model, settings = experiment.task.model, experiment.settings
+    strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    with strategy.scope():
+        optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
+        optimizer = guard_updates(
+            optimizer, strategy, model.dtype_policy.name, settings.loop.max_bad_steps
+        )
+    seed = experiment.data.seed
+    return Stepper(experiment.task, optimizer, strategy, seed, num_parts, settings.jit_compile)
+
+
+def check(experiment: Experiment) -> None:
+    """Raises UserError where model, data, settings and machine do not go together: the batch holds
+    an example twice, cannot be divided or needs more memory than there is; or nothing can be
+    trained.
     """
     model, data, settings = experiment.task.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
@@ -300,12 +316,6 @@ def make_stepper(experiment: Experiment) -> Stepper:
         )
     check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
     check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)
-    with strategy.scope():
-        optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
-        optimizer = guard_updates(
-            optimizer, strategy, model.dtype_policy.name, settings.loop.max_bad_steps
-        )
-    return Stepper(experiment.task, optimizer, strategy, data.seed, num_parts, settings.jit_compile)
 
 
 def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:

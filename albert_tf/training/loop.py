@@ -251,30 +251,11 @@ class _Loop:
         while step < self._settings.num_train_steps:
             if step == self._decay_start and step > 0:
                 self._keep_before_decay(step)
-            stop = self._settings.next_stop(step)
-            if self._decay_start is not None and step < self._decay_start:
-                stop = min(stop, self._decay_start)
+            stop = self._next_stop(step)
             outcome = self._stepper.train(iterator, tf.constant(stop - step))
             step = stop
             self._report(step, outcome)
-            is_sound = self._is_sound(step)
-            is_evaluated = self._settings.is_due(step, self._settings.eval_steps)
-            if is_evaluated and is_sound:
-                self._evaluate(step)
-            # After the evaluation, so that a run interrupted in between makes it again.
-            is_preempted = notice.arrived(self._stepper.strategy)
-            is_due = self._settings.is_due(step, self._settings.checkpoint_steps)
-            is_due |= step == self._decay_start
-            # After a step that was left out the save stays due, until the next sound stop.
-            is_over = is_sound and not is_preempted and self._is_over(step)
-            self._is_save_due |= is_preempted or is_due or is_over
-            if self._is_save_due and is_sound:
-                self._save(step)
-            if is_preempted and step < self._settings.num_train_steps:
-                self._state.wait()
-                raise Preempted(step, self._last_saved)
-            if is_over:
-                self._choose_ending(step)
+            if self._ends_at(step, notice):
                 return {}
             self._reporter.restart_clock()
         self._state.wait()
@@ -286,6 +267,37 @@ class _Loop:
         if self._evaluator and not self._evaluated:  # The run was complete before.
             self._evaluated = self._evaluator()
         return self._evaluated
+
+    def _next_stop(self, step: int) -> int:
+        """The settings' next stop, or the beginning of the decay."""
+        stop = self._settings.next_stop(step)
+        if self._decay_start is None or step >= self._decay_start:
+            return stop
+        return min(stop, self._decay_start)
+
+    def _ends_at(self, step: int, notice: TerminationNotice) -> bool:
+        """Evaluates and saves what is due; whether `train` ends here, before the decay.
+
+        Raises:
+          Preempted: see `train`.
+        """
+        settings, is_sound = self._settings, self._is_sound(step)
+        if is_sound and settings.is_due(step, settings.eval_steps):
+            self._evaluate(step)
+        # After the evaluation, so that a run interrupted in between makes it again.
+        is_preempted = notice.arrived(self._stepper.strategy)
+        is_over = is_sound and not is_preempted and self._is_over(step)
+        # After a step that was left out the save stays due, until the next sound stop.
+        self._is_save_due |= settings.is_due(step, settings.checkpoint_steps)
+        self._is_save_due |= is_preempted or is_over or step == self._decay_start
+        if self._is_save_due and is_sound:
+            self._save(step)
+        if is_preempted and step < settings.num_train_steps:
+            self._state.wait()
+            raise Preempted(step, self._last_saved)
+        if is_over:
+            self._choose_ending(step)
+        return is_over
 
     def _save(self, step: int) -> None:
         """Begins to write a checkpoint; metrics.csv up to its step has to be safe before."""

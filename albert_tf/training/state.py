@@ -46,7 +46,7 @@ class TrainingState:
         model: keras.Model,
         optimizer: keras.optimizers.Optimizer,
         keep: int,
-        loss_scale: tf.Variable | None = None,
+        loss_scaling: keras.mixed_precision.LossScaleOptimizer | None = None,
         is_chief: bool = True,
         must_match: bool = True,
     ) -> None:
@@ -54,7 +54,7 @@ class TrainingState:
         directory: of the checkpoints.
         model, optimizer: whose variables are saved.
         keep: how many of the newest checkpoints are kept.
-        loss_scale: of float16 training, which is part of its state.
+        loss_scaling: of float16 training, which is part of its state.
         is_chief: whether this process writes; of several workers one does.
         must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
           they are of the same kind, or lack a loss scale.
@@ -64,7 +64,7 @@ class TrainingState:
         self._is_chief = is_chief
         self._must_match = must_match
         self._copies = model.compute_dtype == model.variable_dtype
-        self._scale = {"loss_scale": loss_scale} if loss_scale is not None else {}
+        self._scale = {"loss_scale": loss_scaling} if loss_scaling is not None else {}
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, **self._scale)
         self._checkpoint.save_counter  # noqa: B018  Made on first sight; every checkpoint has it.
         # Steps; -1: none. The thread that writes sets _latest, this one sets _under_way; a save has

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 Run = Callable[..., tuple[int, str, str]]
 
 

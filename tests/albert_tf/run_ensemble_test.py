@@ -26,6 +26,8 @@ from tests.finetuning_files import (
     write_start,
 )
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 PROGRAM = "albert_tf.run_finetuning"
 
 

@@ -121,6 +121,7 @@ def test_a_run_and_what_it_writes(train, tmp_path, small_splits, capsys, monkeyp
     assert len(table) == 10
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_preset_is_known_from_task_to_task(train, tmp_path):
     """Also of a run, whose folder stands for its best model."""
     (first,) = train("first")
@@ -147,6 +148,7 @@ def test_two_devices_equal_one(train, tmp_path, two_devices):
     np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_goes_on_with_the_same_bits(train, tmp_path, small_splits, vocab_file):
     """With dropout; the second run loses its last checkpoint."""
     settings = FineTuningSettings(

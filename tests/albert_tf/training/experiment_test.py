@@ -90,6 +90,7 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
     assert [row["step"] for row in rows if row["split"] == "eval"] == ["2", "4"]
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
     """Without flags their fields stand for them: another rate is said, another kind refused."""
     first = described()
@@ -171,6 +172,7 @@ def test_nothing_to_train(described, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_folder_is_kept_until_the_run_is_concluded(described):
     seen = []
 

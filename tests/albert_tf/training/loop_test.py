@@ -42,8 +42,11 @@ def losses(rows):
     return [float(row["loss"]) for row in rows]
 
 
-def test_two_replicas_equal_one_device(tiny_config, two_devices, pretraining_data, tmp_path):
-    alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
+def test_two_replicas_equal_one_device(
+    tiny_config, two_devices, pretraining_data, tmp_path, eagerly
+):
+    with eagerly():
+        alone = run(make_stepper(tiny_config), pretraining_data, tmp_path / "one")
     together = run(make_stepper(tiny_config, two_devices), pretraining_data, tmp_path / "two")
     assert two_devices.num_replicas_in_sync == 2
     assert losses(together) == pytest.approx(losses(alone), abs=1e-5)
@@ -68,9 +71,12 @@ def test_an_interrupted_run_repeats_the_same_losses(tiny_config, pretraining_dat
     )  # Steps 1 to 4 of the first run, 5 to 10 of the second.
 
 
-def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_data, tmp_path):
+def test_several_steps_in_one_loop_equal_single_steps(
+    tiny_config, pretraining_data, tmp_path, eagerly
+):
     single = make_stepper(tiny_config)
-    run(single, pretraining_data, tmp_path / "single")
+    with eagerly():
+        run(single, pretraining_data, tmp_path / "single")
     looped = make_stepper(tiny_config)
     rows = run(looped, pretraining_data, tmp_path / "looped", steps_per_loop=4, eval_steps=5)
     assert [int(row["step"]) for row in rows] == [4, 5, 8, 10]
@@ -80,6 +86,7 @@ def test_several_steps_in_one_loop_equal_single_steps(tiny_config, pretraining_d
 
 
 @pytest.mark.one_stack
+@pytest.mark.usefixtures("eager")
 def test_the_weights_that_a_run_begins_with_are_evaluated_once(
     tiny_config, pretraining_data, tmp_path
 ):
@@ -95,8 +102,9 @@ def test_the_weights_that_a_run_begins_with_are_evaluated_once(
 
 
 @pytest.mark.one_stack
+@pytest.mark.usefixtures("eager")
 def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
-    run(make_stepper(tiny_config), pretraining_data, tmp_path)
+    run(make_stepper(tiny_config), pretraining_data, tmp_path, num_train_steps=1)
     wider = make_stepper(tiny_config.replace(intermediate_size=48))
     with pytest.raises(UserError, match="does not fit this model.*--overwrite"):
         run(wider, pretraining_data, tmp_path)
@@ -215,6 +223,7 @@ def test_settings_are_checked(name):
 
 
 @pytest.mark.one_stack
+@pytest.mark.usefixtures("eager")
 def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_path):
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     again = make_stepper(tiny_config)
