@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +60,10 @@ class HeldOut:
                     f"objective {objective!r}. Name one for each objective."
                 )
             self._manifests[objective] = manifest
+
+    def sha256(self) -> str:
+        """Hash of the manifests: other records have another."""
+        return hashlib.sha256(json.dumps(self._manifests, sort_keys=True).encode()).hexdigest()
 
     def evaluator(self, model: Pretrainer, vocab_fingerprint: str | None) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.

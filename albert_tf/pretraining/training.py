@@ -47,6 +47,7 @@ def pretrain(
     Raises:
       UserError: see `experiment.run`.
     """
+    held_out = HeldOut(eval_data, settings.eval_batch_size) if eval_data else None
     flops = flops_per_token(model, data.max_seq_length, data.manifest["max_predictions"])
     watch = watch_of(data)
     return experiment.run(
@@ -56,28 +57,24 @@ def pretrain(
             model_to_keep=model_to_keep(model),
             data=data_for(model, data),
             settings=settings,
-            models=_model_folders(data),
+            models=_model_folders(data, held_out),
             flops_per_token=flops,
             card=_card(model, data, settings, flops),
             notice=watch.notice if watch else None,
             next_commands=functools.partial(
                 _next_commands, model, os.path.join(settings.output_dir, native.RUN_MODEL)
             ),
-            **_evaluation(model, data, settings, eval_data),
+            **_evaluation(model, data, held_out),
         )
     )
 
 
 def _evaluation(
-    model: Pretrainer,
-    data: PretrainingData,
-    settings: RunSettings,
-    eval_data: Sequence[str],
+    model: Pretrainer, data: PretrainingData, held_out: HeldOut | None
 ) -> dict[str, Any]:
-    """The fields of an Experiment that concern its evaluation; none without `eval_data`."""
-    if not eval_data:
+    """The fields of an Experiment that concern its evaluation; none without held-out records."""
+    if held_out is None:
         return {}
-    held_out = HeldOut(eval_data, settings.eval_batch_size)
     train_manifest = data.manifest if data.has_statistics else None
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
@@ -120,15 +117,17 @@ def _next_commands(model: Pretrainer, model_dir: str) -> list[str]:
     return commands
 
 
-def _model_folders(data: PretrainingData) -> ModelFolders:
+def _model_folders(data: PretrainingData, held_out: HeldOut | None) -> ModelFolders:
     """The best model and the last one, as the run keeps them."""
-    names = ("max_seq_length", "vocab_fingerprint")
+    metadata = {name: data.manifest[name] for name in ("max_seq_length", "vocab_fingerprint")}
+    if held_out:
+        metadata["eval_data_sha256"] = held_out.sha256()
     return ModelFolders(
         best="best_model",
         last=native.RUN_MODEL,
         metric="loss",
         higher_is_better=False,
-        metadata={name: data.manifest[name] for name in names},
+        metadata=metadata,
         vocab_file=data.vocab_file,
         tokenizer=data.manifest["tokenizer"],
     )

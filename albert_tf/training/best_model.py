@@ -10,6 +10,8 @@ import tensorflow as tf
 from albert_tf.checkpoints import native, replacement
 from albert_tf.keras_compat import keras
 
+_SCORED_ON = "eval_data_sha256"  # In model.json, where a run may change its held-out data.
+
 
 class BestModel:
     """A model folder that is rewritten whenever an evaluation beats the model in it.
@@ -43,7 +45,8 @@ class BestModel:
 
     def save_if_best(self, step: int, metrics: dict[str, float]) -> None:
         """Saves the model if its metrics, after `step` updates, are better than the folder's. A nan
-        is never better; and a model of later updates, to before which the run went back, never was.
+        is never better; a model of later updates, to before which the run went back, never was, nor
+        one with the score of other held-out data.
         """
         replacement.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
@@ -53,7 +56,9 @@ class BestModel:
             is_better = self._sign * metrics[self._metric] > (
                 self._sign * best["metrics"][self._metric]
             )
-            if not is_better and best.get("step", 0) <= step:
+            scored_on, now = (each.get(_SCORED_ON) for each in (best, self._metadata))
+            is_comparable = scored_on in (now, None) and best.get("step", 0) <= step
+            if is_comparable and not is_better:
                 return
         metadata = {**self._metadata, "step": step, "metrics": metrics}
         native.save(self._model, self.directory, metadata, *self._vocabulary)

@@ -135,6 +135,7 @@ class ColumnMaker:
             np.repeat(pairs.start_a, lengths),
         )
         ids, boundary = tokenized.ids[source], tokenized.starts_word[source]
+        # A segment begins with a word, also where the text was cut within one.
         boundary[starts] = True
         has_b = pairs.length_b > 0
         boundary[(starts + pairs.length_a)[has_b]] = True
@@ -178,7 +179,7 @@ class ColumnMaker:
         tokens[is_special] = self._tokenizer.sep_id
         tokens[:, 0] = self._tokenizer.cls_id
         boundary |= is_special
-        boundary[:, 1] = True
+        boundary[:, 1] = True  # As in `_dynamic`.
         boundary[rows[has_b], (pairs.length_a + 2)[has_b]] = True
         is_token = position < lengths[:, None]
         tokens[~is_token] = 0

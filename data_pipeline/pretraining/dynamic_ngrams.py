@@ -90,6 +90,7 @@ def _visit(state: _State, words: _Words, thresholds: np.ndarray, draws: tf.Tenso
     lower_limits = tf.concat([[tf.constant(-1.0, tf.float64)], limits[:-1]], axis=0)[None]
     places = tf.range(tf.shape(words.starts)[1])[None]
 
+    # With replacement: a word that was drawn before costs a round, but needs no permutation.
     word = tf.cast(draws[0] * tf.cast(words.count, tf.float64), tf.int32)
     first = tf.gather(words.words, word, batch_dims=1)  # [B], a place
     fresh = state.active & ~tf.gather(state.visited, first, batch_dims=1)
@@ -103,6 +104,7 @@ def _visit(state: _State, words: _Words, thresholds: np.ndarray, draws: tf.Tenso
     in_ngram = (wanted[:, None] >= lower_limits) & (sizes < available[:, None])
     in_ngram &= spans <= state.left[:, None]
     taken = tf.gather(state.ngrams, members, batch_dims=1) > 0
+    # in_ngram is true up to some n and false from there on, so its sum is that n.
     length = tf.reduce_sum(tf.cast(in_ngram, tf.int32), axis=1)
     accepted = fresh & (length > 0) & ~tf.reduce_any(taken & in_ngram, axis=1)
     length = tf.where(accepted, length, 0)

@@ -112,3 +112,8 @@ def test_records_that_are_longer_than_the_positions(held_out, config):
     model = AlbertPretrainer(config.replace(max_position_embeddings=8))
     with pytest.raises(UserError, match="is longer than the model's 8 positions"):
         held_out.evaluator(model, None)
+
+
+def test_other_records_have_another_hash(held_out, work):
+    assert held_out.sha256() == HeldOut([str(work / "sop"), str(work / "nsp")]).sha256()
+    assert held_out.sha256() != HeldOut([str(work / "sop")]).sha256()

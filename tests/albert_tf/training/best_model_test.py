@@ -53,6 +53,23 @@ def test_only_a_better_figure_replaces_it(make, tmp_path, higher_is_better, kept
     assert steps == kept
 
 
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ([("a", 0.1), ("a", 0.2), ("b", 0.5), ("b", 0.6), ("a", 0.7)], [0, 0, 2, 2, 4]),
+        ([(None, 0.1), ("a", 0.2)], [0, 0]),  # Of an earlier version, which did not say.
+    ],
+)
+def test_a_score_on_other_data_does_not_count(make, tmp_path, scores, kept):
+    steps = []
+    for step, (data, value) in enumerate(scores):
+        best = make(False)
+        best._metadata = {"eval_data_sha256": data}
+        best.save_if_best(step, {"x": value})
+        steps.append(native.read_metadata(str(tmp_path / "best"))["step"])
+    assert steps == kept
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_never_better(make, tmp_path, value):
     for higher_is_better in (True, False):
