@@ -53,6 +53,8 @@ def define_flags() -> None:
 
 
 def main() -> None:
+    if not FLAGS.tasks:
+        raise UserError(f"--tasks is empty; there are {', '.join(WEIGHTS_TASKS)}.")
     if FLAGS.scores and not {"shipped", "scratch"} & set(FLAGS.parts):
         raise UserError(f"--scores={FLAGS.scores} needs shipped or scratch among --parts.")
     devices = prepare_devices(DeviceSettings(precision=FLAGS.precision))

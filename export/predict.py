@@ -182,10 +182,17 @@ def answers(
             try:
                 found = predict_rows(model, batch, signature)
             except UserError as error:
-                where = f"Rows {first + 1} to {first + len(batch)} of {len(rows)}: "
-                raise UserError(f"{where if len(rows) > 1 else ''}{error}") from None
+                raise UserError(_with_rows(str(error), first, len(batch), len(rows))) from None
             yield from zip(batch, found)
             progress.update(len(batch))
+
+
+def _with_rows(message: str, first: int, count: int, total: int) -> str:
+    """A message with the rows that were asked: "... (rows 3 to 4 of 9)."."""
+    if total == 1:
+        return message
+    rows = f"row {first + 1}" if count == 1 else f"rows {first + 1} to {first + count}"
+    return f"{message.removesuffix('.')} ({rows} of {total})."
 
 
 def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
@@ -194,7 +201,9 @@ def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
     Raises:
       UserError: rows are refused; the file then holds the answers to those before, if any.
     """
-    first = next(found)  # Nothing is written where the first rows are refused.
+    first = next(found, None)  # Nothing is written where the first rows are refused.
+    if first is None:
+        raise UserError(f"There is no row to answer, and nothing to write to {path}.")
     count, refusal = 0, ""
     with atomic_files.writing(path) as file:
         try:
@@ -205,7 +214,7 @@ def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
         except UserError as error:
             refusal = str(error)
     if refusal:
-        raise UserError(f"{refusal} {path} has the answers to the {count} rows before.")
+        raise UserError(f"{refusal} {path} has the answers to the rows before.")
     return count
 
 

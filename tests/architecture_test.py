@@ -240,7 +240,7 @@ def test_a_file_has_one_subject(path):
     assert ast.get_docstring(ast.parse(text)), f"{path} does not say what it is for"
 
 
-def test_what_a_reader_of_the_model_reads():
+def test_a_model_is_read_in_1300_lines():
     """From the configuration to the models, docstrings included; the fast forms are apart."""
     files = [ROOT / "albert_tf" / f"{name}.py" for name in ("config", "encoder", "heads", "models")]
     files += (ROOT / "albert_tf" / "layers").glob("*.py")

@@ -44,6 +44,13 @@ BATCH, LENGTH, PREDICTIONS = 8, 12, 3
 fast_switch.choose("off")
 
 
+def rewrite_graphs(wanted: bool) -> None:
+    """Whether TensorFlow rewrites what is traced from now on."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+
+rewrite_graphs(False)
+
 # The folder whose tests share exports of all tasks, which take a minute to make, and its files that
 # make their own.
 ONE_PROCESS = "tests/export/"
@@ -168,7 +175,7 @@ def fast_choice(monkeypatch):
 @pytest.fixture(params=["plain", "fast"])
 def plain_and_fast(request, fast_choice) -> None:
     """The test runs twice: with plain operations, and with the fast ones."""
-    fast_choice("on" if request.param == "fast" else "off")
+    rewrite_graphs(fast_choice("on" if request.param == "fast" else "off"))
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +185,7 @@ def layers_of_the_test(request, monkeypatch) -> None:
     """
     is_fast = request.node.get_closest_marker("fast_layers") is not None
     monkeypatch.setattr(fast_switch, "_chosen", is_fast)
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not is_fast})
+    rewrite_graphs(is_fast)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from albert_tf.training.evaluation import (
 from albert_tf.training.initial_model import check_data_fit
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines
-from data_pipeline.records.record_folder import read_manifest
+from data_pipeline.records.record_folder import content_fingerprint, read_manifest
 
 
 class HeldOut:
@@ -62,8 +62,9 @@ class HeldOut:
             self._manifests[objective] = manifest
 
     def sha256(self) -> str:
-        """Hash of the manifests: other records have another."""
-        return hashlib.sha256(json.dumps(self._manifests, sort_keys=True).encode()).hexdigest()
+        """Hash of the records, wherever they are."""
+        files = {name: content_fingerprint(each) for name, each in self._manifests.items()}
+        return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
     def evaluator(self, model: Pretrainer, vocab_fingerprint: str | None) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.

@@ -45,8 +45,8 @@ class BestModel:
 
     def save_if_best(self, step: int, metrics: dict[str, float]) -> None:
         """Saves the model if its metrics, after `step` updates, are better than the folder's. A nan
-        is never better; a model of later updates, to before which the run went back, never was, nor
-        one with the score of other held-out data.
+        is never better. A model of later updates, to before which the run went back, or scored on
+        other held-out data, does not count.
         """
         replacement.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):

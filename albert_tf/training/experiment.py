@@ -273,9 +273,9 @@ def make_stepper(experiment: Experiment) -> Stepper:
     """The training steps of a run, with an optimizer of their own.
 
     Raises:
-      UserError: see `check`; or the optimizer's settings do not go together.
+      UserError: see `_check`; or the optimizer's settings do not go together.
     """
-    check(experiment)
+    _check(experiment)
     model, settings = experiment.task.model, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
     with strategy.scope():
@@ -287,7 +287,7 @@ def make_stepper(experiment: Experiment) -> Stepper:
     return Stepper(experiment.task, optimizer, strategy, seed, num_parts, settings.jit_compile)
 
 
-def check(experiment: Experiment) -> None:
+def _check(experiment: Experiment) -> None:
     """Raises UserError where model, data, settings and machine do not go together: the batch holds
     an example twice, cannot be divided or needs more memory than there is; or nothing can be
     trained.

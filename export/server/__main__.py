@@ -131,13 +131,9 @@ def main() -> None:
         store.stop()
 
 
-def reach(host: str) -> str:
+def reach(address: str) -> str:
     """Who can reach an address, in words."""
-    try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    if is_loopback:
+    if ipaddress.ip_address(address).is_loopback:
         return ", for programs on this machine only (--host)"
     return ", for everybody who reaches this machine: there is no password"
 

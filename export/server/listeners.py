@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import functools
 import resource
 import socket
@@ -97,7 +98,9 @@ def resolved(host: str) -> str:
             "it, 0.0.0.0 for the whole network."
         ) from None
     # IPv4 first: clients that are told "localhost" and know no IPv6 are more than the others.
-    return str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])
+    address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
+    # Not address[0], which lacks the zone of addresses such as fe80::1%eth0.
+    return socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]
 
 
 def address_of(host: str, port: int) -> str:
@@ -111,9 +114,14 @@ def _connection_limit() -> int:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(100, min(_MAX_CONNECTIONS, max(soft, wanted) // 2))
+    if resource.RLIM_INFINITY != soft < wanted:
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # Macs have a lower limit, and do not say it.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+    return max(100, min(_MAX_CONNECTIONS, files // 2))
 
 
 def start_grpc(

@@ -38,7 +38,7 @@ class Turns:
           ServingError: RESOURCE_EXHAUSTED where too many wait already, or others take too long.
         """
         if not self._places.acquire(blocking=False):
-            raise _busy(f"{self._most_requests} other requests wait already")
+            raise _busy(f"{self._most_requests} requests are at work or wait already")
         try:
             if not self._turns.acquire(timeout=WAIT_SECONDS):
                 raise _busy(f"Other requests were not done in {WAIT_SECONDS} seconds")

@@ -52,8 +52,8 @@ def test_off_leaves_no_xla_in_a_training_step(tiny_config, two_devices, pretrain
     assert traced(make_stepper(tiny_config, two_devices), pretraining_data(0)) == []
 
 
-# TensorFlow's own gradients of what dense layers, GELU and normalization are made of. The fast ones
-# have other formulas.
+# TensorFlow's own gradients of what GELU and normalization are made of. The fast ones have other
+# formulas.
 PLAIN_GRADIENTS = ("TanhGrad", "RsqrtGrad")
 
 

@@ -129,16 +129,20 @@ def test_a_file_is_asked_in_batches_with_progress(exports, capsys):
 def test_refused_rows_are_named_and_those_before_are_kept(exports, tmp_path):
     base, path = exports.base("embedding"), tmp_path / "answers.jsonl"
     rows = [{"text": "the cat"}, {"text": "a dog"}, {"text": 3}]
-    with pytest.raises(UserError, match=r"Rows 3 to 3 of 3: .*string.* answers to the 2 rows be"):
+    with pytest.raises(
+        UserError, match=r"'text' should be string.* \(row 3 of 3\)\. .* rows before"
+    ):
         write_answers(str(path), answers(base, rows, "serving_default", 2, False))
     written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [row["text"] for row in written] == ["the cat", "a dog"] and written[0]["embedding"]
     path.unlink()
-    with pytest.raises(UserError, match=r"Rows 1 to 2 of 3: .*string"):
+    with pytest.raises(UserError, match=r"'text' should be string.* \(rows 1 to 2 of 3\)\.$"):
         write_answers(str(path), answers(base, rows[::-1], "serving_default", 2, False))
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="^Input 'text'"):
+    with pytest.raises(UserError, match="^Input 'text'.*[^)]$"):
         list(answers(base, rows[2:], "serving_default", 2, False))
+    with pytest.raises(UserError, match="no row to answer"):
+        write_answers(str(path), iter([]))
 
 
 def test_an_encoder_says_what_it_takes_and_answers_ids(exports):

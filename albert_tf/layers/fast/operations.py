@@ -49,7 +49,9 @@ class InferenceOperations(Operations):
         return [self._weights[block] for block in blocks]
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
-        """float [T, in] -> [T, out]; without a gradient `bias_add` is exact, and fused."""
+        """float [T, in] -> [T, out], by `bias_add`, which is fused, and whose gradient is not asked
+        for: see `add_bias`.
+        """
         return tf.nn.bias_add(tf.matmul(x, weights.kernel), weights.bias)
 
 

@@ -148,7 +148,6 @@ def test_two_devices_equal_one(train, tmp_path, two_devices):
     np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
 
 
-@pytest.mark.usefixtures("eager")
 def test_a_run_goes_on_with_the_same_bits(train, tmp_path, small_splits, vocab_file):
     """With dropout; the second run loses its last checkpoint."""
     settings = FineTuningSettings(

@@ -114,6 +114,8 @@ def test_records_that_are_longer_than_the_positions(held_out, config):
         held_out.evaluator(model, None)
 
 
-def test_other_records_have_another_hash(held_out, work):
-    assert held_out.sha256() == HeldOut([str(work / "sop"), str(work / "nsp")]).sha256()
+def test_other_records_have_another_hash_and_a_copy_the_same(held_out, work, tmp_path):
+    (tmp_path / "moved").symlink_to(work)
+    moved = [str(tmp_path / "moved" / name) for name in ("sop", "nsp")]
+    assert held_out.sha256() == HeldOut(moved).sha256()
     assert held_out.sha256() != HeldOut([str(work / "sop")]).sha256()

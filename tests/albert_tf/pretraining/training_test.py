@@ -159,6 +159,9 @@ def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics
         def __init__(self, folders, batch_size) -> None:
             calls.append((folders, batch_size))
 
+        def sha256(self):
+            return "a hash"
+
         def evaluator(self, model, vocab_fingerprint):
             return ("evaluator", vocab_fingerprint)
 
@@ -171,6 +174,7 @@ def test_how_it_is_evaluated(described, tiny_config, monkeypatch, has_statistics
     pretrain(AlbertPretrainer(tiny_config), data, SETTINGS, ["heldout"])
     (found,) = described
     assert found.evaluator == ("evaluator", "f") and found.examples is data
+    assert found.models.metadata["eval_data_sha256"] == "a hash"
     found.print_results({"loss": 1.0})
     manifest = data.manifest if has_statistics else None
     assert calls == [(["heldout"], 5), ({"loss": 1.0}, manifest)]

@@ -55,6 +55,7 @@ def test_what_is_recomputed_without_the_fast_form_is_plain():
 def test_rows_and_streams():
     assert InferenceOperations.in_parts is streams.in_streams
     assert TrainingOperations.in_parts is Operations.in_parts
+    assert TrainingOperations.dense is Operations.dense  # Its bias has an exact gradient.
     assert (InferenceOperations.row_multiple, TrainingOperations.row_multiple) == (1, 64)
     assert (TrainingOperations.uses_at_once, RecomputingOperations.uses_at_once) == (3, 1)
     assert PlainRecomputingOperations.uses_at_once == 1

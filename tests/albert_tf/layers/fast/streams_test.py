@@ -8,6 +8,8 @@ from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer
 from albert_tf.layers.fast.streams import in_streams, stream_sizes
 from albert_tf.tasks import PretrainingTask, total_loss
 
+pytestmark = pytest.mark.fast_layers
+
 CONFIG = AlbertConfig(
     vocab_size=30,
     embedding_size=4,
