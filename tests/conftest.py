@@ -179,13 +179,15 @@ def plain_and_fast(request, fast_choice) -> None:
 
 
 @pytest.fixture(autouse=True)
-def layers_of_the_test(request, monkeypatch) -> None:
+def layers_of_the_test(request, monkeypatch) -> Iterator[None]:
     """Plain operations, or where the test is marked `fast_layers` the fast ones, and TensorFlow's
     rewriting of graphs.
     """
     is_fast = request.node.get_closest_marker("fast_layers") is not None
     monkeypatch.setattr(fast_switch, "_chosen", is_fast)
     rewrite_graphs(is_fast)
+    yield
+    rewrite_graphs(False)  # Calls in a graph tell the setting: fixtures of many tests have one.
 
 
 @pytest.fixture(scope="session")
