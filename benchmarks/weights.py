@@ -48,7 +48,6 @@ def define_flags() -> None:
     flags.group("Output")
     flags.DEFINE_string("work_dir", "benchmark_out/weights", "Runs, and what they answered.")
     flags.DEFINE_string("document", None, "Document whose tables are replaced, such as the docs'.")
-    flags.DEFINE_string("table", "glue", "Name of GLUE's table in the document.")
     flags.DEFINE_string("scores", None, "CSV file with the score of every run.")
 
 
@@ -61,7 +60,7 @@ def main() -> None:
     rows, scores = zip(*(glue_row(WEIGHTS_TASKS[name], devices) for name in FLAGS.tasks))
     if FLAGS.scores:
         write_csv(Path(FLAGS.scores), [row for of_task in scores for row in of_task])
-    tables = {FLAGS.table: markdown_table(rows)}
+    tables = {"glue": markdown_table(rows)}
     if "embeddings" in FLAGS.parts:
         tables["embeddings"] = markdown_table(embedding_rows())
     for name, table in tables.items():

@@ -55,17 +55,11 @@ def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> No
         _HEALTH: {"Check": (service.health, wrappers_pb2.StringValue)},
     }
     for name, table in methods.items():
-        handlers = {
-            method: grpc.unary_unary_rpc_method_handler(
-                _handler(
-                    *entry,
-                    method,
-                    monitor,
-                    store.turns.turn if method in _COMPUTING else contextlib.nullcontext,
-                )
-            )
-            for method, entry in table.items()
-        }
+        handlers = {}
+        for method, entry in table.items():
+            turn = store.turns.turn if method in _COMPUTING else contextlib.nullcontext
+            handle = _handler(*entry, method, monitor, turn)
+            handlers[method] = grpc.unary_unary_rpc_method_handler(handle)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
 

@@ -115,9 +115,8 @@ def _connection_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if resource.RLIM_INFINITY != soft < wanted:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # Macs have a lower limit, and do not say it.
+        # Macs have a lower limit than they say.
+        with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _OPEN_FILES if soft == resource.RLIM_INFINITY else soft

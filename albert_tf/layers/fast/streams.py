@@ -2,8 +2,8 @@
 
 Between matrix products a layer has operations that are too short for all cores, or bound by memory.
 In one stream of work the other cores wait for them; of two independent streams the other one
-multiplies meanwhile. Values are those of the whole batch, up to rounding. In training the backward
-pass has work for all cores without streams, which only take memory there.
+multiplies meanwhile. Values are those of the whole batch, up to rounding. Training has no
+streams: they saved no time there, and took memory (docs/benchmarks/notes.md).
 
 Nothing is scheduled here: the graph holds the layers once for each stream, no operation of one
 needs a result of the other, and TensorFlow runs whatever is ready.
