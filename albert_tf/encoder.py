@@ -10,22 +10,13 @@ from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
-from albert_tf.layers.basic import Dense, build_children, initializer
+from albert_tf.layers.basic import build_children, dense_layer
 from albert_tf.layers.embedding import AlbertEmbedding
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
 from albert_tf.layers.operations import ObservedOperations, Operations, Seed, fold_in
 from albert_tf.layers.packing import make_layout
 from albert_tf.layers.transformer import SharedTransformer
-
-
-class Pooler(Dense):
-    """The dense layer on the first position, float [B, H] -> [B, H]."""
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """(None, H), which `summary()` shows."""
-        return (None, self.units)
 
 
 @keras.utils.register_keras_serializable("albert_tf")
@@ -59,9 +50,7 @@ class AlbertEncoder(AlbertModel):
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
-            self.pooler = Pooler(
-                config.hidden_size, "tanh", kernel_initializer=initializer(config), name="pooler"
-            )
+            self.pooler = dense_layer(config.hidden_size, config, "pooler", activation="tanh")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -81,8 +70,14 @@ class AlbertEncoder(AlbertModel):
         seed: Seed = None,
         output_attentions: bool = False,
     ) -> dict[str, Any]:
-        """The outputs, see the class; with `output_attentions` also `attention_probs`, from before
-        dropout. The layers then compute with TensorFlow's own operations, without recomputation.
+        """The outputs, see the class.
+
+        Args:
+          inputs: see the class.
+          training: whether dropout is on.
+          seed: of all dropout masks, int32 [2]; None: fresh ones.
+          output_attentions: give `attention_probs`, too, those before dropout. The layers then
+            compute with TensorFlow's own operations, without recomputation.
         """
         observed = ObservedOperations() if output_attentions else None
         outputs = self._layers(inputs, None, training, seed, observed)
@@ -102,7 +97,12 @@ class AlbertEncoder(AlbertModel):
         training: bool = False,
         seed: Seed = None,
     ) -> tf.Tensor:
-        """The sequence output at positions, float [B, P, H], all that the last layer computes."""
+        """The sequence output at positions, float [B, P, H], all that the last layer computes.
+
+        Args:
+          inputs, training, seed: see `call`.
+          positions: int32 [B, P], in the sequences.
+        """
         (hidden,) = self._layers(inputs, positions, training, seed)
         return hidden
 

@@ -5,8 +5,6 @@ Logits are float32 whatever the precision of the computation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -54,7 +52,7 @@ class OutputHead(SizedLayer):
         self.dropout = SeededDropout(dropout_rate, name="dropout")
         self.logits = dense_layer(units, config, name="logits")
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         self._leading_axes = tuple(input_shape[:-1])
         build_children(self._config.hidden_size, self.logits)
         super().build(input_shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -17,6 +19,11 @@ def initializer(config: AlbertConfig) -> keras.initializers.Initializer:
 class Dense(keras.layers.Dense):
     """Keras's dense layer, but for its bias in bfloat16, whose gradient is exact: `add_bias`."""
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """(None, units), which `summary()` shows."""
+        return (None, self.units)
+
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """float [..., in] -> [..., units]."""
         if not self.use_bias or self.compute_dtype != "bfloat16":
@@ -25,9 +32,9 @@ class Dense(keras.layers.Dense):
         return self.activation(add_bias(product, self.bias))
 
 
-def dense_layer(units: int, config: AlbertConfig, name: str, use_bias=True) -> Dense:
-    """A dense layer with the configuration's initializer, not built."""
-    return Dense(units, use_bias=use_bias, kernel_initializer=initializer(config), name=name)
+def dense_layer(units: int, config: AlbertConfig, name: str, **settings: Any) -> Dense:
+    """A dense layer with the configuration's initializer, and settings of Keras's, not built."""
+    return Dense(units, kernel_initializer=initializer(config), name=name, **settings)
 
 
 def build_children(width: int, *layers: keras.layers.Layer) -> None:

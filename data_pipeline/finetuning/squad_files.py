@@ -116,7 +116,17 @@ class _Reader:
             ) from error
 
     def get(self, value: Any, key: str, kind: type, near: str = "") -> Any:
-        """`value[key]`, which should be there and of a kind."""
+        """`value[key]`.
+
+        Args:
+          value: anything that JSON may hold.
+          key: it should have it.
+          kind: that the value of the key should have.
+          near: see `place`, which the error names.
+
+        Raises:
+          UserError: it is no object, has no such key, or one of another kind.
+        """
         if not isinstance(value, dict) or not isinstance(value.get(key), kind):
             self.refuse(
                 f"expected {key!r} with a value of type {kind.__name__}, as in {_FORM}; found "

@@ -196,6 +196,11 @@ class _Normalized:
 
         Control and format characters go away, unless the piece has them, or stands for nothing
         else, or begins with a word mark that was made of them; see `alignment._places_of`.
+
+        Args:
+          rows: int32 [P], the text of each piece.
+          begins, limits: int32 [P], places of its characters in the text.
+          strings: string [P], the pieces.
         """
         places = tf.ragged.range(begins, limits)  # [P, (places)]
         pieces = places.value_rowids()

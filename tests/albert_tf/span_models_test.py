@@ -1,4 +1,6 @@
-"""The head of SQuAD 2.0 against NumPy: starts, ends given a start, answerability, the beam."""
+"""The head of SQuAD 2.0 against NumPy: starts, ends given a start, answerability, the beam; and
+that of SQuAD 1.1.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.span_models import SpanHead, position_mask
+from albert_tf.span_models import AlbertSpanLabeler, SpanHead, position_mask
 
 RNG = np.random.default_rng(0)
 HIDDEN = RNG.normal(size=[2, 6, 16]).astype(np.float32)
@@ -138,3 +140,19 @@ def test_the_references_beam(tiny_config):
 
 def test_another_dropout(tiny_config):
     assert SpanHead(tiny_config, dropout_rate=0.5).answer_dropout.rate == 0.5
+
+
+def test_start_and_end_on_their_own(tiny_config):
+    model = AlbertSpanLabeler(tiny_config)
+    inputs = {
+        "input_word_ids": tf.constant([[3, 4, 5, 6], [7, 8, 9, 0]]),
+        "input_mask": tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]]),
+        "input_type_ids": tf.zeros([2, 4], tf.int32),
+    }
+    outputs = model(inputs)
+    logits = dense(model.span.logits, model.encoder(inputs)["sequence_output"].numpy())
+    real = inputs["input_mask"].numpy() == 1
+    for number, name in enumerate(["start_logits", "end_logits"]):
+        found = outputs[name].numpy()
+        np.testing.assert_allclose(found[real], logits[..., number][real], atol=1e-5)
+        assert (found[~real] < -9000).all()

@@ -39,6 +39,12 @@ def test_what_is_read_and_goes_along(folder, tmp_path):
     assert shortened["input_word_ids"].shape == [1, 9]
 
 
+def test_a_model_without_classes_has_no_labels(model_dirs, tmp_path):
+    loaded = opened(model_dirs["sentence_encoder"], tmp_path)
+    assert loaded.labels == ()
+    assert not (tmp_path / "files" / "labels.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("length", "metadata", "words"),
     [

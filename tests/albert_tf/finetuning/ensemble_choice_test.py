@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from albert_tf.finetuning.ensemble_choice import choose_greedily, take_all
+from types import SimpleNamespace
+
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.ensemble_choice import choose_greedily, choose_members, take_all
+from albert_tf.finetuning.members import Member
 from albert_tf.metrics import Scores
 
 
@@ -43,3 +49,27 @@ def test_undefined_scores_are_chosen_last():
     undefined: list[Scores] = [{"f1": None}, {"f1": -0.5}]
     scores = table_of({(1,): -0.5, (0, 1): None})
     assert choose_greedily(undefined, scores, "f1")[0] == [1]
+
+
+TASK = SimpleNamespace(
+    dev_splits=("dev",),
+    key="f1",
+    decode=lambda features, outputs: [sum(row) for row in zip(*outputs)],
+    scorer=lambda features, sums: {"f1": float(sums == features)},
+)
+MEMBERS = [Member(f"run{n}", "best", "", {"dev": output}) for n, output in enumerate([[1], [2]])]
+
+
+def test_members_are_compared_by_what_the_task_decodes_of_their_outputs():
+    answered = {"test": None, "dev": SimpleNamespace(features=[3])}
+    chosen = choose_members(TASK, MEMBERS, answered, "all")
+    assert (chosen.split, chosen.order) == ("dev", [0, 1])
+    assert chosen.alone == [{"f1": 0.0}, {"f1": 0.0}]
+    assert [step.scores["f1"] for step in chosen.steps] == [0.0, 1.0]
+
+
+def test_without_known_answers_all_members_answer_and_none_is_chosen():
+    chosen = choose_members(TASK, MEMBERS, {"test": None}, "all")
+    assert (chosen.split, chosen.order, chosen.steps) == (None, [0, 1], [])
+    with pytest.raises(UserError, match="--choose=greedy needs outputs on a split .*: dev"):
+        choose_members(TASK, MEMBERS, {"test": None}, "greedy")
