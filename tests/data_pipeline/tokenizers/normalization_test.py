@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.tokenizers.graph import normalize_graph
-from data_pipeline.tokenizers.normalization import normalize
+from data_pipeline.tokenizers.normalization import normalize, normalize_many
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -35,6 +35,15 @@ def in_graph(texts, lower):
 )
 def test_python_face(text, lower, expected):
     assert normalize(text, lower) == expected
+
+
+@pytest.mark.parametrize("join_quotes", [False, True])
+def test_many_at_once_but_for_runs_of_spaces(join_quotes):
+    texts = ["Crème  Brûlée", "plain  words", "", "``Hi''", "a\0b", "tab\tand\x1cmore "]
+    found = normalize_many(texts, join_quotes=join_quotes)
+    expected = [normalize(text, join_quotes=join_quotes) for text in texts]
+    assert [" ".join(text.split()) for text in found] == expected
+    assert normalize_many([]) == []
 
 
 def test_quotes_are_joined_when_asked():
