@@ -23,16 +23,15 @@ from data_pipeline.tokenizers.base import TokenizerSettings
 from export import litert
 
 FLAGS = flags.FLAGS
-# Task -> its model, the model's arguments, and what fine-tuning would write into model.json.
+_WINDOWS = {"doc_stride": 64, "max_query_length": 32}
+# Task, and which of two models -> the model, its arguments, and what fine-tuning would write into
+# model.json.
 HEADS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "classifier": (models.AlbertClassifier, {"num_classes": 3}, {}),
     "regression": (models.AlbertClassifier, {"num_classes": 1}, {"labels": []}),
     "masked_lm": (models.AlbertPretrainer, {}, {}),
-    "question_answering": (
-        span_models.AlbertSpanLabeler,
-        {},
-        {"doc_stride": 64, "max_query_length": 32},
-    ),
+    "question_answering, SQuAD 1.1": (span_models.AlbertSpanLabeler, {}, _WINDOWS),
+    "question_answering, SQuAD 2.0": (span_models.AlbertSpanLabelerV2, {}, _WINDOWS),
     "multiple_choice": (
         models.AlbertMultipleChoice,
         {},
@@ -53,18 +52,19 @@ def define_flags() -> None:
     flags.DEFINE_string("output", None, "Folder for litert_heads.csv; by default only printed.")
 
 
-def measure(task: str, folder: str) -> dict[str, object]:
+def measure(head: str, folder: str) -> dict[str, object]:
     """A row of the table."""
-    model_class, arguments, metadata = HEADS[task]
+    model_class, arguments, metadata = HEADS[head]
+    task = head.partition(",")[0]
     model = pretrained.from_preset(FLAGS.preset, model_class, **arguments)
-    model_dir = os.path.join(folder, "model", task)
+    model_dir = os.path.join(folder, "model", head)
     metadata = {"max_seq_length": FLAGS.max_seq_length, **metadata}
     vocabulary = pretrained.preset_vocabulary(FLAGS.preset)
     native.save(model, model_dir, metadata, vocabulary, vars(TokenizerSettings()))
-    row: dict[str, object] = {"task": task}
+    row: dict[str, object] = {"task": head}
     for precision in litert.PRECISIONS:
         found = litert.export_litert(
-            model_dir, os.path.join(folder, f"{task}_{precision}"), task, precision
+            model_dir, os.path.join(folder, f"{head}_{precision}"), task, precision
         )
         row[f"MB, {precision}"] = f"{found.model_bytes / 1e6:.1f}"
         row[f"difference, {precision}"] = f"{max(found.comparison.differences.values()):.1e}"
@@ -73,7 +73,7 @@ def measure(task: str, folder: str) -> dict[str, object]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rows = [measure(task, folder) for task in HEADS]
+        rows = [measure(head, folder) for head in HEADS]
     print_rows(rows)
     if FLAGS.output:
         write_csv(Path(FLAGS.output) / "litert_heads.csv", rows)

@@ -57,6 +57,8 @@ class TextEncoder(tf.Module):
         pieces = vocabulary.pieces
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
 
+    # A function of its own: graphs of several signatures hold it once, and call it.
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""
         if self._read_masks:

@@ -162,7 +162,9 @@ class ModelModule(tf.Module):
 
     def __init__(self, name: str, model: Any, files: Sequence[str]) -> None:
         super().__init__(name=name)
-        self.forward = functools.partial(model, training=False)
+        forward = graph_function(functools.partial(model, training=False))
+        # A function of the graph, which all signatures call: it is stored once.
+        self.forward = lambda inputs: forward(inputs)
         self.model_variables = list(model.variables)
         self._config = model.config
         track_files(self, files)

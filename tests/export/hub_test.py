@@ -198,6 +198,23 @@ def test_masked_words_of_the_encoder(exports, encoder, inputs):
     assert all(gradient is not None for gradient in gradients)
 
 
+def test_keras_layer_trains_masked_words(encoder, inputs):
+    layer = hub.KerasLayer(encoder.mlm, trainable=True)
+    specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in inputs}
+    specs["masked_lm_positions"] = keras.Input([2], dtype=tf.int32, name="masked_lm_positions")
+    model = keras.Model(specs, layer(specs)["mlm_logits"])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    before = [weight.numpy() for weight in layer.trainable_weights]
+    asked = {**inputs, "masked_lm_positions": tf.constant([[1, 2], [3, 0], [1, 1]])}
+    words = np.array([[5, 6], [7, 8], [9, 9]])
+    losses = model.fit(asked, words, epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    changed = sum(not np.array_equal(old, new) for old, new in zip(before, layer.trainable_weights))
+    assert len(before) == len(encoder.mlm.trainable_variables)
+    assert changed >= len(before) - 3  # Keys' biases and the pooler have no gradient.
+
+
 def test_special_tokens(preprocessor, vocabulary):
     special = preprocessor.tokenize.get_special_tokens_dict()
     assert {name: int(value) for name, value in special.items()} == {
