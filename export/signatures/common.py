@@ -163,7 +163,8 @@ class ModelModule(tf.Module):
     def __init__(self, name: str, model: Any, files: Sequence[str]) -> None:
         super().__init__(name=name)
         forward = graph_function(functools.partial(model, training=False))
-        # A function of the graph, which all signatures call: it is stored once.
+        # One function of the graph, which all signatures call, is stored once. It is hidden in a
+        # plain one, or it would be offered to those who load the module.
         self.forward = lambda inputs: forward(inputs)
         self.model_variables = list(model.variables)
         self._config = model.config
