@@ -74,7 +74,7 @@ mutate: install
 # The oldest and the newest Python of README.md, with what every user runs: layers, goldens, optimizers, the loop and its
 # binary, text to records, exports. `make test` covers 3.11 or 3.12 in full.
 COMPATIBILITY_PYTHONS := 3.10 3.13
-CORE_TESTS := tests/conformance_test.py tests/keras_conformance_test.py tests/albert_tf tests/data_pipeline tests/export/saved_model_test.py tests/end_to_end_test.py
+CORE_TESTS := tests/conformance_test.py tests/keras_conformance_test.py tests/keras_compiled_test.py tests/albert_tf tests/data_pipeline tests/export/saved_model_test.py tests/end_to_end_test.py
 
 # The wheel in fresh environments: with the oldest TensorFlow, with what pip chooses on the oldest and the newest Python,
 # and with one in between, where the core of the tests runs as well.

@@ -189,3 +189,13 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 def floats(outputs: Any) -> list[np.ndarray]:
     """Every output of a model."""
     return [tensor.numpy() for tensor in tf.nest.flatten(outputs)]
+
+
+def mean_square(_, output: tf.Tensor) -> tf.Tensor:
+    """A loss of any outputs, which wants them to be 0."""
+    return tf.reduce_mean(output**2)
+
+
+def is_trainable(model: keras.Model) -> list[str]:
+    """Names of the variables that are trained."""
+    return [variable.name for variable in model.trainable_variables]

@@ -1,7 +1,7 @@
 """Every architecture and every task model, held against the same list of properties.
 
 The tables are in conformance_cases.py; what Keras expects of a model is in
-keras_conformance_test.py.
+keras_conformance_test.py and keras_compiled_test.py.
 """
 
 from __future__ import annotations

@@ -57,11 +57,17 @@ ONE_PROCESS = "tests/export/"
 APART = ("precision_test.py", "litert_test.py", "comparison_test.py", "tasks_test.py")
 
 # Files of long tests that share nothing: each test is for whichever process is free.
-SINGLE = ("conformance_test.py", "keras_conformance_test.py", "finetuning_every_task_test.py")
+SINGLE = (
+    "conformance_test.py",
+    "keras_conformance_test.py",
+    "keras_compiled_test.py",
+    "finetuning_every_task_test.py",
+)
 
 # Files that take longest, by name: they start first, so that no process is left alone with one.
 LONGEST = (
     "keras_conformance_test.py",
+    "keras_compiled_test.py",
     "end_to_end_test.py",
     "conformance_test.py",
     "precision_test.py",
