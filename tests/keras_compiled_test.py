@@ -53,10 +53,12 @@ def optimizers():
     }
 
 
+# Masks do not follow from a saved model.
+WITHOUT_DROPOUT = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
 def compiled_classifier(optimizer_name: str, **arguments) -> keras.Model:
-    """A classifier without dropout, as masks do not follow from a saved model."""
-    config = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    model = albert_tf.AlbertClassifier(config, CLASSES, dropout_rate=0.0, **arguments)
+    model = albert_tf.AlbertClassifier(WITHOUT_DROPOUT, CLASSES, dropout_rate=0.0, **arguments)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizers()[optimizer_name], loss, metrics=["accuracy"])
     return model
@@ -102,8 +104,7 @@ def test_a_compiled_model_is_saved_with_its_optimizer(optimizer_name, file_name,
 
 @every_model
 def test_every_compiled_model_goes_on_as_it_was_saved(model_class, eager, tmp_path):
-    config = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    settings = MODELS[model_class].make(config).get_config()
+    settings = MODELS[model_class].make(WITHOUT_DROPOUT).get_config()
     if "dropout_rate" in settings:
         settings["dropout_rate"] = 0.0
     model = model_class.from_config(settings)

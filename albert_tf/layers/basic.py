@@ -33,7 +33,7 @@ class Dense(keras.layers.Dense):
 
 
 def dense_layer(units: int, config: AlbertConfig, name: str, **settings: Any) -> Dense:
-    """A dense layer with the configuration's initializer, and settings of Keras's, not built."""
+    """A dense layer with the configuration's initializer and other settings, not built."""
     return Dense(units, kernel_initializer=initializer(config), name=name, **settings)
 
 

@@ -122,7 +122,7 @@ class _Reader:
           value: anything that JSON may hold.
           key: it should have it.
           kind: that the value of the key should have.
-          near: see `place`, which the error names.
+          near: a JSON string close to it in the file, by which the error names the line.
 
         Raises:
           UserError: it is no object, has no such key, or one of another kind.

@@ -30,7 +30,8 @@ GOLDENS = SHARED / "golden" / "finetuning"
 VOCABULARY = SHARED / "data" / "spm" / "30k-clean.model"
 pytestmark = pytest.mark.skipif(
     not (GOLDENS.is_dir() and VOCABULARY.exists()),
-    reason=f"NOT compared with google-research/albert's own features: {GOLDENS} is not there",
+    reason="NOT compared with google-research/albert's own features: "
+    f"{GOLDENS} or {VOCABULARY} is not there",
 )
 NAMES = {
     "input_ids": "input_word_ids",
