@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from data_pipeline.command_line.help import help_text
 from data_pipeline.errors import UserError, is_user_error, message_of
 
 EXIT_CODE = 2
+_BROKEN_PIPE = 141  # As shells say it of a program that SIGPIPE ended.
 _REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
 _HELP = ("--help", "-help", "--helpshort", "-h")
 
@@ -40,6 +42,8 @@ def run_binary(main: Callable[[], None]) -> None:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(130)
+        except BrokenPipeError:
+            raise
         except Exception as error:
             if not is_user_error(error):
                 raise
@@ -50,7 +54,14 @@ def run_binary(main: Callable[[], None]) -> None:
 
     flags.group("This command")
     flags.DEFINE_bool("print_flags", False, "Print the value of every flag as JSON, and end.")
-    app.run(wrapped, flags_parser=_parse)
+    try:
+        try:
+            app.run(wrapped, flags_parser=_parse)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # Whoever reads the output, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
+        sys.exit(_BROKEN_PIPE)
 
 
 def _fail(message: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -118,6 +119,15 @@ def test_faults_of_the_program_keep_their_traceback(call):
 
     with pytest.raises(KeyError, match="a fault"):
         call(main, "--folder=x")
+
+
+@pytest.mark.parametrize("flag, lines", [("--folder=x", 100_000), ("--folder=x", 1), ("--help", 0)])
+def test_output_that_nobody_reads_on_ends_the_program(call, monkeypatch, flag, lines):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert call(lambda: print("line\n" * lines), flag)[0] == 141
 
 
 def test_help_is_in_groups(call, monkeypatch):
