@@ -11,8 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
+from albert_tf.checkpoints.formats import Source
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
+from albert_tf.pretrained import locate
 from albert_tf.pretraining.objectives import (
     Pretrainer,
     detection_baselines,
@@ -28,10 +30,11 @@ from albert_tf.training.evaluation import (
     evaluation_batch_size,
     print_comparison,
 )
-from albert_tf.training.initial_model import check_data_fit
+from albert_tf.training.initial_model import InitialModel, check_data_fit
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.pretraining.statistics import pretraining_baselines
 from data_pipeline.records.record_folder import content_fingerprint, read_manifest
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 
 class HeldOut:
@@ -126,12 +129,15 @@ class HeldOut:
 
 
 def evaluate_model(
-    folder: str, held_out: HeldOut, devices: Devices, train_manifest: dict[str, Any] | None = None
+    name_or_path: str,
+    held_out: HeldOut,
+    devices: Devices,
+    train_manifest: dict[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Evaluates the model in a model folder, and prints the figures.
+    """Evaluates a finished model, and prints the figures.
 
     Args:
-      folder: the model folder.
+      name_or_path: of a model for pre-training, see `pretrained.locate`.
       held_out: the records.
       devices: those that the model computes on.
       train_manifest: see `HeldOut.print_results`.
@@ -140,16 +146,26 @@ def evaluate_model(
       The figures by name.
 
     Raises:
-      UserError: the folder holds no model for pre-training, or one of another vocabulary.
+      UserError: the model is for another task, or of another vocabulary than the records.
     """
-    metadata = native.read_metadata(folder)
     with devices.strategy.scope():
-        model = native.load_model(folder, devices.packed)
-    if not isinstance(model, AlbertPretrainer):
-        raise UserError(f"{folder} holds a model for {metadata['task']}, not for pretraining.")
-    metrics = held_out.evaluator(model, metadata.get("vocab_fingerprint"))()
+        model, vocab_fingerprint = _finished_model(locate(name_or_path), devices.packed)
+    metrics = held_out.evaluator(model, vocab_fingerprint)()
     held_out.print_results(metrics, train_manifest)
     return metrics
+
+
+def _finished_model(source: Source, packed: bool) -> tuple[AlbertPretrainer, str | None]:
+    """The model of a source, and the fingerprint of its vocabulary, if that is known."""
+    if source.format != "native":
+        model = AlbertPretrainer(source.config(), packed=packed)
+        InitialModel(init_checkpoint=source.path).load_weights(model)
+        return model, source.vocab_file and load_tokenizer(source.vocab_file).fingerprint
+    metadata = native.read_metadata(source.path)
+    model = native.load_model(source.path, packed)
+    if not isinstance(model, AlbertPretrainer):
+        raise UserError(f"{source.path} holds a model for {metadata['task']}, not for pretraining.")
+    return model, metadata.get("vocab_fingerprint")
 
 
 def evaluate_run(

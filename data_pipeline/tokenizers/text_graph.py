@@ -56,8 +56,10 @@ class TextEncoder(tf.Module):
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
+        encode_pair = tf.function(self._encode_pair, autograph=False, reduce_retracing=True)
+        self._encoded_pair = lambda *texts: encode_pair(*texts)  # Not saved where nobody calls it.
 
-    # A function of its own: graphs of several signatures hold it once, and call it.
+    # A function of its own, as that of pairs: graphs of several signatures hold it once.
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""
@@ -85,8 +87,12 @@ class TextEncoder(tf.Module):
 
     def __call__(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """string [B], once or twice -> input_word_ids, input_mask, input_type_ids int32 [B, S]."""
-        second = None if text_pair is None else self.tokenize(text_pair)
-        return self.pack(self.tokenize(text), second)
+        if text_pair is not None:
+            return self._encoded_pair(text, text_pair)
+        return self.pack(self.tokenize(text))
+
+    def _encode_pair(self, text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self.pack(self.tokenize(text), self.tokenize(text_pair))
 
 
 def tokenize_with_masks(

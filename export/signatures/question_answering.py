@@ -145,10 +145,12 @@ class QuestionAnsweringModule(ModelModule):
             self._shortest,
             lambda counts: required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG),
         )
-        outputs = in_slices(self.forward, windows.inputs, _BEAMS if self._is_v2 else _LOGITS)
         if self._is_v2:
+            outputs = in_slices(self.forward, windows.inputs, _BEAMS)
             spans = answers_graph.spans_of_beams(outputs)
         else:
+            inputs = {spec.name: windows.inputs[spec.name] for spec in TOKENS}
+            outputs = in_slices(self.forward, inputs, _LOGITS)
             spans = answers_graph.spans_of_logits(
                 outputs["start_logits"], outputs["end_logits"], settings.answers.n_best_size
             )

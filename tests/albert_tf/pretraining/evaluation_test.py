@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import huggingface, native
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
@@ -41,6 +42,24 @@ def test_a_model_is_evaluated_on_both_objectives(held_out, config, work, tmp_pat
     assert re.search(rf"masked_lm_loss +{figures['masked_lm_loss']:.4f} ", first)
     assert "sentence_order_accuracy" in first and "next_sentence_accuracy" not in first
     assert "next_sentence_accuracy" in second and "masked_lm_loss" not in second
+
+
+def test_a_model_of_another_format_is_evaluated_like_its_folder(held_out, config, work, tmp_path):
+    model = AlbertPretrainer(config)
+    manifest = read_manifest(str(work / "sop"))
+    fingerprint = {"vocab_fingerprint": manifest["vocab_fingerprint"]}
+    native.save(model, str(tmp_path / "native"), fingerprint)
+    huggingface.save(model, str(tmp_path / "other"))
+    shutil.copy(work / "vocabulary" / "spiece.model", tmp_path / "other")
+    figures, others = (
+        evaluate_model(str(tmp_path / name), held_out, DEVICES) for name in ("native", "other")
+    )
+    assert others == pytest.approx(figures, rel=1e-6)
+
+
+def test_the_weights_of_the_package_want_records_of_their_vocabulary(held_out):
+    with pytest.raises(errors.UserError, match="vocabulary of .* has .* pieces, the model's"):
+        evaluate_model("albert-small-en", held_out, DEVICES)
 
 
 def test_models_that_cannot_be_evaluated(held_out, config, tmp_path):
