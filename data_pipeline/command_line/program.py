@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import os
 import re
 import sys
@@ -37,6 +38,7 @@ def run_binary(main: Callable[[], None]) -> None:
     def wrapped(argv: Sequence[str]) -> None:
         # Of libraries in Python: TensorFlow says at each save of a checkpoint that it begins.
         absl.logging.set_verbosity(absl.logging.WARNING)
+        logging.getLogger("tensorflow").addFilter(_is_no_advice)
         try:
             main()
         except KeyboardInterrupt:
@@ -62,6 +64,13 @@ def run_binary(main: Callable[[], None]) -> None:
     except BrokenPipeError:  # Whoever reads the output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
         sys.exit(_BROKEN_PIPE)
+
+
+def _is_no_advice(record: logging.LogRecord) -> bool:
+    """Not TensorFlow's advice on tracing, which several runs or splits of one process bring about:
+    each has a function of its own.
+    """
+    return "triggered tf.function retracing" not in record.getMessage()
 
 
 def _fail(message: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -119,6 +120,16 @@ def test_faults_of_the_program_keep_their_traceback(call):
 
     with pytest.raises(KeyError, match="a fault"):
         call(main, "--folder=x")
+
+
+def test_tensorflow_gives_no_advice_on_tracing(call, caplog):
+    def main() -> None:
+        logger = logging.getLogger("tensorflow")
+        logger.warning("5 out of the last %d calls to <f> triggered tf.function retracing.", 17)
+        logger.warning("another warning")
+
+    call(main, "--folder=x")
+    assert caplog.messages == ["another warning"]
 
 
 @pytest.mark.parametrize("flag, lines", [("--folder=x", 100_000), ("--folder=x", 1), ("--help", 0)])
