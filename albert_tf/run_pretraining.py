@@ -66,8 +66,11 @@ def define_flags() -> None:
 def main() -> None:
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
-        folder = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
-        evaluate_model(folder, shared_flags.held_out(), devices, train_manifest())
+        held_out = shared_flags.held_out()
+        model = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
+        if not FLAGS.init_checkpoint:
+            native.read_metadata(model)  # An error where the run has no model.
+        evaluate_model(model, held_out, devices, train_manifest())
     elif FLAGS.mode == "continuous_eval":
         evaluate_run(
             FLAGS.output_dir,
