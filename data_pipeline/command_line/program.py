@@ -44,11 +44,11 @@ def run_binary(main: Callable[[], None]) -> None:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(130)
-        except BrokenPipeError:
-            raise
         except Exception as error:
             if not is_user_error(error):
                 raise
+            if isinstance(error, BrokenPipeError):
+                print(flush=True)  # Fails, too, where it is the output that nobody reads on.
             # What was written for the user is shown whole: it may list several findings.
             if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -139,6 +140,14 @@ def test_output_that_nobody_reads_on_ends_the_program(call, monkeypatch, flag, l
     with os.fdopen(write_end, "w") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
         assert call(lambda: print("line\n" * lines), flag)[0] == 141
+
+
+def test_another_pipe_that_breaks_is_an_error(call):
+    def main() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    code, _, errors = call(main, "--folder=x")
+    assert code == 2 and errors.startswith("program.py: error: [Errno 32] Broken pipe.")
 
 
 def test_help_is_in_groups(call, monkeypatch):
