@@ -32,7 +32,8 @@ def run_binary(main: Callable[[], None]) -> None:
       main: function without arguments; reads its flags from absl.
 
     A user's error is printed as `program: error: message` on stderr, with exit code 2; anything
-    else is a fault of the program and keeps its traceback.
+    else is a fault of the program and keeps its traceback. Where nobody reads the output on, the
+    program ends without a word, with exit code 141.
     """
 
     def wrapped(argv: Sequence[str]) -> None:

@@ -56,10 +56,12 @@ class TextEncoder(tf.Module):
         self.pad_id, self.mask_id = vocabulary.pad_id, vocabulary.mask_id
         pieces = vocabulary.pieces
         self._space_id = pieces.index(WORD_MARK) if WORD_MARK in pieces else -1
-        encode_pair = tf.function(self._encode_pair, autograph=False, reduce_retracing=True)
-        self._encoded_pair = lambda *texts: encode_pair(*texts)  # Not saved where nobody calls it.
+        # One function of the graph, which is stored once, hidden in a plain one, or it would be
+        # saved where no signature takes pairs.
+        inputs_of_pairs = tf.function(self._encode_pairs, autograph=False, reduce_retracing=True)
+        self._inputs_of_pairs = lambda first, second: inputs_of_pairs(first, second)
 
-    # A function of its own, as that of pairs: graphs of several signatures hold it once.
+    # A function of its own: graphs of several signatures hold it once, and call it.
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> int32 [B, (tokens)], without special tokens but for masks."""
@@ -88,11 +90,12 @@ class TextEncoder(tf.Module):
     def __call__(self, text: tf.Tensor, text_pair: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """string [B], once or twice -> input_word_ids, input_mask, input_type_ids int32 [B, S]."""
         if text_pair is not None:
-            return self._encoded_pair(text, text_pair)
+            return self._inputs_of_pairs(text, text_pair)
         return self.pack(self.tokenize(text))
 
-    def _encode_pair(self, text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
-        return self.pack(self.tokenize(text), self.tokenize(text_pair))
+    def _encode_pairs(self, first: tf.Tensor, second: tf.Tensor) -> dict[str, tf.Tensor]:
+        """string [B] twice -> the encoder's inputs, int32 [B, S]."""
+        return self.pack(self.tokenize(first), self.tokenize(second))
 
 
 def tokenize_with_masks(
