@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from albert_tf.pretrained import preset_vocabulary
+from albert_tf.targets import lacks_bfloat16
 from data_pipeline.errors import UserError
 from demo import figures
 
@@ -57,6 +58,8 @@ def stages(out: Path) -> list[Stage]:
     """The stages in order; the commands are what a user would type."""
     corpus = (f"--corpus={FLAGS.corpus}",) if FLAGS.corpus else ()
     vocabulary = f"--vocab_file={preset_vocabulary(WEIGHTS)}"
+    # Half the time where the processor has instructions for bfloat16.
+    precision = "--precision=" + ("float32" if lacks_bfloat16() else "mixed_bfloat16")
     return [
         Stage(
             "corpus",
@@ -64,7 +67,7 @@ def stages(out: Path) -> list[Stage]:
                 (
                     "demo.collect_docstrings",
                     f"--output_dir={out}/corpus",
-                    "--heldout_share=0.02",
+                    "--heldout_share=0.01",
                     *corpus,
                 ),
             ),
@@ -86,6 +89,7 @@ def stages(out: Path) -> list[Stage]:
                     f"--train_data={out}/records/train",
                     f"--eval_data={out}/records/heldout",
                     f"--output_dir={out}/adaptation",
+                    precision,
                     *FLAGS.adaptation_flag,
                 ),
             ),
@@ -102,9 +106,20 @@ def stages(out: Path) -> list[Stage]:
                     f"--num_classes={NUM_CLASSES}",
                     f"--train_per_class={TRAIN_PER_CLASS}",
                 ),
-                _fine_tuning(out, "classifier", f"--init_checkpoint={WEIGHTS}", PRETRAINED_RATE),
                 _fine_tuning(
-                    out, "classifier_from_scratch", f"--preset={WEIGHTS}", SCRATCH_RATE, vocabulary
+                    out,
+                    "classifier",
+                    f"--init_checkpoint={WEIGHTS}",
+                    f"--learning_rate={PRETRAINED_RATE}",
+                    precision,
+                ),
+                _fine_tuning(
+                    out,
+                    "classifier_from_scratch",
+                    f"--preset={WEIGHTS}",
+                    vocabulary,
+                    f"--learning_rate={SCRATCH_RATE}",
+                    precision,
                 ),
             ),
             "classifier/seeds.md",
@@ -144,16 +159,14 @@ def _records(out: Path, split: str, vocabulary: str) -> tuple[str, ...]:
     )
 
 
-def _fine_tuning(out: Path, folder: str, start: str, rate: float, *more: str) -> tuple[str, ...]:
+def _fine_tuning(out: Path, folder: str, *start: str) -> tuple[str, ...]:
     """The command that trains on the labeled task from a start, with several seeds."""
     return (
         "albert_tf.run_finetuning",
         f"--flagfile={CONFIGS}/demo_classifier.flags",
         f"--train_file={out}/task/train.tsv",
         f"--dev_file={out}/task/dev.tsv",
-        start,
-        *more,
-        f"--learning_rate={rate}",
+        *start,
         f"--output_dir={out}/{folder}",
         *FLAGS.classifier_flag,
     )

@@ -56,7 +56,7 @@ def test_commands_are_those_that_a_user_would_type(chosen, new_flags):
         "--output_dir=out/records/heldout", "--vocab_file=albert-small-en.model",
         "--max_seq_length=64", "--overwrite",
     )  # fmt: skip
-    assert commands[3][-2:] == ("--output_dir=out/adaptation", "--seed=1")
+    assert commands[3][-1] == "--seed=1"
     ours, scratch = (set(command) for command in commands[5:7])
     assert commands[5][-1] == commands[6][-1] == "--seed=2"
     assert {flag.partition("=")[0] for flag in ours ^ scratch} == {
@@ -67,6 +67,18 @@ def test_commands_are_those_that_a_user_would_type(chosen, new_flags):
         ("--model_dir=out/adaptation/model", "--task=masked_lm"),
         ("--model_dir=out/adaptation/model", "--task=encoder"),
     ]
+
+
+@pytest.mark.parametrize(
+    "lacks, expected", [(True, "--precision=float32"), (False, "--precision=mixed_bfloat16")]
+)
+def test_training_is_in_bfloat16_where_that_is_faster(chosen, monkeypatch, lacks, expected):
+    monkeypatch.setattr(run, "lacks_bfloat16", lambda: lacks)
+    stages = {stage.name: stage.commands for stage in run.stages(Path("out"))}
+    training = stages["adaptation"] + stages["fine-tuning"][1:]
+    assert [[flag for flag in command if "precision" in flag] for command in training] == [
+        [expected]
+    ] * 3
 
 
 def test_a_text_of_ones_own(chosen):
