@@ -8,6 +8,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
 from albert_tf.finetuning.series import SERIES_FILE
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from data_pipeline.finetuning.tsv import read_tsv
@@ -54,15 +58,24 @@ def adaptation(out: Path) -> str:
 
 
 def fine_tuning(out: Path) -> str:
-    """Accuracy on dev.tsv, beside that from scratch and that of the most frequent label."""
+    """Accuracy on dev.tsv, beside that from scratch, of a linear model of words, and of the most
+    frequent label.
+    """
     best, scratch = (
         _json(out / folder / SERIES_FILE)["settings"][0]["median"] for folder in CLASSIFIERS
     )
-    labels = [example.label for example in read_tsv(str(out / "task" / "dev.tsv")).examples]
+    train, dev = (
+        read_tsv(str(out / "task" / f"{split}.tsv")).examples for split in ("train", "dev")
+    )
+    words = make_pipeline(CountVectorizer(token_pattern=r"\w+"), LogisticRegression(max_iter=1000))
+    words.fit([example.text_a for example in train], [example.label for example in train])
+    labels = [example.label for example in dev]
+    bag_of_words = words.score([example.text_a for example in dev], labels)
     majority = max(collections.Counter(labels).values()) / len(labels)
     return (
         f"dev accuracy {best:.3f}, from scratch {scratch:.3f} (medians of "
-        f"{_json(out / CLASSIFIERS[0] / SERIES_FILE)['planned']}; majority {majority:.3f})"
+        f"{_json(out / CLASSIFIERS[0] / SERIES_FILE)['planned']}); bag of words "
+        f"{bag_of_words:.3f}, majority {majority:.3f}"
     )
 
 

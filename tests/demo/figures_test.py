@@ -55,8 +55,12 @@ def test_adaptation(tmp_path, write):
 def test_fine_tuning(tmp_path, write):
     for name, median in (("classifier", 0.9), ("classifier_from_scratch", 0.7)):
         write(f"{name}/seeds.json", {"planned": 3, "settings": [{"median": median}]})
-    write("task/dev.tsv", "label\ttext\na\tx\nb\ty\na\tz\nc\tw\na\tv\n")
-    expected = "dev accuracy 0.900, from scratch 0.700 (medians of 3; majority 0.600)"
+    write("task/train.tsv", "label\ttext\na\tred apple\nb\tblue sky\nc\tgreen tree\n")
+    dev = "a\tapple\nb\tblue\na\tred\nc\tthe sky\na\tapple tree apple\n"
+    write("task/dev.tsv", f"label\ttext\n{dev}")
+    expected = (
+        "dev accuracy 0.900, from scratch 0.700 (medians of 3); bag of words 0.800, majority 0.600"
+    )
     assert figures.fine_tuning(tmp_path) == expected
 
 
