@@ -29,13 +29,22 @@ def forget_devices() -> None:
     has_tpu.cache_clear()
 
 
+def processor_has_bfloat16() -> bool:
+    """Whether the processor has instructions for bfloat16, as far as Linux tells. Does not ask for
+    devices: whoever does holds the memory of the GPUs.
+    """
+    if not _CPU_INFO.exists():
+        return False
+    return bool(_BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split()))
+
+
 def lacks_bfloat16() -> bool:
     """Whether a graph runs on a processor without instructions for bfloat16, as far as Linux tells:
     there it saves memory, but no time.
     """
     if has_gpu() or has_tpu() or not _CPU_INFO.exists():
         return False
-    return not _BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split())
+    return not processor_has_bfloat16()
 
 
 def is_for_tpu(strategy: tf.distribute.Strategy) -> bool:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from albert_tf.pretrained import preset_vocabulary
-from albert_tf.targets import lacks_bfloat16
+from albert_tf.targets import processor_has_bfloat16
 from data_pipeline.errors import UserError
 from demo import figures
 
@@ -58,8 +58,7 @@ def stages(out: Path) -> list[Stage]:
     """The stages in order; the commands are what a user would type."""
     corpus = (f"--corpus={FLAGS.corpus}",) if FLAGS.corpus else ()
     vocabulary = f"--vocab_file={preset_vocabulary(WEIGHTS)}"
-    # Half the time where the processor has instructions for bfloat16.
-    precision = "--precision=" + ("float32" if lacks_bfloat16() else "mixed_bfloat16")
+    precision = "--precision=" + ("mixed_bfloat16" if processor_has_bfloat16() else "float32")
     return [
         Stage(
             "corpus",

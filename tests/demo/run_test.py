@@ -70,10 +70,11 @@ def test_commands_are_those_that_a_user_would_type(chosen, new_flags):
 
 
 @pytest.mark.parametrize(
-    "lacks, expected", [(True, "--precision=float32"), (False, "--precision=mixed_bfloat16")]
+    "has_bfloat16, expected",
+    [(False, "--precision=float32"), (True, "--precision=mixed_bfloat16")],
 )
-def test_training_is_in_bfloat16_where_that_is_faster(chosen, monkeypatch, lacks, expected):
-    monkeypatch.setattr(run, "lacks_bfloat16", lambda: lacks)
+def test_training_is_in_bfloat16_where_that_is_faster(chosen, monkeypatch, has_bfloat16, expected):
+    monkeypatch.setattr(run, "processor_has_bfloat16", lambda: has_bfloat16)
     stages = {stage.name: stage.commands for stage in run.stages(Path("out"))}
     training = stages["adaptation"] + stages["fine-tuning"][1:]
     assert [[flag for flag in command if "precision" in flag] for command in training] == [
