@@ -1,0 +1,242 @@
+"""What leaves the plateau of ALBERT's pre-training, in equal time: one run of each idea.
+
+    python -m benchmarks.plateau --train_data=records/train --short_train_data=records/train_32 \
+        --eval_data=records/heldout
+
+Every trial is one or two commands of run_pretraining, with the shape of `albert-small`
+(docs/training.md, "The plateau"). What --work_dir has already is not made again, so that cores can
+share the trials: `taskset -c 0` with some of --trials, `taskset -c 1` with others once the folder
+`starts` is there, and at the end all of them for the table.
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import dataclasses
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from albert_tf.checkpoints import native
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from benchmarks.choice import chosen
+from benchmarks.plateau_starts import write_parts
+from benchmarks.processes import environment_variables
+from benchmarks.tables import print_rows, write_csv
+
+FLAGS = flags.FLAGS
+Curve: TypeAlias = list[dict[str, float]]  # An evaluation each.
+INFORMED = "informed"  # The start of make_starting_weights.
+_EVALUATIONS = 8  # Of a trial, shared by its stages.
+_SHORT, _LONG = 32, 128  # Tokens in a sequence.
+_FIGURES = ("masked_lm_loss", "masked_lm_accuracy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A run of run_pretraining.
+
+    Attributes:
+      steps: its updates.
+      batch: sequences in a batch.
+      layers: of the model.
+      length: tokens in a sequence.
+      warmup: updates in which the rate grows.
+      decays: the rate falls to 0 at the end of the stage.
+    """
+
+    steps: int
+    batch: int = 64
+    layers: int = 4
+    length: int = _LONG
+    warmup: int = 100
+    decays: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of an update."""
+        return self.batch * self.length
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """An idea.
+
+    Attributes:
+      name: for --trials, and of its folders.
+      text: in the table.
+      start: starting weights, INFORMED or one of plateau_starts.PARTS; "" for random ones.
+      stages: that follow each other.
+      extra: flags of run_pretraining.
+    """
+
+    name: str
+    text: str
+    start: str = ""
+    stages: tuple[Stage, ...] = (Stage(800),)
+    extra: tuple[str, ...] = ()
+
+
+def _first(steps: int, **changed: int) -> tuple[Stage, Stage]:
+    """A first stage, in about half of the time, and the second with what the others have."""
+    return Stage(steps, decays=False, **changed), Stage(400, warmup=50)
+
+
+TRIALS = [
+    Trial("random", "random weights"),
+    Trial("beta_2", "a beta_2 of 0.98", extra=("--beta_2=0.98",)),
+    Trial("projection", "a larger projection", "projection"),
+    Trial("batches", "batches of 16 first", stages=_first(1600, batch=16)),
+    Trial("short", "32 tokens first", stages=_first(1600, length=_SHORT)),
+    Trial("depth", "one layer first", stages=_first(900, layers=1)),
+    Trial("words", "word vectors", "words"),
+    Trial("positions", "positions and heads", "positions"),
+    Trial("both", "both, of `make_starting_weights`", INFORMED),
+    Trial("both_batches", "both, batches of 16 first", INFORMED, _first(1600, batch=16)),
+]
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.DEFINE_string("train_data", None, "Training records of 128 tokens.", required=True)
+    flags.DEFINE_string("short_train_data", None, "Of the same text, 32 tokens.", required=True)
+    flags.DEFINE_string("eval_data", None, "Held-out records of 128 tokens.", required=True)
+    flags.DEFINE_string("trials", "", "Regular expression for their names, such as ^random$.")
+    flags.DEFINE_string("work_dir", "benchmark_out/plateau", "Starting weights and runs.")
+    flags.DEFINE_string("curves", None, "CSV file for every evaluation.")
+    flags.DEFINE_string("picture", None, "PNG file for the curves.")
+
+
+def main() -> None:
+    trials = chosen("trials", FLAGS.trials, {trial.name: trial for trial in TRIALS})
+    work = Path(FLAGS.work_dir)
+    if not (work / "starts").exists():
+        write_starts(work / "starts")
+    curves = {trial.text: train(trial, work) for trial in trials.values()}
+    print_rows([{"trial": text, **quarters(curve)} for text, curve in curves.items()])
+    if FLAGS.curves:
+        points = [{"trial": text, **point} for text, curve in curves.items() for point in curve]
+        write_csv(Path(FLAGS.curves), points)
+    if FLAGS.picture:
+        plot(curves, Path(FLAGS.picture))
+
+
+def run_program(program: str, *command: str) -> None:
+    """Runs a program of this project to its end.
+
+    Raises:
+      CalledProcessError: it failed; its messages are on the screen.
+    """
+    subprocess.run(
+        [sys.executable, "-m", f"albert_tf.{program}", *command],
+        env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=True,
+    )
+
+
+def write_starts(folder: Path) -> None:
+    """Writes a folder with a model folder for each start that a trial names."""
+    new = folder.with_name(f"{folder.name}.new")  # Until all are there.
+    data = f"--train_data={FLAGS.train_data}"
+    output = f"--output_dir={new / INFORMED}"
+    run_program("make_starting_weights", "--preset=albert-small", data, output, "--overwrite")
+    write_parts(new / INFORMED)
+    new.rename(folder)
+
+
+def train(trial: Trial, work: Path) -> Curve:
+    """Runs the stages that --work_dir does not have; returns the trial's curve."""
+    init = work / "starts" / trial.start if trial.start else None
+    config = native.read_config(str(work / "starts" / INFORMED))
+    folders = []
+    for number, stage in enumerate(trial.stages, 1):
+        folder = work / f"{trial.name}_{number}"
+        if not (folder / "model").exists():
+            config_file = work / f"{trial.name}_{number}.json"
+            config.replace(num_hidden_layers=stage.layers).to_json_file(str(config_file))
+            command = [f"--config_file={config_file}", f"--output_dir={folder}", *flags_of(stage)]
+            command += [f"--init_checkpoint={init}"] if init else []
+            command.append(f"--eval_steps={stage.steps * len(trial.stages) // _EVALUATIONS}")
+            run_program("run_pretraining", *command, *trial.extra)
+        folders.append(folder)
+        init = folder / "model"
+    return curve(trial.stages, folders)
+
+
+def flags_of(stage: Stage) -> list[str]:
+    """Flags of run_pretraining."""
+    data = FLAGS.short_train_data if stage.length == _SHORT else FLAGS.train_data
+    constant = [] if stage.decays else ["--schedule=wsd", "--decay_share=0"]
+    return [
+        *(f"--train_data={data}", f"--eval_data={FLAGS.eval_data}"),
+        *(f"--train_batch_size={stage.batch}", "--precision=mixed_bfloat16"),
+        *("--optimizer=adamw", "--bias_correction", "--learning_rate=0.001"),
+        *(f"--num_train_steps={stage.steps}", f"--num_warmup_steps={stage.warmup}", *constant),
+        "--steps_per_loop=20",
+    ]
+
+
+def curve(stages: Sequence[Stage], folders: Sequence[Path]) -> Curve:
+    """The evaluations of the runs of a trial, over the minutes that its updates took (tokens by the
+    median of tokens a second; evaluations and the start of the programs are left out).
+    """
+    points: Curve = []
+    tokens, minutes = 0, 0.0  # Before the stage.
+    for number, (stage, folder) in enumerate(zip(stages, folders), 1):
+        rows = read_metrics(str(folder / METRICS_FILE))
+        speed = statistics.median(
+            float(row["tokens_per_second"]) for row in rows if row["split"] == "train"
+        )
+        for row in rows:
+            if row["split"] == "eval":
+                seen = int(row["step"]) * stage.tokens
+                points.append(
+                    {
+                        "stage": number,
+                        "update": int(row["step"]),
+                        "tokens": tokens + seen,
+                        "minutes": round(minutes + seen / speed / 60, 2),
+                        **{name: float(row[name]) for name in _FIGURES},
+                    }
+                )
+        tokens += stage.steps * stage.tokens
+        minutes += stage.steps * stage.tokens / speed / 60
+    return points
+
+
+def quarters(points: Curve) -> dict[str, str]:
+    """The row of a trial: losses of the evaluations nearest to the quarters of its time."""
+    last = points[-1]
+    row = {"minutes": f"{last['minutes']:.1f}", "tokens": f"{last['tokens'] / 1e6:.1f} million"}
+    for quarter in (0.25, 0.5, 0.75, 1):
+        wanted = quarter * last["minutes"]
+        near = min(points, key=lambda point: abs(point["minutes"] - wanted))
+        row[f"after {quarter:.0%}"] = f"{near['masked_lm_loss']:.2f}"
+    return {**row, "accuracy": f"{last['masked_lm_accuracy']:.1%}"}
+
+
+def plot(curves: dict[str, Curve], path: Path) -> None:
+    """Draws the losses over the minutes."""
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    for (name, points), color in zip(curves.items(), matplotlib.color_sequences["tab10"]):
+        line = [[point[key] for point in points] for key in ("minutes", "masked_lm_loss")]
+        axes.plot(*line, "o-", color=color, label=name, linewidth=1.2, markersize=3)
+    axes.set_xlabel("minutes of training")
+    axes.set_ylabel("held-out loss of masked words (nats)")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
