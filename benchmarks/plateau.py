@@ -14,6 +14,7 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import dataclasses
+import shlex
 import statistics
 import subprocess
 import sys
@@ -21,7 +22,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-import matplotlib
 from matplotlib.figure import Figure
 
 from albert_tf.checkpoints import native
@@ -30,12 +30,14 @@ from benchmarks.choice import chosen
 from benchmarks.plateau_starts import write_parts
 from benchmarks.processes import environment_variables
 from benchmarks.tables import print_rows, write_csv
+from data_pipeline.errors import UserError
 
 FLAGS = flags.FLAGS
 Curve: TypeAlias = list[dict[str, float]]  # An evaluation each.
 INFORMED = "informed"  # The start of make_starting_weights.
 _EVALUATIONS = 8  # Of a trial, shared by its stages.
 _SHORT, _LONG = 32, 128  # Tokens in a sequence.
+_COLORS = 7  # Of lines; then they are dashed.
 _FIGURES = ("masked_lm_loss", "masked_lm_accuracy")
 
 
@@ -91,14 +93,16 @@ def _first(steps: int, **changed: int) -> tuple[Stage, Stage]:
 
 TRIALS = [
     Trial("random", "random weights"),
+    Trial("constant", "constant rate first", stages=_first(400)),
     Trial("beta_2", "a beta_2 of 0.98", extra=("--beta_2=0.98",)),
     Trial("projection", "a larger projection", "projection"),
     Trial("batches", "batches of 16 first", stages=_first(1600, batch=16)),
     Trial("short", "32 tokens first", stages=_first(1600, length=_SHORT)),
-    Trial("depth", "one layer first", stages=_first(900, layers=1)),
+    Trial("depth", "one layer first", stages=_first(1300, layers=1)),
     Trial("words", "word vectors", "words"),
     Trial("positions", "positions and heads", "positions"),
-    Trial("both", "both, of `make_starting_weights`", INFORMED),
+    Trial("both", "both, of make_starting_weights", INFORMED),
+    Trial("both_constant", "both, constant rate first", INFORMED, _first(400)),
     Trial("both_batches", "both, batches of 16 first", INFORMED, _first(1600, batch=16)),
 ]
 
@@ -132,13 +136,14 @@ def run_program(program: str, *command: str) -> None:
     """Runs a program of this project to its end.
 
     Raises:
-      CalledProcessError: it failed; its messages are on the screen.
+      UserError: it failed; its messages are on the screen.
     """
-    subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-m", f"albert_tf.{program}", *command],
         env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        check=True,
     )
+    if ended.returncode:
+        raise UserError(f"albert_tf.{program} failed, see above. Its flags: {shlex.join(command)}")
 
 
 def write_starts(folder: Path) -> None:
@@ -226,13 +231,16 @@ def plot(curves: dict[str, Curve], path: Path) -> None:
     """Draws the losses over the minutes."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    for (name, points), color in zip(curves.items(), matplotlib.color_sequences["tab10"]):
+    for number, (name, points) in enumerate(curves.items()):
         line = [[point[key] for point in points] for key in ("minutes", "masked_lm_loss")]
-        axes.plot(*line, "o-", color=color, label=name, linewidth=1.2, markersize=3)
+        style = "s--" if number >= _COLORS else "o-"
+        axes.plot(
+            *line, style, color=f"C{number % _COLORS}", label=name, linewidth=1.2, markersize=3
+        )
     axes.set_xlabel("minutes of training")
     axes.set_ylabel("held-out loss of masked words (nats)")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside right upper")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from albert_tf import AlbertConfig
 from albert_tf.checkpoints import native
@@ -130,7 +131,18 @@ def test_quarters_are_those_of_the_time():
     assert (row["minutes"], row["tokens"], row["accuracy"]) == ("8.0", "1.2 million", "10.0%")
 
 
-def test_the_picture_has_a_line_for_each_trial(tmp_path):
+def test_the_picture_has_a_line_for_each_trial(tmp_path, monkeypatch):
+    figures, save = [], Figure.savefig
+
+    def note(figure, *args, **keywords):
+        figures.append(figure)
+        return save(figure, *args, **keywords)
+
+    monkeypatch.setattr(Figure, "savefig", note)
     points = [{"minutes": m, "masked_lm_loss": 7.0 - m} for m in (1.0, 2.0)]
     plateau.plot({trial.text: points for trial in plateau.TRIALS}, tmp_path / "sub" / "out.png")
     assert (tmp_path / "sub" / "out.png").read_bytes().startswith(b"\x89PNG")
+    lines = figures[0].axes[0].lines
+    assert [line.get_label() for line in lines] == [trial.text for trial in plateau.TRIALS]
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(looks) == len(lines)
