@@ -27,7 +27,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    raw text to a served model, in about five minutes (CORPUS=, OUTPUT=, RESTART=1)"
+	@echo "make demo    raw text to a served model, in four to five minutes (CORPUS=, OUTPUT=, RESTART=1)"
 	@echo "make test    all tests (PYTEST_ARGS=)"
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
