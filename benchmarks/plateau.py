@@ -109,10 +109,12 @@ TRIALS = [
 
 def define_flags() -> None:
     """Flags of this program."""
+    flags.group("What is measured")
     flags.DEFINE_string("train_data", None, "Training records of 128 tokens.", required=True)
     flags.DEFINE_string("short_train_data", None, "Of the same text, 32 tokens.", required=True)
     flags.DEFINE_string("eval_data", None, "Held-out records of 128 tokens.", required=True)
     flags.DEFINE_string("trials", "", "Regular expression for their names, such as ^random$.")
+    flags.group("Output")
     flags.DEFINE_string("work_dir", "benchmark_out/plateau", "Starting weights and runs.")
     flags.DEFINE_string("curves", None, "CSV file for every evaluation.")
     flags.DEFINE_string("picture", None, "PNG file for the curves.")
