@@ -86,24 +86,26 @@ class Trial:
     extra: tuple[str, ...] = ()
 
 
-def _first(steps: int, **changed: int) -> tuple[Stage, Stage]:
-    """A first stage, in about half of the time, and the second with what the others have."""
+def _two_stages(steps: int, **changed: int) -> tuple[Stage, Stage]:
+    """A first stage of about half of the time at the full rate, then half of the updates that the
+    trials of one stage have.
+    """
     return Stage(steps, decays=False, **changed), Stage(400, warmup=50)
 
 
 TRIALS = [
     Trial("random", "random weights"),
-    Trial("constant", "constant rate first", stages=_first(400)),
+    Trial("constant", "constant rate first", stages=_two_stages(400)),
     Trial("beta_2", "a beta_2 of 0.98", extra=("--beta_2=0.98",)),
     Trial("projection", "a larger projection", "projection"),
-    Trial("batches", "batches of 16 first", stages=_first(1600, batch=16)),
-    Trial("short", "32 tokens first", stages=_first(1600, length=_SHORT)),
-    Trial("depth", "one layer first", stages=_first(1300, layers=1)),
+    Trial("batches", "batches of 16 first", stages=_two_stages(1600, batch=16)),
+    Trial("short", "32 tokens first", stages=_two_stages(1600, length=_SHORT)),
+    Trial("depth", "one layer first", stages=_two_stages(1300, layers=1)),
     Trial("words", "word vectors", "words"),
     Trial("positions", "positions and heads", "positions"),
     Trial("both", "both, of make_starting_weights", INFORMED),
-    Trial("both_constant", "both, constant rate first", INFORMED, _first(400)),
-    Trial("both_batches", "both, batches of 16 first", INFORMED, _first(1600, batch=16)),
+    Trial("both_constant", "both, constant rate first", INFORMED, _two_stages(400)),
+    Trial("both_batches", "both, batches of 16 first", INFORMED, _two_stages(1600, batch=16)),
 ]
 
 
