@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
-MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 MAX_LINES = 400
 
 # Package -> packages of this project that its library may import.
@@ -131,113 +129,131 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULE_NAMES = {name_of(module) for module in MODULES}
+class Module:
+    """A module of the project: its name, text and syntax tree, and whether it is a program."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = name_of(path)
+        self.text = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text)
+        self.package = self.name.split(".")[0]
+        self.room = room_of(self.name)
+        self.is_program = 'if __name__ == "__main__":' in self.text
+        self.nodes = list(ast.walk(self.tree))
+
+    @functools.cached_property
+    def imports(self) -> set[str]:
+        """Names of all modules that it imports, anywhere in it."""
+        names = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                found = [f"{node.module}.{alias.name}" for alias in node.names]
+                names.update(name if name in MODULE_NAMES else node.module for name in found)
+        return names
 
 
-def imports_of(path: Path) -> set[str]:
-    """Names of all modules that a file imports, anywhere in it."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found = [f"{node.module}.{alias.name}" for alias in node.names]
-            names.update(name if name in MODULE_NAMES else node.module for name in found)
-    return names
+MODULES = [Module(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+MODULE_NAMES = {module.name for module in MODULES}
+PROGRAMS = {module.name for module in MODULES if module.is_program}
 
 
-def is_binary(path: Path) -> bool:
-    return 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
+def test_packages_import_in_one_direction():
+    wrong = []
+    for module in MODULES:
+        allowed = set(MAY_IMPORT[module.package])
+        if module.package == "albert_tf" and (module.is_program or module.room in KNOW_TEXT):
+            allowed.add("data_pipeline")
+        names = module.imports - SHARED.get(module.name, set())
+        used = {name.split(".")[0] for name in names} & {*PACKAGES, "tests"}
+        wrong += [f"{module.name} imports {package}" for package in sorted(used - allowed)]
+    assert not wrong
 
 
-every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
-
-
-@every_module
-def test_import_direction(path):
-    package = path.relative_to(ROOT).parts[0]
-    allowed = set(MAY_IMPORT[package])
-    if package == "albert_tf" and (is_binary(path) or room_of(name_of(path)) in KNOW_TEXT):
-        allowed.add("data_pipeline")
-    names = imports_of(path) - SHARED.get(name_of(path), set())
-    used = {name.split(".")[0] for name in names}
-    assert used & {*PACKAGES, "tests"} <= allowed
-
-
-@every_module
-def test_rooms_import_from_lower_floors(path):
-    room = room_of(name_of(path))
-    names = imports_of(path) - DOORS.get(name_of(path), set())
-    imported = {room_of(name) for name in names if name.startswith(PACKAGES)}
-    for other in imported - {room, None}:
-        assert room is None or floor_of(other) < floor_of(room), f"{name_of(path)} imports {other}"
+def test_rooms_import_from_lower_floors():
+    wrong = []
+    for module in MODULES:
+        names = module.imports - DOORS.get(module.name, set())
+        others = {room_of(name) for name in names if name.startswith(PACKAGES)}
+        wrong += [
+            f"{module.name} imports {other}"
+            for other in others - {module.room, None}
+            if module.room and floor_of(other) >= floor_of(module.room)
+        ]
+    assert not wrong
 
 
 def test_every_room_is_there():
-    names = {name_of(module) for module in MODULES}
-    assert {room for floor in FLOORS for room in floor} <= names
+    assert {room for floor in FLOORS for room in floor} <= MODULE_NAMES
 
 
-@every_module
-def test_everything_but_programs_is_in_a_room(path):
-    name = name_of(path)
-    is_of_product = name.split(".")[0] in ("albert_tf", "data_pipeline", "export")
-    if is_of_product and not is_binary(path) and name not in IN_NO_ROOM:
-        assert room_of(name) is not None
+def test_everything_but_programs_is_in_a_room():
+    product = [each for each in MODULES if each.package not in ("demo", "benchmarks")]
+    homeless = {module.name for module in product if module.room is None}
+    assert homeless <= PROGRAMS | IN_NO_ROOM
 
 
-@every_module
-def test_only_programs_read_flags(path):
+def test_only_programs_read_flags():
     """The library is told by arguments; flags become dataclasses in modules called flags."""
-    is_of_flags = path.stem == "flags" or path.stem.endswith("_flags")
-    if is_binary(path) or is_of_flags or room_of(name_of(path)) == "data_pipeline.command_line":
-        return
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    assert "FLAGS" not in names | {name.split(".")[-1] for name in imports_of(path)}
+    wrong = []
+    for module in MODULES:
+        is_of_flags = module.path.stem == "flags" or module.path.stem.endswith("_flags")
+        if module.is_program or is_of_flags or module.room == "data_pipeline.command_line":
+            continue
+        names = {node.id for node in module.nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in module.nodes if isinstance(node, ast.Attribute)}
+        names |= {name.split(".")[-1] for name in module.imports}
+        if "FLAGS" in names:
+            wrong.append(module.name)
+    assert not wrong
 
 
-@every_module
-def test_a_program_is_one_screen(path):
-    if path.parts[-2] == "albert_tf" and is_binary(path):
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 150
+def test_nobody_imports_a_program():
+    found = {module.name: module.imports & PROGRAMS for module in MODULES}
+    assert not {name: imported for name, imported in found.items() if imported}
 
 
-@every_module
-def test_nobody_imports_a_binary(path):
-    binaries = {name_of(module) for module in MODULES if is_binary(module)}
-    assert not imports_of(path) & binaries
-
-
-@every_module
-def test_a_program_prepares_the_import_of_tensorflow(path):
+def test_a_program_prepares_the_import_of_tensorflow():
     """Before TensorFlow and the project's modules it imports what keeps TensorFlow quiet."""
-    imports = [
-        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-    ]
-    loading = [name for name in imports if name.split(".")[0] in ("tensorflow", *PACKAGES)]
-    if re.search(r"^    run_binary\(", path.read_text(encoding="utf-8"), re.M):
-        assert loading[0] == "data_pipeline.command_line"
+    wrong = []
+    for module in MODULES:
+        imports = [
+            node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            for node in module.nodes
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+        ]
+        loading = [name for name in imports if name.split(".")[0] in ("tensorflow", *PACKAGES)]
+        runs = re.search(r"^    run_binary\(", module.text, re.M)
+        if runs and loading[0] != "data_pipeline.command_line":
+            wrong.append(module.name)
+    assert not wrong
 
 
-@every_module
-def test_only_text_graphs_need_tensorflow_text(path):
+def test_only_text_graphs_need_tensorflow_text():
     """Nobody imports it at the top of a module: reading, training and importing go without."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {alias.name for node in top for alias in node.names}
-    names |= {node.module for node in top if isinstance(node, ast.ImportFrom)}
-    assert "tensorflow_text" not in names
+    wrong = []
+    for module in MODULES:
+        top = [node for node in module.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        names = {alias.name for node in top for alias in node.names}
+        names |= {node.module for node in top if isinstance(node, ast.ImportFrom)}
+        if "tensorflow_text" in names:
+            wrong.append(module.name)
+    assert not wrong
 
 
-@every_module
-def test_a_file_has_one_subject(path):
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MAX_LINES
-    assert ast.get_docstring(ast.parse(text)), f"{path} does not say what it is for"
+def test_a_file_has_one_subject():
+    """It says what it is for; a program of albert_tf is a screen, all others a few."""
+    wrong = []
+    for module in MODULES:
+        is_screen = module.is_program and module.path.parent.name == "albert_tf"
+        lines, limit = len(module.text.splitlines()), 150 if is_screen else MAX_LINES
+        if lines > limit:
+            wrong.append(f"{module.name} has {lines} lines, more than {limit}")
+        if not ast.get_docstring(module.tree):
+            wrong.append(f"{module.name} does not say what it is for")
+    assert not wrong
 
 
 def test_a_model_is_read_in_1300_lines():
@@ -249,12 +265,12 @@ def test_a_model_is_read_in_1300_lines():
 
 def test_every_public_function_and_class_of_the_library_is_documented():
     missing = []
-    for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for module in MODULES:
+        for node in module.tree.body:
             if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_"):
                 continue
             if node.name not in ("main", "define_flags") and not ast.get_docstring(node):
-                missing.append(f"{name_of(path)}.{node.name}")
+                missing.append(f"{module.name}.{node.name}")
     assert not missing
 
 
@@ -264,10 +280,7 @@ OF_LIBRARIES = {"build", "call", "get_config", "parse", "readable", "readinto"}
 
 def test_every_public_method_is_documented_where_it_is_new():
     classes = [
-        node
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
+        node for module in MODULES for node in module.nodes if isinstance(node, ast.ClassDef)
     ]
     methods = [
         (f"{each.name}.{node.name}", node)
@@ -282,17 +295,15 @@ def test_every_public_method_is_documented_where_it_is_new():
 
 
 def test_every_flag_has_a_help_text():
-    pattern = re.compile(r"flags\.DEFINE_\w+\(")
     checked = 0
-    for path in MODULES:
-        text = path.read_text(encoding="utf-8")
-        if not pattern.search(text):
-            continue
-        for node in ast.walk(ast.parse(text)):
+    for module in MODULES:
+        for node in module.nodes:
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("flags.DEFINE_"):
                 position = 3 if ast.unparse(node.func).endswith("enum") else 2
                 help_text = ast.unparse(node.args[position]).strip("f'\"")
-                assert len(help_text) > 10, f"{path}: {ast.unparse(node.args[0])} has no help"
+                assert len(help_text) > 10, (
+                    f"{module.name}: {ast.unparse(node.args[0])} has no help"
+                )
                 checked += 1
     assert checked > 30
 
@@ -306,8 +317,8 @@ def test_makefile_has_the_commands_of_the_readme():
 
 def test_flag_files_name_flags_that_exist():
     defined = set()
-    for path in MODULES:
-        defined.update(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
+    for module in MODULES:
+        defined.update(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", module.text))
     for path in (ROOT / "configs").glob("*.flags"):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("--"):
