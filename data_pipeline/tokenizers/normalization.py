@@ -30,9 +30,7 @@ UNSTABLE_RANGES = (
 )  # fmt: skip
 SURROGATES = (0xD800, 0xDFFF)
 _REPLACED_RANGES = (*UNSTABLE_RANGES, SURROGATES)
-_KEEP, _SPACE, _DROP, _REPLACE = range(4)
-# Whitespace to Python; SentencePiece drops most of these instead of reading a space.
-_ASCII_CONTROL_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f"
+_KEEP, _DROP, _REPLACE = range(3)
 
 
 def ranges_where(
@@ -94,58 +92,48 @@ def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
 
 @functools.cache
 def _actions() -> np.ndarray:
-    """uint8 by code point: one of _KEEP, _SPACE, _DROP and _REPLACE for each character."""
+    """uint8 by code point: one of _KEEP, _DROP and _REPLACE for each character."""
     actions = np.full(sys.maxunicode + 1, _KEEP, np.uint8)
-    for ranges, action in (
-        (whitespace_ranges(), _SPACE),
-        (combining_ranges(), _DROP),
-        (_REPLACED_RANGES, _REPLACE),
-    ):
+    for ranges, action in ((combining_ranges(), _DROP), (_REPLACED_RANGES, _REPLACE)):
         for first, last in ranges:
             actions[first : last + 1] = action
-    actions[ord("\n")] = _KEEP
     return actions
 
 
-def _with_actions(text: str, replacements: dict[int, str]) -> str:
-    """The text with `replacements[action]`, a character or "", for each character of an action."""
+def _with_action(text: str, action: int, replacement: str) -> str:
+    """The text with `replacement`, a character or "", for each character of an action."""
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-    actions = _actions()[points]
-    present = [action for action in replacements if np.any(actions == action)]
-    if not present:
+    is_concerned = _actions()[points] == action
+    if not is_concerned.any():
         return text
-    for action in present:
-        if replacements[action]:
-            points = np.where(actions == action, np.uint32(ord(replacements[action])), points)
-        else:
-            points, actions = points[actions != action], actions[actions != action]
+    if replacement:
+        points = np.where(is_concerned, np.uint32(ord(replacement)), points)
+    else:
+        points = points[~is_concerned]
     return points.tobytes().decode("utf-32-le")
 
 
 def normalize_many(
     texts: Sequence[str], lower: bool = True, join_quotes: bool = False
 ) -> list[str]:
-    """`normalize` of many strings but for runs of spaces, which mean nothing to tokenizers; faster.
+    """`normalize` of many strings; faster.
 
     Args:
-      texts: strings without line breaks.
+      texts: any strings.
       lower, join_quotes: see `normalize`.
     """
     if join_quotes:
         return [normalize(text, lower, join_quotes) for text in texts]
     if not texts:
         return []
-    found = list(texts)
+    found = [" ".join(text.split()) for text in texts]  # No line breaks are left.
     special = [i for i, text in enumerate(found) if not text.isascii() or "\0" in text]
     if special:
-        text = _with_actions(
-            "\n".join(found[i] for i in special), {_REPLACE: REPLACEMENT, _SPACE: " "}
-        )
-        text = _with_actions(unicodedata.normalize("NFKD", text), {_DROP: ""})
+        text = _with_action("\n".join(found[i] for i in special), _REPLACE, REPLACEMENT)
+        text = _with_action(unicodedata.normalize("NFKD", text), _DROP, "")
         for i, line in zip(special, text.split("\n")):
             found[i] = line
-    text = "\n".join(found)
-    for space in _ASCII_CONTROL_SPACES:
-        text = text.replace(space, " ")
+    if not lower:
+        return found
     # Lower-casing depends on the neighbors of a letter, never on those beyond a line break.
-    return (text.lower() if lower else text).split("\n")
+    return "\n".join(found).lower().split("\n")
