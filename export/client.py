@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints import literal_paths
 from data_pipeline.errors import UserError, needs_extra
 from export import graph_errors
 from export.saved_model import existing_versions
@@ -96,7 +97,8 @@ def _load(folder: str) -> Mapping[str, Any]:
     """The signatures of a SavedModel; a version's folder never changes."""
     import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
 
-    return tf.saved_model.load(folder).signatures
+    with literal_paths.literal(folder) as path:
+        return tf.saved_model.load(path).signatures
 
 
 def predict_rest(

@@ -18,6 +18,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from albert_tf import durable
+from albert_tf.checkpoints import literal_paths
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from export import fresh_process
@@ -111,8 +113,13 @@ def version_path(output_dir: str, version: int | None) -> str:
     """Path of the folder for a new version; None: the number after the highest.
 
     Raises:
-      UserError: the folder exists, or the number is not positive.
+      UserError: the folder exists, the number is not positive, or TensorFlow would take the path
+        for a pattern.
     """
+    if durable.is_local(output_dir):
+        literal_paths.check(os.path.abspath(output_dir), "An export")
+    else:
+        literal_paths.check(output_dir, "An export")
     if version is None:
         return os.path.join(output_dir, str(max(existing_versions(output_dir), default=0) + 1))
     if version < 1:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import weakref
 from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints import literal_paths
 from albert_tf.errors import UserError
 
 # Optimizer slots and counters, which are not weights.
@@ -25,8 +28,12 @@ class BundleWeights:
         """Args: prefix: the path without .index."""
         self.path = prefix
         check_exists(prefix)
+        links = contextlib.ExitStack()  # Needed as long as the reader, which opens files late.
+        weakref.finalize(self, links.close)
         try:
-            self._reader = tf.train.load_checkpoint(prefix)
+            self._reader = tf.train.load_checkpoint(
+                links.enter_context(literal_paths.literal(prefix))
+            )
         except _READ_ERRORS as error:
             raise UserError(f"checkpoint {prefix} cannot be read: {error}") from None
         self._stored = {
@@ -60,6 +67,7 @@ def check_exists(prefix: str) -> None:
 
 def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes a name-keyed checkpoint; the index file, which makes it readable, appears last."""
+    literal_paths.check_remote(prefix)
     names = sorted(tensors)
     tf.raw_ops.SaveV2(
         prefix=prefix,

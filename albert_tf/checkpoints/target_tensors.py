@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import huggingface
+from albert_tf.checkpoints import huggingface, literal_paths
 from albert_tf.errors import UserError
 
 Shapes = dict[str, list[int]]
@@ -182,7 +182,8 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
     """
     with tf.io.gfile.GFile(config_file) as file:
         config = json.load(file)
-    reader = tf.train.load_checkpoint(prefix)
+    with literal_paths.literal(prefix) as path:
+        reader = tf.train.load_checkpoint(path)
     kinds = reader.get_variable_to_dtype_map()
     written = {
         name: (shape, kinds[name] == tf.float32)

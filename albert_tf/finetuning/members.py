@@ -66,9 +66,8 @@ def find_folders(patterns: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for pattern in patterns:
-        folders = [pattern]
-        if any(mark in pattern for mark in "*?["):
-            folders = [name for name in storage.match(pattern) if not is_put_aside(name)]
+        matches = storage.match(pattern)
+        folders = [name for name in matches if name == pattern or not is_put_aside(name)]
         folders = [folder.rstrip("/") for folder in folders if storage.is_folder(folder)]
         if not folders:
             raise UserError(

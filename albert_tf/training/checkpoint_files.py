@@ -16,6 +16,7 @@ from albert_tf import durable
 from albert_tf.errors import UserError
 
 _NAME = re.compile(r"step-(\d+)\.(?:index|data-\d{5}-of-\d{5})")
+_PART = re.compile(r"step-(\d+)\.data-\d{5}-of-(\d{5})")
 _LEFTOVER = re.compile(r"step-(\d+)_(?:unfinished|temp\w*)")
 
 
@@ -39,6 +40,15 @@ def whole(directory: str) -> list[int]:
     """The steps of the checkpoints in a folder that have their index, in ascending order."""
     names = _names_in(directory)
     return [step for step in find(directory) if f"step-{step}.index" in names]
+
+
+def missing(directory: str, step: int) -> str | None:
+    """Name of a file that a step's checkpoint lacks: "step-4.index"; None where it is whole."""
+    names = set(_names_in(directory))
+    parts = [match for match in map(_PART.fullmatch, names) if match and int(match[1]) == step]
+    count = int(parts[0][2]) if parts else 1
+    wanted = [f"step-{step}.data-{part:05d}-of-{count:05d}" for part in range(count)]
+    return next((name for name in (f"step-{step}.index", *wanted) if name not in names), None)
 
 
 def check_steps(run_dir: str, num_train_steps: int) -> None:

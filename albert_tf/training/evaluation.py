@@ -10,6 +10,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from albert_tf.checkpoints import literal_paths
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
 from albert_tf.tasks import Task
@@ -152,7 +153,8 @@ def evaluate_checkpoints(
 def _can_be_read(checkpoint: tf.train.Checkpoint, path: str) -> bool:
     """Restores a checkpoint, and returns whether it was there and whole."""
     try:
-        checkpoint.read(path).expect_partial().assert_existing_objects_matched()
+        with literal_paths.literal(path) as readable:
+            checkpoint.read(readable).expect_partial().assert_existing_objects_matched()
     except (tf.errors.OpError, IndexError):  # IndexError: a file is too short.
         return False
     return True

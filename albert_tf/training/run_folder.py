@@ -24,6 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import durable
+from albert_tf.checkpoints import literal_paths
 from albert_tf.checkpoints.native import CONFIG_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
@@ -66,6 +67,7 @@ def claim(
       UserError: the folder holds a run of another model or on other data, or files that are no run,
         or another process trains there.
     """
+    literal_paths.check_remote(run_dir)
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
     if tf.io.gfile.exists(run_dir) and not tf.io.gfile.isdir(run_dir):
         raise UserError(f"--output_dir={run_dir} is a file. Name a folder.")

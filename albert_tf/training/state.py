@@ -10,21 +10,21 @@ from collections.abc import Iterator
 import absl.logging
 import tensorflow as tf
 
+from albert_tf.checkpoints import literal_paths
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
 
-# TensorFlow's errors for files that are missing, cut or altered; IndexError: one is too short.
+# TensorFlow's errors for files that are cut or altered; IndexError: one is too short.
 _DAMAGE = (
     tf.errors.DataLossError,
-    tf.errors.NotFoundError,
     tf.errors.OutOfRangeError,
     tf.errors.InvalidArgumentError,
     IndexError,
 )
 # TensorFlow's reader in Python raises a plain OpError for most of them.
 _SIGNS_OF_DAMAGE = re.compile(
-    "sstable|corrupt|checksum|truncated|bad (block|entry)|read (less|fewer)|no such file", re.I
+    "sstable|corrupt|checksum|truncated|bad (block|entry)|read (less|fewer)", re.I
 )
 
 
@@ -168,12 +168,16 @@ class TrainingState:
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
             path = checkpoint_files.path_of(self._directory, step)
+            if missing := checkpoint_files.missing(self._directory, step):
+                problems.append(f"checkpoint {path} is damaged: its file {missing} is missing.")
+                continue
             try:
-                self._read(path, step)
+                with literal_paths.literal(path) as readable:
+                    self._read(readable, step)
             except (ValueError, AssertionError) as error:
                 raise UserError(
                     f"checkpoint {path} does not fit this model: {_first_line(error)} Use another "
-                    "--output_dir, or --overwrite to start over."
+                    "--output_dir, or the flags that the run in this one was started with."
                 ) from None
             except (tf.errors.OpError, IndexError) as error:
                 if not _is_damage(error):  # A disk that does not answer may answer tomorrow.

@@ -66,7 +66,7 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
         patterns = [part.strip() for part in os.fspath(patterns).split(",")]
     files: dict[str, None] = {}
     for pattern in filter(None, map(os.fspath, patterns)):
-        matches = [pattern] if storage.exists(pattern) else storage.match(pattern)
+        matches = storage.match(pattern)
         if not matches:
             raise UserError(f"No file matches {pattern!r}; give an existing text file or pattern.")
         for path in matches:

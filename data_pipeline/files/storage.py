@@ -76,8 +76,20 @@ def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
 
 
 def match(pattern: str) -> list[str]:
-    """Files and folders that match a pattern with * and ?, sorted."""
-    return sorted(_gfile().glob(pattern) if is_remote(pattern) else local_glob.glob(pattern))
+    """Files and folders that match a pattern with * and ?, sorted.
+
+    What is there under the pattern's own name comes first: the file "a[1].txt" is all that
+    "a[1].txt" means, and the folder "a[1]" all that "a[1]/*.txt" is looked for in.
+    """
+    if exists(pattern):
+        return [pattern]
+    if is_remote(pattern):
+        return sorted(_gfile().glob(pattern))
+    folder = os.path.dirname(pattern)
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    rest = pattern[len(folder) :]
+    return sorted(local_glob.glob(local_glob.escape(folder) + rest))
 
 
 def names_in(folder: str) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+from albert_tf.checkpoints import literal_paths
 from export.graph_errors import REFUSALS, reason
 from export.server.errors import (
     INVALID_ARGUMENT,
@@ -45,7 +46,8 @@ class Servable:
         import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
 
         self.name, self.version, self.path, self.limits = name, version, path, limits
-        self._loaded = tf.saved_model.load(path)
+        with literal_paths.literal(path) as readable:
+            self._loaded = tf.saved_model.load(readable)
         self.signature_defs = read_signature_defs(path)
 
     def signature_def(self, signature: str) -> meta_graph_pb2.SignatureDef:

@@ -126,6 +126,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, capsys, file, damage):
     "error",
     [
         tf.errors.UnavailableError(None, None, "not now"),
+        tf.errors.NotFoundError(None, None, "Failed to find any matching files for a/step-9"),
         tf.errors.PermissionDeniedError(None, None, "not you"),
         tf.errors.OpError(None, None, "a/step-9.index; Input/output error", tf.errors.UNKNOWN),
     ],

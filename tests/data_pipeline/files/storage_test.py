@@ -92,3 +92,16 @@ def test_making_records_needs_no_tensorflow():
         "import sys, data_pipeline.pretraining.creation; assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_what_has_the_name_of_a_pattern_is_meant(tmp_path):
+    for name in ("a[1]", "a1"):
+        (tmp_path / name).mkdir()
+        for file in ("x[1].txt", "x1.txt", "y.txt"):
+            (tmp_path / name / file).touch()
+    folder = str(tmp_path / "a[1]")
+    assert storage.match(f"{folder}/x[1].txt") == [f"{folder}/x[1].txt"]
+    assert storage.match(f"{folder}/x*.txt") == [f"{folder}/x1.txt", f"{folder}/x[1].txt"]
+    assert storage.match(f"{folder}/[yz].txt") == [f"{folder}/y.txt"]
+    assert len(storage.match(f"{tmp_path}/a*/y.txt")) == 2
+    assert storage.match(f"{folder}/z") == storage.match(f"{tmp_path}/no/[1]*.txt") == []

@@ -1,0 +1,67 @@
+"""Paths with [ ] * and ?, which TensorFlow takes for a pattern where it reads a checkpoint.
+
+It finds "a*/step-4" and every name that fits, and for "a[1]/step-4" it looks in a folder "a1"; no
+escape is read back. On a disk such a folder is read through a link of another name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+
+from albert_tf import durable
+from albert_tf.errors import UserError
+
+_PATTERN = re.compile(r"[\[\]*?]")
+
+
+def check(path: str, what: str) -> None:
+    """Raises UserError for a path that TensorFlow takes for a pattern.
+
+    Args:
+      path: of a file or folder that is to be written.
+      what: is to be written there, as the beginning of a sentence: "An export".
+    """
+    if found := _PATTERN.search(path):
+        raise UserError(
+            f"{path} holds {found[0]!r}. {what} cannot be read there: TensorFlow takes [ ] * and ? "
+            "in its path for a pattern. Name a path without them."
+        )
+
+
+def check_remote(path: str) -> None:
+    """`check` for a checkpoint on gs:// and the like, where there are no links."""
+    if not durable.is_local(path):
+        check(path, "A checkpoint")
+
+
+@contextlib.contextmanager
+def literal(path: str) -> Iterator[str]:
+    """A context with a path of the same checkpoint or SavedModel that holds no pattern.
+
+    runs/a[1]/step-4 -> /tmp/albert_tf_xyz/linked, beside links to the files of that checkpoint.
+    A path without [ ] * and ? stays as it is.
+
+    Raises:
+      UserError: the path is one of gs:// or the like.
+    """
+    check_remote(path)
+    if not _PATTERN.search(path):
+        yield path
+        return
+    is_usual = not _PATTERN.search(tempfile.gettempdir())
+    with tempfile.TemporaryDirectory(
+        prefix="albert_tf_", dir=None if is_usual else "/tmp"
+    ) as temporary:
+        link = os.path.join(temporary, "linked")
+        folder, name = os.path.split(os.path.abspath(path))
+        if os.path.isdir(path):
+            os.symlink(os.path.join(folder, name), link)
+        else:
+            for file in os.listdir(folder) if os.path.isdir(folder) else ():
+                if file.startswith(f"{name}."):
+                    os.symlink(os.path.join(folder, file), link + file[len(name) :])
+        yield link

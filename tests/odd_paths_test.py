@@ -1,0 +1,143 @@
+"""A whole journey in a folder whose name is a pattern: programs mean the folder of that name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+NAME = "a[1]x*?"
+CONFIG = {
+    "vocab_size": 48,
+    "embedding_size": 8,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+}
+TRAINING = (
+    "--train_batch_size=4",
+    "--distribution=one_device",
+    "--fast=off",
+    "--checkpoint_steps=2",
+)
+
+
+@pytest.fixture(scope="module")
+def program(quick_python) -> Callable[..., subprocess.CompletedProcess]:
+    """(module, *arguments) -> its result, in a process of its own."""
+
+    def run(module: str, *arguments: str) -> subprocess.CompletedProcess:
+        command = [quick_python, "-m", module, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, small_corpus, few_words) -> Path:
+    """The odd folder with a corpus, a configuration and labeled rows; beside it what the name also
+    stands for as a pattern, with other content.
+    """
+    parent = tmp_path_factory.mktemp("odd")
+    for name in (NAME, "a1xyz"):
+        (parent / name).mkdir()
+        (parent / name / "corpus.txt").write_text("Another text.\n\nAnd one more.\n")
+    folder = parent / NAME
+    (folder / "corpus[1].txt").write_text(small_corpus(60), encoding="utf-8")
+    (folder / "corpus1.txt").write_text("Another text.\n\nAnd one more.\n")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
+    (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
+    return folder
+
+
+def weights(prefix: Path, plain: Path) -> dict[str, np.ndarray]:
+    """The tensors of a checkpoint, read at a path that is no pattern."""
+    shutil.copytree(prefix.parent, plain, dirs_exist_ok=True)
+    reader = tf.train.load_checkpoint(str(plain / prefix.name))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def interrupt(run: Path) -> None:
+    """Makes a finished run one that was interrupted after its last checkpoint but one."""
+    shutil.rmtree(run / "model")
+    steps = sorted(int(path.stem.split("-")[1]) for path in (run / "checkpoints").glob("*.index"))
+    assert len(steps) > 1
+    for path in (run / "checkpoints").glob(f"step-{steps[-1]}.*"):
+        path.unlink()
+
+
+def test_a_journey_in_a_folder_whose_name_is_a_pattern(program, folder, tmp_path):
+    def done(module: str, *arguments: str) -> str:
+        result = program(module, *arguments)
+        assert result.returncode == 0, result.stderr + result.stdout[-2000:]
+        return result.stdout
+
+    corpus, vocabulary = folder / "corpus[1].txt", folder / "vocabulary"
+    done(
+        "data_pipeline.train_vocabulary",
+        *(f"--input={corpus}", f"--output_dir={vocabulary}", "--vocab_size=48"),
+    )
+    done(
+        "data_pipeline.create_pretraining_data",
+        *(f"--input={folder}/corpus[[]1].tx?", f"--output_dir={folder}/records"),
+        *(f"--vocab_file={vocabulary}/spiece.model", "--max_seq_length=32", "--num_processes=2"),
+    )
+    done("data_pipeline.inspect_records", f"--data={folder}/records")
+
+    pretraining = (
+        "albert_tf.run_pretraining",
+        *(f"--train_data={folder}/records/*.tfrecord", f"--eval_data={folder}/records"),
+        *(f"--config_file={folder}/config.json", f"--output_dir={folder}/run"),
+        *(*TRAINING, "--num_train_steps=4", "--num_warmup_steps=1"),
+    )
+    done(*pretraining)
+    whole = weights(folder / "run" / "model" / "model.ckpt", tmp_path / "whole")
+    interrupt(folder / "run")
+    assert "step 2" in done(*pretraining)
+    resumed = weights(folder / "run" / "model" / "model.ckpt", tmp_path / "resumed")
+    for name, value in whole.items():
+        np.testing.assert_array_equal(resumed[name], value)
+
+    finetuning = (
+        *(
+            "albert_tf.run_finetuning",
+            "--task=tsv",
+            "--max_seq_length=32",
+            "--num_train_steps=4",
+            *TRAINING,
+        ),
+        *(f"--train_file={folder}/rows.tsv", f"--dev_file={folder}/rows.tsv"),
+        *(f"--init_checkpoint={folder}/run", f"--output_dir={folder}/tuned"),
+    )
+    done(*finetuning)
+    interrupt(folder / "tuned")
+    done(*finetuning)
+
+    models = [folder / "tuned" / "model", *(folder / f"{kind}[2]" for kind in ("g", "h", "n"))]
+    for before, after, kind in zip(models, models[1:], ("google", "huggingface", "native")):
+        output = done(
+            "albert_tf.convert", f"--input={before}", f"--output={after}", f"--format={kind}"
+        )
+        assert "outputs differ by 0.0e+00" in output
+    tuned, native = (
+        weights(model / "model.ckpt", tmp_path / str(number))
+        for number, model in enumerate((models[0], models[-1]))
+    )
+    for name, value in tuned.items():
+        np.testing.assert_array_equal(native[name], value)
+    assert not (folder.parent / "a1xyz" / "run").exists()
+
+    export = (f"--model_dir={models[0]}", "--task=classifier")
+    refused = program("export.run_export", *export, f"--output_dir={folder}/exports")
+    assert refused.returncode == 2
+    assert "takes [ ] * and ? in its path for a pattern" in refused.stderr
+    assert not (folder / "exports").exists()
