@@ -11,6 +11,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.inputs import lists_to_tensors
 from albert_tf.keras_compat import keras, require_keras_2
+from albert_tf.machine_memory import check_weights_fit
 from albert_tf.variable_names import distinct
 
 # Entries of `get_config` that every model has; the others are of its class.
@@ -45,6 +46,7 @@ class AlbertModel(keras.Model):
                 f"Expected an AlbertConfig or a dict of its fields; received {config!r:.80}. For "
                 f"published weights: {type(self).__name__}.from_preset(NAME, ...)."
             )
+        check_weights_fit(config)
         self.config = config
         self.packed = packed
         self._frozen_when_made: frozenset[str] = frozenset()

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 import tensorflow as tf
 
+from albert_tf.config_fields import check_field
 from albert_tf.errors import UserError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
@@ -76,7 +77,7 @@ class AlbertConfig:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(AlbertConfig).items():
-            _check_field(name, kind, getattr(self, name))
+            check_field(name, kind, getattr(self, name))
         choices = {"parameter_sharing": PARAMETER_SHARING, "hidden_act": ACTIVATIONS}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
@@ -176,20 +177,3 @@ class AlbertConfig:
         """Writes an albert_config.json, which google-research/albert reads too."""
         with tf.io.gfile.GFile(path, "w") as file:
             file.write(json.dumps(self.to_dict(), indent=2) + "\n")
-
-
-def _check_field(name: str, kind: type, value: Any) -> None:
-    """Raises UserError unless `value` has the kind of the field and lies in its range."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is bool:
-        valid, expected = isinstance(value, bool), "true or false"
-    elif kind is str:
-        valid, expected = isinstance(value, str), "a string"
-    elif kind is int:
-        valid, expected = type(value) is int and value > 0, "a positive integer"
-    elif name.endswith("_prob"):
-        valid, expected = is_number and 0 <= value < 1, "a probability in [0, 1)"
-    else:
-        valid, expected = is_number and value > 0, "a positive number"
-    if not valid:
-        raise UserError(f"{name} must be {expected}, not {value!r}.")

@@ -33,6 +33,7 @@ FLOORS = (
     {"data_pipeline.pretraining", "data_pipeline.finetuning"},
     {"data_pipeline.pretraining.without_records"},
     {"albert_tf.errors", "albert_tf.durable", "albert_tf.keras_choice"},
+    {"albert_tf.config_fields"},
     {
         "albert_tf.config",
         "albert_tf.keras_compat",
@@ -49,7 +50,7 @@ FLOORS = (
         "albert_tf.layers.operations",
         "albert_tf.presets",
     },
-    {"albert_tf.config_file", "albert_tf.paper_tables"},
+    {"albert_tf.config_file", "albert_tf.machine_memory", "albert_tf.paper_tables"},
     # None of these imports another: plain layers know nothing fast, optimizers no layers.
     {"albert_tf.layers", "albert_tf.layers.fast", "albert_tf.optimization"},
     {"albert_tf.base_model", "albert_tf.heads"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -82,8 +83,12 @@ def spoil(good: Path, bad: Path) -> None:
         ("spelling", {"hidden_sise": 16}),
         ("vocabulary", {"vocab_size": 47}),
         ("short", {"max_position_embeddings": 16}),
+        ("endless", {"num_hidden_layers": 10**9}),
+        ("infinite", {"layer_norm_eps": math.inf}),
     ):
         (bad / f"{name}.json").write_text(json.dumps({**config, **change}))
+    (bad / "latin1.json").write_bytes(b'{"vocab_size": "\xe9"}')
+    (bad / "deep.json").write_text('{"x":' * 100_000)
     (bad / "spiece.model").write_text("no SentencePiece model")
 
     cut = bad / "cut_records"
@@ -221,6 +226,10 @@ CASES = [
     (PRETRAINING, {"config_file": "{bad}/text.json"}, "{bad}/text.json"),
     (PRETRAINING, {"config_file": "{bad}/heads.json"}, "num_attention_heads 3"),
     (PRETRAINING, {"config_file": "{bad}/layers.json"}, "num_hidden_layers must be a positive"),
+    (PRETRAINING, {"config_file": "{bad}/endless.json"}, "num_hidden_layers must be at most"),
+    (PRETRAINING, {"config_file": "{bad}/infinite.json"}, "layer_norm_eps must be a positive"),
+    (PRETRAINING, {"config_file": "{bad}/latin1.json"}, "{bad}/latin1.json is not UTF-8"),
+    (PRETRAINING, {"config_file": "{bad}/deep.json"}, "{bad}/deep.json is nested too deeply"),
     (PRETRAINING, {"config_file": "{bad}/spelling.json"}, "hidden_sise"),
     (PRETRAINING, {"config_file": "{bad}/vocabulary.json"}, "48 pieces, the model's vocab_size is"),
     (PRETRAINING, {"config_file": "{bad}/short.json"}, "longer than the model's 16 positions"),

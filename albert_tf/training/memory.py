@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import count_parameters, training_bytes
 from albert_tf.errors import UserError
+from albert_tf.machine_memory import machine_bytes
 
-_CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"
 # The estimate is for float32 and sequences without padding; bfloat16 and short texts take less.
 _MARGIN = 2
-
-
-def machine_bytes() -> int:
-    """The memory of this machine, or of the container that this process runs in."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        with open(_CGROUP_LIMIT) as file:
-            return min(total, int(file.read()))
-    except (OSError, ValueError):  # No container, or one without a limit ("max").
-        return total
 
 
 def check_training_memory(

@@ -1,6 +1,7 @@
 """Files of an architecture: both kinds are read, and broken ones said to be."""
 
 import json
+import math
 
 import pytest
 
@@ -45,3 +46,40 @@ def test_a_missing_file():
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(UserError, match="is a folder. Pass the albert_config.json in it"):
         read_config(str(tmp_path))
+
+
+PROGRAMS = {
+    "albert_tf.convert": ["--input={t}/in", "--output={t}/out", "--format=native"],
+    "albert_tf.describe": ["--config_file={t}/in/config.json"],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 10,000, not 1000000000"),
+        ({"num_hidden_layers": 1e30}, "num_hidden_layers must be a positive integer, not 1e+30"),
+        ({"vocab_size": 2**62}, "vocab_size must be at most 2,147,483,647, not 46116860184273"),
+        ({"layer_norm_eps": math.inf}, "layer_norm_eps must be a positive number, not inf"),
+        (b'{"model_type": "albert", "x": "\xff"}', "config.json is not UTF-8"),
+        (b'{"x":' * 100_000, "config.json is nested too deeply"),
+        (b"[" + b"9" * 5000 + b"]", "config.json is not valid JSON: Exceeds the limit"),
+        (100 << 20, "config.json has 104,857,600 bytes"),
+    ],
+)  # fmt: skip
+def test_absurd_files_end_in_a_sentence(
+    result_of, tiny_config, tmp_path, program, content, message
+):
+    path = tmp_path / "in" / "config.json"
+    path.parent.mkdir()
+    if isinstance(content, dict):
+        path.write_text(json.dumps({**to_huggingface(tiny_config), **content}))
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        with path.open("wb") as file:
+            file.truncate(content)
+    result = result_of(program, *(each.format(t=tmp_path) for each in PROGRAMS[program]))
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert message in result.stderr and result.stderr.count("\n") == 1

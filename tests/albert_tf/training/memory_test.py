@@ -37,10 +37,6 @@ def test_evaluation_takes_no_more_than_there_is(one_gigabyte):
     assert evaluation_batch_size(config, 10000, 512, 3, strategy) == 3
 
 
-def test_this_machine_has_memory():
-    assert 2**28 < memory.machine_bytes() < 2**50
-
-
 @pytest.fixture
 def needed(monkeypatch) -> list:
     """What is asked for: (flag, batch size, bytes)."""
@@ -81,16 +77,3 @@ def test_twice_the_memory_is_too_much(monkeypatch):
                 tf.config, "list_logical_devices", lambda asked, kind=kind: [1] * (asked == kind)
             )
             memory._check("flag", 5, 2**60, "Help.")
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"), [("1000\n", 1000), ("max\n", 4096 * 7), (f"{2**60}\n", 4096 * 7)]
-)
-def test_a_container_may_have_less(monkeypatch, tmp_path, content, expected):
-    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 7}
-    monkeypatch.setattr(memory.os, "sysconf", sizes.__getitem__)
-    (tmp_path / "memory.max").write_text(content)
-    monkeypatch.setattr(memory, "_CGROUP_LIMIT", str(tmp_path / "memory.max"))
-    assert memory.machine_bytes() == expected
-    monkeypatch.setattr(memory, "_CGROUP_LIMIT", str(tmp_path / "none"))
-    assert memory.machine_bytes() == 4096 * 7
