@@ -7,12 +7,21 @@ expected, what was received, what to do next. See `command_line.run_binary`.
 from __future__ import annotations
 
 import contextlib
+import functools
+import multiprocessing
 import sys
 from collections.abc import Iterator
 
 
 class UserError(ValueError):
     """A mistake that the user can repair; the message is a complete sentence."""
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Prints a warning on stderr, once, however many workers and calls read the same file."""
+    if multiprocessing.parent_process() is None:
+        print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

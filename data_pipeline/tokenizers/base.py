@@ -27,7 +27,9 @@ class TokenizerSettings:
       lower: lower-case the text.
       rules: rules around SentencePiece. "google": "2010," is split again, as the published models
         were trained; "huggingface": split again without the word mark that google-research leaves
-        in front, and quotes written `` or '' become "; "plain": SentencePiece alone.
+        in front, and quotes written `` or '' become "; "plain": SentencePiece alone. Of a WordPiece
+        vocabulary, "huggingface" says that the number of a line is the id of its piece, whatever
+        the line, and that of a piece that occurs twice the last counts.
     """
 
     lower: bool = True

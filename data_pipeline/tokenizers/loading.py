@@ -24,7 +24,7 @@ def load_tokenizer(
         lower-casing and google's rules, as the published models need.
 
     Raises:
-      UserError: the vocabulary is missing or bad, or `rules` are given for WordPiece.
+      UserError: the vocabulary is missing or bad, or `rules` are "plain" for WordPiece.
     """
     path = os.path.join(os.path.dirname(os.fspath(vocab_file)), file_names.SETTINGS)
     settings = TokenizerSettings()
@@ -34,9 +34,9 @@ def load_tokenizer(
     rules = settings.rules if rules is None else rules
     if not os.fspath(vocab_file).endswith(".txt"):
         return SentencePieceTokenizer(vocab_file, lower, rules)
-    if rules != TokenizerSettings.rules:
+    if rules == "plain":
         raise UserError(
             f"rules {rules!r} are for SentencePiece models, and {vocab_file} is a WordPiece "
             f"vocabulary. Leave them at {TokenizerSettings.rules!r}."
         )
-    return WordPieceTokenizer(vocab_file, lower)
+    return WordPieceTokenizer(vocab_file, lower, rules)

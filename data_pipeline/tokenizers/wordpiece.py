@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, warn_once
 from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import (
@@ -27,6 +27,7 @@ from data_pipeline.tokenizers.normalization import (
 )
 
 CONTINUATION = "##"
+BYTE_ORDER_MARK = "\ufeff"
 MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
 _DROP, _KEEP, _SPACE, _APART = range(4)
 _SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters in place of one, by action.
@@ -142,25 +143,44 @@ def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
     return found
 
 
+def legacy_piece(line: str) -> str:
+    """The piece on a line of a vocabulary, as google-research/albert's `load_vocab` reads it.
+
+    The first word, without a count in a second column: " the\\t501" -> "the"; of an empty line a
+    space, which is no word of any text.
+    """
+    return (line.split() or [" "])[0]
+
+
+def legacy_numbered(pieces: Sequence[str]) -> list[str]:
+    """Pieces by id, as google-research/albert's `load_vocab` numbers them.
+
+    A piece that is there already gets no id, so that later ones move up. As many ids as lines are
+    kept, for a model has a row for each: ["a", "b", "a", "c"] -> ["a", "b", "c", ""].
+    """
+    unique = list(dict.fromkeys(pieces))
+    return [*unique, *[""] * (len(pieces) - len(unique))]
+
+
 class WordPieceTokenizer(Tokenizer):
     """A WordPiece vocabulary; see `Tokenizer`.
 
     Args:
       vocab_file: path of a file with a piece on each line; the line's number, from 0, is its id.
+        What becomes of other lines is in `legacy_numbered`.
       lower: lower-case the text and drop accents.
+      rules: "google" or "huggingface", see `TokenizerSettings`.
 
     Attributes:
-      ids: id of each piece; of a piece that occurs twice, the first.
+      ids: id of each piece; of a piece that occurs twice, the last.
     """
 
     STORED_NAME = file_names.WORDPIECE
     SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(self, vocab_file: str, lower: bool = True) -> None:
-        super().__init__(vocab_file, TokenizerSettings(lower))
-        self.ids: dict[str, int] = {}
-        for i, piece in enumerate(self.pieces):
-            self.ids.setdefault(piece, i)
+    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google") -> None:
+        super().__init__(vocab_file, TokenizerSettings(lower, rules))
+        self.ids = {piece: i for i, piece in enumerate(self.pieces)}
         self._longest = max(map(len, self.pieces))
 
     def _load(self, content: bytes) -> list[str]:
@@ -170,7 +190,45 @@ class WordPieceTokenizer(Tokenizer):
             raise UserError(
                 f"{self.vocab_file} is not a WordPiece vocabulary, one UTF-8 piece a line: {error}."
             ) from None
-        return [line.rstrip("\r") for line in lines[: -1 if lines[-1] == "" else None]]
+        lines = [line.rstrip("\r") for line in lines[: -1 if lines[-1] == "" else None]]
+        if lines and lines[0].startswith(BYTE_ORDER_MARK):
+            lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
+            warn_once(f"{self.vocab_file} begins with a byte order mark, which is left out")
+        if self.settings.rules == "huggingface":
+            self._warn_of_repeated(lines, "counts by its last line")
+            return lines
+        pieces = [legacy_piece(line) for line in lines]
+        self._warn_of_columns(lines, pieces)
+        self._warn_of_repeated(
+            pieces,
+            "counts by its first line, and the ids after the others are one less, as in "
+            'google-research; with "rules": "huggingface" in tokenizer_settings.json the number '
+            "of a line is its id, and the last line counts",
+        )
+        return legacy_numbered(pieces)
+
+    def _warn_of_columns(self, lines: Sequence[str], pieces: Sequence[str]) -> None:
+        changed = [
+            i
+            for i, (line, piece) in enumerate(zip(lines, pieces))
+            if line.strip() and line != piece
+        ]
+        if changed:
+            first = changed[0]
+            warn_once(
+                f"{self.vocab_file}:{first + 1}: {lines[first]!r} is read as {pieces[first]!r}, "
+                f"without blanks and what follows them ({len(changed)} such lines)"
+            )
+
+    def _warn_of_repeated(self, pieces: Sequence[str], rule: str) -> None:
+        first: dict[str, int] = {}
+        repeated = [i for i, piece in enumerate(pieces) if first.setdefault(piece, i) != i]
+        if repeated:
+            piece = pieces[repeated[0]]
+            warn_once(
+                f"{self.vocab_file}:{repeated[0] + 1}: {piece!r} is on line {first[piece] + 1}, "
+                f"too; it {rule} ({len(repeated)} such lines)"
+            )
 
     def _starts_word(self, piece: str) -> bool:
         return not piece.startswith(CONTINUATION)
