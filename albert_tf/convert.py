@@ -20,6 +20,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.huggingface_config import as_groups
 from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertClassifier
 from albert_tf.pretrained import locate
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -96,20 +97,26 @@ def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: s
       vocab_file: path of the vocabulary, if there is one.
     """
     metadata = native.read_metadata(source.path) if source.format == "native" else {}
+    names = formats.class_names(source) if hasattr(model, "num_classes") else []
     if FLAGS.format == "native":
         tokenizer = load_tokenizer(vocab_file) if vocab_file else None
         settings = dataclasses.asdict(tokenizer.settings) if tokenizer else None
         metadata.setdefault("max_seq_length", model.config.max_position_embeddings)
+        if names and source.format != "native":  # [] says that the model's answer is a number.
+            is_number = type(model) is AlbertClassifier and model.num_classes == 1
+            metadata["labels"] = [] if is_number else names
         if tokenizer:
             metadata.setdefault("vocab_fingerprint", tokenizer.fingerprint)
         native.save(model, folder, metadata, vocab_file, settings)
         return
     tf.io.gfile.makedirs(folder)
     if FLAGS.format == "google":
+        if names:
+            print(f"google has no place for the names of the classes: {', '.join(names)}")
         google.save(model, os.path.join(folder, _GOOGLE_PREFIX))
         as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
     else:
-        huggingface.save(model, folder, metadata.get("labels"), FLAGS.dtype)
+        huggingface.save(model, folder, names, FLAGS.dtype)
     if vocab_file:
         name = vocabulary.stored_name(vocab_file)
         if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:

@@ -73,6 +73,52 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     }
 
 
+def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
+    """The names of the classes in order, as config.json has them in `id2label`; [] if it has none.
+
+    {"0": "yes", "1": "no"} -> ["yes", "no"]
+
+    Raises:
+      UserError: they are not numbered from 0 on, or not texts.
+    """
+    names = values.get("id2label") or {}
+    numbers = [str(number) for number in range(len(names))]
+    if not isinstance(names, dict) or names.keys() != set(numbers):
+        raise UserError(f"{source}: id2label does not number its classes from 0 on: {names!r:.200}")
+    if not all(isinstance(name, str) for name in names.values()):
+        raise UserError(f"{source}: id2label has names that are no texts: {names!r:.200}")
+    return [names[number] for number in numbers]
+
+
+def num_classes(values: dict[str, Any], source: str = "config") -> int:
+    """The number of classes that a config.json names or else states; Hugging Face's default is 2.
+
+    Raises:
+      UserError: see `class_names`; or `num_labels` is no positive integer.
+    """
+    names = class_names(values, source)
+    number = len(names) or values.get("num_labels", 2)
+    if type(number) is not int or number < 1:
+        raise UserError(f"{source}: num_labels must be a positive integer, not {number!r}.")
+    return number
+
+
+def check_one_answer(values: dict[str, Any], source: str = "config") -> None:
+    """Raises UserError unless a classifier's answer is one class of several, or one number."""
+    problem, number = values.get("problem_type"), num_classes(values, source)
+    if problem not in (None, "regression", "single_label_classification"):
+        raise UserError(
+            f"{source}: problem_type is {problem!r}, of which the answers are not computed yet, "
+            "only those of 'single_label_classification' and 'regression'. To start another model "
+            "from the encoder alone, pass the folder to run_finetuning --init_checkpoint."
+        )
+    if problem == "regression" and number > 1:
+        raise UserError(
+            f"{source}: problem_type is 'regression' with {number} numbers for a text (num_labels, "
+            "id2label); only one number is computed."
+        )
+
+
 def as_groups(config: AlbertConfig) -> AlbertConfig:
     """The same architecture with parameter_sharing="all", for formats that know groups only: where
     nothing is shared, each layer is a group.

@@ -135,6 +135,13 @@ def make_model(source: Source, config: AlbertConfig) -> keras.Model:
     return google.make_model(source.path, config)
 
 
+def class_names(source: Source) -> list[str]:
+    """The names of the classes of a source in order; [] where it names none."""
+    if source.format == "native":
+        return native.read_metadata(source.path).get("labels") or []
+    return huggingface.read_labels(source.path) if source.format == "huggingface" else []
+
+
 def load_weights(
     model: keras.Model,
     path: str,

@@ -17,9 +17,15 @@ import tensorflow as tf
 from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
+from albert_tf.config_file import read_json
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import to_huggingface
+from albert_tf.huggingface_config import (
+    check_one_answer,
+    class_names,
+    num_classes,
+    to_huggingface,
+)
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
@@ -201,34 +207,28 @@ def make_model(directory: str, config: AlbertConfig) -> keras.Model:
     Raises:
       UserError: it is no class of ALBERT's.
     """
-    values = _read_config(directory)
+    path = os.path.join(directory, CONFIG_FILE)
+    values = read_json(path)
     names = values.get("architectures") or ["AlbertModel"]
     if names[0] not in _MODELS:
         raise UserError(
-            f"{os.path.join(directory, CONFIG_FILE)}: architecture {names[0]!r} is not one of "
-            f"{', '.join(sorted(_MODELS))}."
+            f"{path}: architecture {names[0]!r} is not one of {', '.join(sorted(_MODELS))}."
         )
     kind = _MODELS[names[0]]
     if kind not in (AlbertClassifier, AlbertTokenClassifier):
         return kind(config)
-    num_classes = len(values["id2label"]) if "id2label" in values else 2  # Their default.
+    if kind is AlbertClassifier:
+        check_one_answer(values, path)
     rate = values.get("classifier_dropout_prob", 0.1)
     # Theirs: null is the encoder's rate.
-    return kind(config, num_classes, config.hidden_dropout_prob if rate is None else rate)
+    rate = config.hidden_dropout_prob if rate is None else rate
+    return kind(config, num_classes(values, path), rate)
 
 
 def read_labels(directory: str) -> list[str]:
-    """The names of the classes in order, as config.json has them in `id2label`; [] if it has none.
-
-    {"0": "yes", "1": "no"} -> ["yes", "no"].
-    """
-    names = _read_config(directory).get("id2label", {})
-    return [names[index] for index in sorted(names, key=int)]
-
-
-def _read_config(directory: str) -> dict[str, Any]:
-    with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE)) as file:
-        return json.load(file)
+    """The names of a folder's classes in order; [] if it has none."""
+    path = os.path.join(directory, CONFIG_FILE)
+    return class_names(read_json(path), path)
 
 
 def save(
@@ -292,7 +292,12 @@ def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[st
     if not hasattr(model, "num_classes"):
         return {}
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]
+    if len(names) != model.num_classes:
+        raise UserError(f"{len(names)} names ({', '.join(names)}) for {model.num_classes} classes.")
+    is_regression = isinstance(model, AlbertClassifier) and model.num_classes == 1
     return {
+        # Without it, their pipeline gives the number's sigmoid.
+        **({"problem_type": "regression"} if is_regression else {}),
         "classifier_dropout_prob": model.dropout_rate,
         "id2label": {str(index): name for index, name in enumerate(names)},
         "label2id": {name: index for index, name in enumerate(names)},

@@ -2,7 +2,9 @@
 
 import os
 import shlex
+import shutil
 
+from albert_tf.checkpoints import huggingface
 from data_pipeline.command_line import flags
 from export import run_export
 from export.comparison import Comparison
@@ -10,16 +12,26 @@ from export.run_export import export_summary, next_command
 from export.saved_model import Exported
 
 
-def test_prints_path_signatures_difference_and_what_to_do_next(model_dirs, tmp_path, run_module):
-    out = tmp_path / "topics"
+def test_prints_path_signatures_difference_and_what_to_do_next(
+    keras_models, vocabulary_dir, tmp_path, run_module
+):
+    """The model is of Hugging Face's library: its classes have the names of its config.json."""
+    theirs, ours, out = (tmp_path / name for name in ("theirs", "ours", "topics"))
+    huggingface.save(keras_models["classifier"], str(theirs), ["no", "maybe", "yes"])
+    shutil.copytree(vocabulary_dir, theirs, dirs_exist_ok=True)
+    process = run_module(
+        "albert_tf.convert", f"--input={theirs}", f"--output={ours}", "--format=native"
+    )
+    assert process.returncode == 0, process.stderr
     process = run_module(
         "export.run_export",
-        f"--model_dir={model_dirs['classifier']}",
+        f"--model_dir={ours}",
         f"--output_dir={out}",
         "--task=classifier",
     )
     assert process.returncode == 0, process.stderr
     assert f"exported {out}/1" in process.stdout
+    assert next(out.rglob("labels.txt")).read_text() == "no\nmaybe\nyes\n"
     assert "signature serving_default: text string[?] -> label string[?]" in process.stdout
     assert "largest difference from the Keras model: " in process.stdout
     assert f"next: python -m export.server --model=topics={out}" in process.stdout

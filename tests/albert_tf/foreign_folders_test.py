@@ -1,0 +1,91 @@
+"""Folders of Hugging Face's library: all that can change an answer is used, or refused by name."""
+
+import functools
+import json
+from pathlib import Path
+
+import pytest
+
+from albert_tf import AlbertClassifier, AlbertTokenClassifier
+from albert_tf.checkpoints import huggingface, native
+
+NAMES = ["no", "maybe", "yes"]
+
+
+@pytest.fixture
+def convert(result_of):
+    """Arguments -> what the program says."""
+    return functools.partial(result_of, "albert_tf.convert")
+
+
+def change_config(folder: Path, **values: object) -> None:
+    """Other values in a config.json; None removes a key."""
+    path = folder / "config.json"
+    content = {**json.loads(path.read_text()), **values}
+    kept = {key: value for key, value in content.items() if value is not None}
+    path.write_text(json.dumps(kept))
+
+
+def read(folder: Path, name: str) -> dict:
+    return json.loads((folder / name).read_text())
+
+
+@pytest.mark.parametrize("make", [AlbertClassifier, AlbertTokenClassifier])
+def test_class_names_survive_every_conversion(convert, tiny_config, tmp_path, make):
+    huggingface.save(make(tiny_config, 3), str(tmp_path / "first"), NAMES)
+    steps = [("first", "huggingface"), ("huggingface", "native"), ("native", "last")]
+    for before, after in steps:
+        kind = "huggingface" if after == "last" else after
+        result = convert(
+            f"--input={tmp_path / before}", f"--output={tmp_path / after}", f"--format={kind}"
+        )
+        assert result.returncode == 0, result.stderr
+    assert read(tmp_path / "native", "model.json")["labels"] == NAMES
+    for name in ("huggingface", "last"):
+        config = read(tmp_path / name, "config.json")
+        assert config["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+        assert config["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
+
+
+def test_names_without_a_place_are_said(convert, tiny_config, tmp_path):
+    native.save(AlbertClassifier(tiny_config, 3), str(tmp_path / "in"), {"labels": NAMES})
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=google")
+    assert "google has no place for the names of the classes: no, maybe, yes" in result.stdout
+
+
+def test_a_regression_has_no_names(convert, tiny_config, tmp_path):
+    huggingface.save(AlbertClassifier(tiny_config, 1), str(tmp_path / "in"))
+    assert read(tmp_path / "in", "config.json")["problem_type"] == "regression"
+    convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
+    metadata = read(tmp_path / "out", "model.json")
+    assert metadata["labels"] == [] and metadata["num_classes"] == 1
+
+
+def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
+    huggingface.save(AlbertClassifier(tiny_config, 5), str(tmp_path / "in"))
+    change_config(tmp_path / "in", id2label=None, label2id=None, num_labels=5)
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
+    assert result.returncode == 0, result.stderr
+    metadata = read(tmp_path / "out", "model.json")
+    assert metadata["num_classes"] == 5 and "labels" not in metadata
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/hf", "--format=huggingface")
+    assert "tensors as transformers has them" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"problem_type": "multi_label_classification"}, "'multi_label_classification', of which"),
+        ({"problem_type": "regression"}, "problem_type is 'regression' with 3 numbers"),
+        ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
+        ({"id2label": {"0": "a", "2": "b"}}, "id2label does not number its classes from 0 on"),
+        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are no texts"),
+        ({"architectures": ["AlbertForTrees"]}, "architecture 'AlbertForTrees' is not one of"),
+    ],
+)
+def test_other_answers_are_refused(convert, tiny_config, tmp_path, values, message):
+    huggingface.save(AlbertClassifier(tiny_config, 3), str(tmp_path / "in"), NAMES)
+    change_config(tmp_path / "in", **values)
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
+    assert result.returncode == 2 and f"{tmp_path}/in/config.json: " in result.stderr
+    assert message in result.stderr and not (tmp_path / "out").exists()
