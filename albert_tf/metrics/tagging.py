@@ -1,20 +1,24 @@
 """Scores of spans that tags of tokens describe, such as B-PER I-PER O: as conlleval counts them.
 
-They equal those of seqeval 1.2.2 in its default mode. That package has had no release since 2020
-and no wheel, so that the few lines that find spans are here, and scikit-learn counts.
+They equal those of seqeval 1.2.2 in its default mode, whatever the spelling of the tags. That
+package has had no release since 2020 and no wheel, so that the few lines that find spans are here,
+and scikit-learn counts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import sklearn.metrics
 
 _OUTSIDE = "O"
-_PREFIXES = "BIESLUM"
-# Prefixes of BILOU (L last, U unit) and BMES (M middle) in the letters of BIOES.
+# Prefixes of BIOES, BILOU (L last, U unit) and BMES (M middle), alone or with a kind.
+_TAG = re.compile("[BIESLUM](-.*)?")
+# The other prefixes in the letters of BIOES.
 _SAME_PREFIX = {"L": "E", "U": "S", "M": "I"}
+_BEGIN_TO_INSIDE = str.maketrans("Bb", "Ii")
 # Names of the figures of `span_scores`.
 SCORES = ("f1", "precision", "recall", "accuracy")
 
@@ -33,28 +37,40 @@ class Span(NamedTuple):
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """The spans of a sentence, in order.
+    """The spans of a sentence, in order: seqeval's `get_entities`.
 
     Tags are O or a prefix (B begin, I inside, E end, S single) with a kind. One that cannot go on
     with the span before it begins one, whatever its prefix, as a model's tags may be in any order:
 
         B-PER I-PER O I-LOC  ->  PER 0-1, LOC 3-3
         B-PER B-PER I-LOC    ->  PER 0-0, PER 1-1, LOC 2-2
+
+    A tag of any other letter ends the span before it, and begins one, if its kind is another.
     """
     found: list[Span] = []
-    previous = _OUTSIDE
-    for number, tag in enumerate(tags):
-        if tag != _OUTSIDE:
-            goes_on = previous[0] in "BI" and tag[0] in "IE" and _kind(tag) == _kind(previous)
-            first = found.pop().first if goes_on else number
-            found.append(Span(_kind(tag), first, number))
-        previous = tag
+    first, before, kind_before = 0, _OUTSIDE, ""
+    for number, tag in enumerate([*tags, _OUTSIDE]):
+        prefix, kind = tag[0], _kind(tag)
+        is_other = kind != kind_before
+        if (
+            before in "ES"
+            or (before in "BI" and prefix in "BSO")
+            or (before not in "O." and is_other)
+        ):
+            found.append(Span(kind_before, first, number - 1))
+        if (
+            prefix in "BS"
+            or (before in "ESO" and prefix in "EI")
+            or (prefix not in "O." and is_other)
+        ):
+            first = number
+        before, kind_before = prefix, kind
     return found
 
 
 def _kind(tag: str) -> str:
-    """B-PER -> PER; a tag without a kind, such as B -> empty."""
-    return tag[2:]
+    """B-PER -> PER; B_PER -> _PER, as in seqeval; a tag without a kind, such as B -> _."""
+    return tag[1:].split("-", maxsplit=1)[-1] or "_"
 
 
 def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
@@ -62,16 +78,35 @@ def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
 
         B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
         B-PER M-PER E-PER    ->  B-PER I-PER E-PER       BMES
+        B_PER i-per X        ->  B_PER i-per X           other spellings: left to seqeval's rules
         NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
 
     Args:
       tags: of a sentence.
-      labels: all tags that there are; if one is neither O nor a prefix with a kind, none of them
-        describes a span.
+      labels: all tags that there are, which tell whether any of them describes a span.
     """
-    if all(name == _OUTSIDE or (name[0] in _PREFIXES and name[1:2] == "-") for name in labels):
+    if all(name == _OUTSIDE or _TAG.fullmatch(name) for name in labels):
         return [_SAME_PREFIX.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    if _describe_spans(labels):
+        return list(tags)
     return [tag if tag == _OUTSIDE else f"S-{tag}" for tag in tags]
+
+
+def _describe_spans(labels: Sequence[str]) -> bool:
+    """Whether a tag begins with B- or I-, or one of a kind with B has a twin with I.
+
+    B_PER and I_PER, b-per and i-per, PER-B and PER-I; among parts of speech there are no twins.
+    """
+    names = set(labels)
+    for name in labels:
+        if name[:2] in ("B-", "I-"):
+            return True
+        twins = [name[:1].translate(_BEGIN_TO_INSIDE) + name[1:]]
+        if name[-2:-1] in ("-", "_"):
+            twins.append(name[:-1] + name[-1:].translate(_BEGIN_TO_INSIDE))
+        if any(twin != name and twin in names for twin in twins):
+            return True
+    return False
 
 
 def span_scores(
@@ -92,8 +127,9 @@ def span_scores(
     lengths = [list(map(len, tags)) for tags in (labels, predictions)]
     if lengths[0] != lengths[1] or not sum(lengths[0]):
         raise ValueError("expected as many predicted tags as right ones, and at least one")
+    # All sentences in one row, as in seqeval: what an odd tag begins may depend on those before.
     right, predicted = (
-        {(sentence, span) for sentence, tags in enumerate(all_tags) for span in spans(tags)}
+        set(spans([tag for tags in all_tags for tag in (*tags, _OUTSIDE)]))
         for all_tags in (labels, predictions)
     )
     # One row for each span that is in either; scores of the class "it is there".

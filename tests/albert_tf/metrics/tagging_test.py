@@ -9,8 +9,9 @@ import pytest
 
 from albert_tf.metrics.tagging import Span, conlleval_tags, span_scores, spans
 
-GOLDEN = Path(__file__).parents[2] / "goldens" / "finetuning" / "metrics" / "seqeval.json"
-CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
+GOLDENS = Path(__file__).parents[2] / "goldens" / "finetuning" / "metrics"
+CASES = json.loads((GOLDENS / "seqeval.json").read_text(encoding="utf-8"))
+SPELLINGS = json.loads((GOLDENS / "seqeval_spellings.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
         ("B-PER I-PER O I-LOC", [("PER", 0, 1), ("LOC", 3, 3)]),
         ("B-PER B-PER I-LOC", [("PER", 0, 0), ("PER", 1, 1), ("LOC", 2, 2)]),
         ("S-A I-A E-A E-A S-A", [("A", 0, 0), ("A", 1, 2), ("A", 3, 3), ("A", 4, 4)]),
-        ("B I O", [("", 0, 1)]),
+        ("B I O", [("_", 0, 1)]),
         ("B-new-york I-new-york", [("new-york", 0, 1)]),
     ],
 )
@@ -37,6 +38,34 @@ def test_equal_to_seqeval(case):
     scores = span_scores(case["labels"], case["predictions"])
     for name in ("f1", "precision", "recall"):
         assert scores[name] == pytest.approx(case[name], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", SPELLINGS, ids=lambda case: case["spelling"])
+def test_other_spellings_equal_seqeval(case):
+    """What seqeval's default mode makes of tags without a kind, in small letters, or with _."""
+    labels, predictions = (
+        [conlleval_tags(tags.split(), case["names"]) for tags in case[name]]
+        for name in ("labels", "predictions")
+    )
+    scores = span_scores(labels, predictions)
+    for name in ("f1", "precision", "recall"):
+        assert scores[name] == pytest.approx(case[name], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "right, predicted, f1",
+    [
+        ("B I O B", "B I I B", 0.5),
+        ("B_PER I_PER O", "B_PER O O", 0.0),
+        ("b-per i-per O", "b-per O O", 0.0),
+        ("B-PER I-PER X", "B-PER O X", 0.0),
+    ],
+)
+def test_spans_are_not_scored_word_by_word(right, predicted, f1):
+    rows = [right.split(), predicted.split()]
+    labels = sorted({tag for tags in rows for tag in tags})
+    scores = span_scores(*([conlleval_tags(tags, labels)] for tags in rows))
+    assert scores["f1"] == pytest.approx(f1)
 
 
 def test_scores_by_hand():
