@@ -1,5 +1,7 @@
 """The encoder and the preprocessor through TF-Hub's own doors."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,6 +53,22 @@ def test_attributes_of_the_reusable_api(exports, encoder):
     assert len(encoder.variables) == len(own.variables)
     assert len(encoder.trainable_variables) == len(own.trainable_variables)
     assert list(encoder.regularization_losses) == []
+
+
+def test_gradients_are_those_of_layers_that_read_their_weights_each(exports, encoder, inputs):
+    """Without dropout a served layer reads with those that share its weights."""
+    own = exports.models["pretrainer"].encoder
+
+    def gradients(call, variables):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.sin(call(inputs)["sequence_output"]))
+        return tape.gradient(loss, variables, unconnected_gradients="zero")
+
+    expected = gradients(functools.partial(own, output_attentions=True), own.trainable_variables)
+    found = gradients(encoder, encoder.trainable_variables)
+    for one, other, variable in zip(found, expected, own.trainable_variables, strict=True):
+        one, other = map(tf.convert_to_tensor, (one, other))
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=variable.name)
 
 
 def test_dropout_acts_only_in_training(encoder, inputs):

@@ -98,6 +98,19 @@ def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
     assert not sorted(ops_of(exported.path) - TEXT_OPS - set(CORE_OPS.split()))
 
 
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "encoder"])  # It is trained.
+def test_layers_that_share_weights_join_them_once(exports, task):
+    """Or each would scale its kernels and biases and join them again, in each request."""
+    for function in graph_of(exports.paths[task]).library.function:
+        reads = {node.name for node in function.node_def if node.op == "ReadVariableOp"}
+        joins = [
+            node.name
+            for node in function.node_def
+            if node.op == "ConcatV2" and {each.split(":")[0] for each in node.input} & reads
+        ]
+        assert len(joins) in (0, 2), (function.signature.name, joins)  # Of kernels, and of biases.
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_nothing_is_compiled_and_no_path_of_this_machine_leaks(exports, task):
     graph = graph_of(exports.paths[task])

@@ -25,15 +25,13 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
     is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
     if recompute:
         return RecomputingOperations() if is_fast else PlainRecomputingOperations()
-    if not is_fast:
-        return Operations()
-    return TrainingOperations() if with_gradient else InferenceOperations()
+    if with_gradient:
+        return TrainingOperations() if is_fast else Operations()
+    return InferenceOperations() if is_fast else PlainInferenceOperations()
 
 
-class InferenceOperations(Operations):
-    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
-
-    in_parts = staticmethod(streams.in_streams)
+class PlainInferenceOperations(Operations):
+    """The plain formulas, with weights that are read once: in an export, too."""
 
     def __init__(self) -> None:
         self._weights: dict[Any, Any] = {}
@@ -41,12 +39,18 @@ class InferenceOperations(Operations):
     def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
         """The weights of each block, read once however often it occurs, in whatever stream.
 
-        With 12 layers that share, a kernel is cast to bfloat16 once, not 12 times.
+        With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times.
         """
         for block in dict.fromkeys(blocks):
             if block not in self._weights:
                 self._weights[block] = block.read_weights()
         return [self._weights[block] for block in blocks]
+
+
+class InferenceOperations(PlainInferenceOperations):
+    """The plain formulas, which TensorFlow fuses into matrix products by itself, in streams."""
+
+    in_parts = staticmethod(streams.in_streams)
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
         """float [T, in] -> [T, out], by `bias_add`, which is fused, and whose gradient is not asked

@@ -13,6 +13,7 @@ from albert_tf.layers import operations as plain
 from albert_tf.layers.fast import attention, gelu, layer_norm, streams
 from albert_tf.layers.fast.operations import (
     InferenceOperations,
+    PlainInferenceOperations,
     PlainRecomputingOperations,
     RecomputingOperations,
     TrainingOperations,
@@ -24,9 +25,9 @@ from albert_tf.layers.operations import DenseWeights, Operations
 @pytest.mark.parametrize(
     ("is_on", "with_gradient", "recompute", "expected"),
     [
-        (False, False, False, Operations),
+        (False, False, False, PlainInferenceOperations),
         (False, True, False, Operations),
-        (False, False, True, Operations),
+        (False, False, True, PlainInferenceOperations),
         (False, True, True, PlainRecomputingOperations),
         (True, False, False, InferenceOperations),
         (True, False, True, InferenceOperations),
@@ -42,6 +43,11 @@ def test_the_choice(monkeypatch, is_on, with_gradient, recompute, expected):
 
 
 FORMULAS = ("attend", "dense", "activation", "row_multiple")
+
+
+def test_what_is_inferred_without_the_fast_form_is_plain():
+    for name in (*FORMULAS, "in_parts"):
+        assert getattr(PlainInferenceOperations, name) is getattr(Operations, name), name
 
 
 def test_what_is_recomputed_without_the_fast_form_is_plain():
@@ -74,7 +80,12 @@ class Block:
 
 @pytest.mark.parametrize(
     ("kind", "streams_of_a_pass"),
-    [(InferenceOperations, 2), (TrainingOperations, 1), (PlainRecomputingOperations, 1)],
+    [
+        (InferenceOperations, 2),
+        (PlainInferenceOperations, 1),
+        (TrainingOperations, 1),
+        (PlainRecomputingOperations, 1),
+    ],
 )
 def test_weights_are_read_once_in_a_forward_pass(kind, streams_of_a_pass, fast_choice):
     fast_choice("off")
