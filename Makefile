@@ -23,12 +23,13 @@ VENV := .venv-$(firstword $(FOUND))
 INTERPRETER := $(wordlist 2,99,$(FOUND))
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-long mutate compatibility lint install clean interpreter weights
+.PHONY: help demo test test-all test-long mutate compatibility lint install clean interpreter weights
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    raw text to a served model, in four to five minutes (CORPUS=, OUTPUT=, RESTART=1)"
-	@echo "make test    all tests (PYTEST_ARGS=)"
+	@echo "make test    the tests: of every table of cases a few (PYTEST_ARGS=)"
+	@echo "make test-all   the tests, with every case of every table"
 	@echo "make compatibility   the core of the tests and the wheel, from the oldest Python and TensorFlow to the newest"
 	@echo "make test-long   the tests that take long: many kills of real runs"
 	@echo "make mutate  changes a line in each of 40 modules: do the tests named after them notice? (MUTATE_ARGS=)"
@@ -58,8 +59,13 @@ lint: install
 	@$(BIN)/mypy --no-error-summary
 
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
 test: $(if $(filter no,$(LINT)),install,lint)
-	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(PYTEST) $(PYTEST_ARGS)
+
+test-all: lint
+	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
 
 test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
@@ -72,7 +78,7 @@ mutate: install
 	@$(BIN)/python scripts/mutate.py $(MUTATE_ARGS)
 
 # The oldest and the newest Python of README.md, with what every user runs: layers, goldens, optimizers, the loop and its
-# binary, text to records, exports. `make test` covers 3.11 or 3.12 in full.
+# binary, text to records, exports. `make test-all` covers 3.11 or 3.12 in full.
 COMPATIBILITY_PYTHONS := 3.10 3.13
 CORE_TESTS := tests/conformance_test.py tests/keras_conformance_test.py tests/keras_compiled_test.py tests/albert_tf tests/data_pipeline tests/export/saved_model_test.py tests/end_to_end_test.py
 

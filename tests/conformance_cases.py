@@ -134,19 +134,37 @@ TRAININGS = {
     ),
 }
 
-every_config = pytest.mark.parametrize("config_name", CONFIGS)
-every_model = pytest.mark.parametrize("model_class", MODELS, ids=lambda model: model.__name__)
+# The rows that `make test` runs: one model for each kind of output, and one architecture for each
+# way through the layers. The marker `table` leaves the others to `make test-all`.
+FEW_CONFIGS = ("all shared", "attention shared", "two groups of two")
+FEW_MODELS = (albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.AlbertSpanLabelerV2)
+_FEW = {*FEW_CONFIGS, *FEW_MODELS, ReplacedTokenPretrainer}
+
+
+def rows(*cases: Any) -> list[Any]:
+    """Cases of a test, of which those that are not among the few are marked."""
+
+    tuples = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [
+        pytest.param(*values, marks=() if _FEW.issuperset(values) else pytest.mark.table)
+        for values in tuples
+    ]
+
+
+def _name(value: Any) -> str | None:
+    return getattr(value, "__name__", None)
+
+
 # All configurations with one model, and all models with one configuration.
+_PAIRS = [(name, albert_tf.AlbertPretrainer) for name in CONFIGS] + [
+    ("all shared", kind) for kind in TRAININGS if kind is not albert_tf.AlbertPretrainer
+]
+every_config = pytest.mark.parametrize("config_name", CONFIGS)
+every_model = pytest.mark.parametrize("model_class", rows(*MODELS), ids=_name)
+every_training = pytest.mark.parametrize("kind", rows(*TRAININGS), ids=_name)
+every_config_or_training = pytest.mark.parametrize(("config_name", "kind"), rows(*_PAIRS))
 every_config_or_model = pytest.mark.parametrize(
-    ("config_name", "model_class"),
-    [(name, albert_tf.AlbertPretrainer) for name in CONFIGS]
-    + [("all shared", model) for model in MODELS if model is not albert_tf.AlbertPretrainer],
-)
-every_training = pytest.mark.parametrize("kind", TRAININGS, ids=lambda kind: kind.__name__)
-every_config_or_training = pytest.mark.parametrize(
-    ("config_name", "kind"),
-    [(name, albert_tf.AlbertPretrainer) for name in CONFIGS]
-    + [("all shared", kind) for kind in TRAININGS if kind is not albert_tf.AlbertPretrainer],
+    ("config_name", "model_class"), rows(*(pair for pair in _PAIRS if pair[1] in MODELS))
 )
 
 

@@ -37,8 +37,6 @@ from tests.conformance_cases import (
     make_batch,
 )
 
-pytestmark = pytest.mark.fast_layers
-
 
 def test_every_public_model_is_in_the_table():
     public = [getattr(albert_tf, name) for name in albert_tf.__all__]
@@ -131,6 +129,7 @@ def test_inputs_of_other_types_and_inputs_left_out(model_class):
         model({**batch, "input_word_ids": tf.cast(ids, tf.float32)})
 
 
+@pytest.mark.fast_layers
 @pytest.mark.one_stack
 @every_config_or_training
 def test_packed_execution_equals_padded(config_name, kind):
@@ -196,6 +195,7 @@ def test_gradients_equal_differences(kind):
         assert abs(difference - expected) < 0.01 * length + rounding, variable.name
 
 
+@pytest.mark.fast_layers
 @pytest.mark.one_stack
 @every_training
 def test_recomputation_changes_nothing(kind):
@@ -214,6 +214,7 @@ def test_recomputation_changes_nothing(kind):
     gradients(kind, frugal, batch, training=True)  # Draws its own seed.
 
 
+@pytest.mark.fast_layers
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 @every_training
 def test_mixed_precision_is_close_and_answers_in_float32(kind, policy):
@@ -243,6 +244,7 @@ def named_outputs(outputs: Any) -> list[tuple[str, tf.Tensor]]:
     return [(name, value) for name in sorted(outputs) for value in tf.nest.flatten(outputs[name])]
 
 
+@pytest.mark.fast_layers
 @every_model
 def test_xla_compiles_answers_and_a_training_step(model_class):
     """Of the pair of generator and detector: replaced_tokens_test.py."""
@@ -267,6 +269,7 @@ def test_xla_compiles_answers_and_a_training_step(model_class):
             np.testing.assert_allclose(left, right, atol=1e-5)
 
 
+@pytest.mark.fast_layers
 @pytest.mark.one_stack
 @every_training
 def test_varying_shapes_are_traced_once(kind):

@@ -4,6 +4,7 @@ configuration and batches.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import gc
 import os
@@ -55,6 +56,8 @@ rewrite_graphs(False)
 # make their own.
 ONE_PROCESS = "tests/export/"
 APART = ("precision_test.py", "litert_test.py", "comparison_test.py", "tasks_test.py")
+
+COUNTS = pytest.StashKey[dict[str, int]]()
 
 # Files of long tests that share nothing: each test is for whichever process is free.
 SINGLE = (
@@ -122,6 +125,38 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
             return nodeid if is_single else super()._split_scope(nodeid)
 
     return FilesAndOneFolder(config, log)
+
+
+# Marker -> the command that runs what has it, where the expression of -m leaves it out.
+LEFT_OUT = {"table": "make test-all", "long": "make test-long"}
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Counts what the markers leave out."""
+    for item in items:
+        marker = next((name for name in reversed(LEFT_OUT) if item.get_closest_marker(name)), None)
+        if marker:
+            counts = item.config.stash.setdefault(COUNTS, collections.Counter())
+            counts[marker] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of several hands its counts on."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash.get(COUNTS, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error) -> None:
+    """Every process collects, and leaves out, the same tests."""
+    node.config.stash[COUNTS] = getattr(node, "workeroutput", {}).get("left_out", {})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    """Says what did not run, and which command runs it."""
+    for marker, count in config.stash.get(COUNTS, {}).items():
+        terminalreporter.write_line(f"{count} tests were left out: {LEFT_OUT[marker]} runs them.")
 
 
 def pytest_collection_finish() -> None:

@@ -17,6 +17,7 @@ from tests.conformance_cases import (
     BASE,
     BATCH,
     CLASSES,
+    FEW_MODELS,
     INPUTS,
     MODELS,
     SHALLOW,
@@ -27,16 +28,19 @@ from tests.conformance_cases import (
     mean_square,
 )
 
-OUTPUTS = albert_tf.AlbertPretrainer, albert_tf.AlbertClassifier, albert_tf.AlbertSpanLabelerV2
+OUTPUTS = FEW_MODELS
+FEW_REPLICAS = {(albert_tf.AlbertPretrainer, 1), (albert_tf.AlbertClassifier, 2)}
 
 
 # On one replica every model; on two, one for each kind of output.
+ON_REPLICAS = [(model, 1) for model in MODELS] + [(model, 2) for model in OUTPUTS]
+
+
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
     [
-        pytest.param(model, n, marks=() if n == 1 and model in OUTPUTS else pytest.mark.one_stack)
-        for n, models in ((1, MODELS), (2, OUTPUTS))
-        for model in models
+        pytest.param(model, n, marks=() if (model, n) in FEW_REPLICAS else pytest.mark.table)
+        for model, n in ON_REPLICAS
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -71,7 +75,13 @@ def variable_names(model: keras.Model) -> list[str]:
 # SavedModels take seconds each.
 saved_as = pytest.mark.parametrize(
     ("model_class", "file_name"),
-    [*((model, "model.keras") for model in MODELS), (albert_tf.AlbertClassifier, "saved_model")],
+    [
+        *(
+            pytest.param(model, "model.keras", marks=() if model in OUTPUTS else pytest.mark.table)
+            for model in MODELS
+        ),
+        (albert_tf.AlbertClassifier, "saved_model"),
+    ],
     ids=lambda value: getattr(value, "__name__", value),
 )
 
@@ -153,9 +163,9 @@ POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 @pytest.mark.parametrize(
     ("model_class", "policy"),
     [
-        pair
+        pytest.param(*pair, marks=() if pair[0] in OUTPUTS else pytest.mark.table)
         for pair in itertools.product(MODELS, POLICIES)
-        if pair[1] != "float32" or pair[0] is albert_tf.AlbertEncoder
+        if pair[1] != "float32" or pair[0] is albert_tf.AlbertPretrainer
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

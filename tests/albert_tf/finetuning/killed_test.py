@@ -162,6 +162,7 @@ def test_killed_in_training(train, whole, tmp_path):
     assert content(folder) == content(whole) and figures(folder) == figures(whole)
 
 
+@pytest.mark.long
 def test_killed_in_evaluation(train, whole, tmp_path):
     """In the middle of the second one, and then when the end is written, before the results."""
     folder = tmp_path / "run"
@@ -173,6 +174,7 @@ def test_killed_in_evaluation(train, whole, tmp_path):
     assert content(folder) == content(whole) and figures(folder) == figures(whole)
 
 
+@pytest.mark.long
 def test_killed_in_prediction(run, whole, tmp_path, few_words):
     """In the middle, and then between its two files."""
     texts = tmp_path / "new.tsv"
