@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import atomic_files, lock, storage
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.columns import static_counts
 from data_pipeline.pretraining.manifest import manifest_fields
@@ -94,6 +94,7 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
     }
 
 
+@lock.locks("data")
 def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "sop") -> dict:
     """Writes a manifest for the TFRecord files of a folder, and returns it.
 

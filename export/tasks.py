@@ -15,7 +15,7 @@ import tensorflow as tf
 from albert_tf import fast_switch
 from albert_tf.checkpoints import native, replacement
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, lock
 from export import fresh_process
 from export.comparison import Comparison, EvalSettings, Evaluation, differences
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
@@ -69,6 +69,7 @@ TASKS = {
 }
 
 
+@lock.locks("output_dir")
 def export_model(
     model_dir: str,
     output_dir: str,

@@ -106,11 +106,12 @@ KNOW_TEXT = {
     "albert_tf.flags",
     "albert_tf.finetuning_flags",
 }
-# All that the rest of the library imports of another package: the class of UserError, and the names
-# of a vocabulary's files.
+# All that the rest of the library imports of another package: the class of UserError, the names of
+# a vocabulary's files, and the lock of a folder.
 SHARED = {
     "albert_tf.errors": {"data_pipeline.errors"},
     "albert_tf.checkpoints.vocabulary": {"data_pipeline.tokenizers.file_names"},
+    "albert_tf.training.run_folder": {"data_pipeline.files.lock"},
 }
 
 

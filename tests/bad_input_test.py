@@ -245,7 +245,7 @@ CASES = [
     (PRETRAINING, {"distribution": "tpu", "tpu": "grpc://127.0.0.1:9"}, "--tpu=grpc://127.0.0.1:9"),
     (PRETRAINING, {"config_file": "{bad}"}, "--config_file={bad}: config file {bad} is a folder"),
     (PRETRAINING, {"output_dir": None}, "--output_dir is missing: Folder of the run"),
-    (PRETRAINING, {"output_dir": "/proc/x"}, "--output_dir=/proc/x: /proc/x; No such file"),
+    (PRETRAINING, {"output_dir": "/proc/x"}, "--output_dir=/proc/x: /proc/x: No such file"),
     (PRETRAINING, {"global_clipnorm": "nan"}, "--global_clipnorm=nan: expected a finite number"),
     (PRETRAINING, {"seed": "2147483648"}, "--seed=2147483648: expected an integer from 0"),
     (PRETRAINING, {"train_batch_size": "1000"}, "--train_batch_size=1000 is more than the"),

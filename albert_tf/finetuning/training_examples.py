@@ -9,7 +9,7 @@ from typing import Any
 from albert_tf.errors import UserError
 from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.training import run_folder
-from data_pipeline.files import storage
+from data_pipeline.files import lock, storage
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.feature_records import read_features, write_features
@@ -103,6 +103,7 @@ def made_with(task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings) -
     return settings if task.labels is None else {**settings, "labels": list(task.labels)}
 
 
+@lock.locks("output_dir")
 def write_training_records(
     task: FineTuning,
     data: DataSource,

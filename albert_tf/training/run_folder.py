@@ -3,7 +3,7 @@
 flags.json  environment.json                        flags and software of the last start
 starts/                                             those of each start, see starts.py
 albert_config.json  run.json                        settings that a continued run may not change
-run.lock                                            see lock.py
+run.lock                                            while a process trains there
 minutes.json                                        see deadline.py
 checkpoints/                                        to resume from
 metrics.csv  tensorboard/  curves.png               its figures
@@ -28,13 +28,15 @@ from albert_tf.checkpoints import literal_paths
 from albert_tf.checkpoints.native import CONFIG_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.training import checkpoint_files, lock, starts
+from albert_tf.training import checkpoint_files, starts
+from data_pipeline.files import lock
 
+LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
 # All that a start that was killed at once may leave: RUN_FILE is written last.
 _WRITTEN_FIRST = {
     CONFIG_FILE,
-    lock.LOCK_FILE,
+    LOCK_FILE,
     starts.FOLDER,
     starts.FLAGS_FILE,
     starts.ENVIRONMENT_FILE,
@@ -69,13 +71,13 @@ def claim(
     """
     literal_paths.check_remote(run_dir)
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
-    if tf.io.gfile.exists(run_dir) and not tf.io.gfile.isdir(run_dir):
-        raise UserError(f"--output_dir={run_dir} is a file. Name a folder.")
-    if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
-        raise UserError(f"--output_dir={run_dir} is not empty and holds no run. Name a new folder.")
-    tf.io.gfile.makedirs(run_dir)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(lock.locked(run_dir))
+        stack.enter_context(lock.locked(run_dir, LOCK_FILE))
+        if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
+            raise UserError(
+                f"--output_dir={run_dir} is not empty and holds no run. Name a new folder."
+            )
+        tf.io.gfile.makedirs(run_dir)
         if overwrite:
             _empty(run_dir)
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
@@ -97,7 +99,7 @@ def delete(run_dir: str) -> None:
       UserError: another process trains there.
     """
     if _holds_run(run_dir):
-        with lock.locked(run_dir):
+        with lock.locked(run_dir, LOCK_FILE):
             _empty(run_dir)
 
 
@@ -117,7 +119,7 @@ def _empty(run_dir: str) -> None:
     """Removes all but the lock, which is held. RUN_FILE comes last: until then the folder holds a
     run, which another start with --overwrite may delete.
     """
-    names = _names_in(run_dir) - {lock.LOCK_FILE}
+    names = _names_in(run_dir) - {LOCK_FILE}
     for name in sorted(names, key=lambda name: name == RUN_FILE):
         path = os.path.join(run_dir, name)
         remove = tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove

@@ -22,7 +22,7 @@ from data_pipeline.corpus import ranges
 from data_pipeline.corpus.blocks import group_files
 from data_pipeline.corpus.ranges import FileGroup, TextRange
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import atomic_files, lock
 from data_pipeline.pretraining import block_records, creation
 from data_pipeline.pretraining.block_records import BlockResult, DocumentPlace, Job
 from data_pipeline.pretraining.creation import Plan
@@ -116,6 +116,7 @@ class _Merge(beam.CombineFn):
         return merged.to_json()
 
 
+@lock.locks("output_dir")
 def create_pretraining_data(
     plan: Plan,
     output_dir: str,
@@ -141,7 +142,6 @@ def create_pretraining_data(
         pipeline = beam.Pipeline(options=PipelineOptions(list(options)))
     except ValueError as error:
         raise UserError(f"--runner, --pipeline_option: {error}") from None
-    is_new = not storage.exists(output_dir)
     manifest = creation.prepare(plan, output_dir, overwrite)
     if manifest:
         return manifest
@@ -158,7 +158,7 @@ def create_pretraining_data(
             raise UserError(_last_line(error)) from error
         raise
     finally:
-        creation.clean_up(output_dir, is_new)
+        creation.clean_up(output_dir)
 
 
 def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: str) -> None:

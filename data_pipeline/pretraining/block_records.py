@@ -81,6 +81,11 @@ class Job:
         }
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode("utf-8")).digest()
 
+    @property
+    def prefix(self) -> str:
+        """Beginning of the names of unfinished files, another one for other settings."""
+        return f"{self.fingerprint.hex()[:16]}-"
+
 
 _load_tokenizer = functools.lru_cache(maxsize=1)(load_tokenizer)
 
@@ -132,9 +137,9 @@ class BlockResult:
         return cls(**values, report=report, statistics=statistics)
 
 
-def note_path(folder: str, block_name: str) -> str:
+def note_path(job: Job, block_name: str) -> str:
     """Path of the note with a block's result."""
-    return os.path.join(folder, f"block-{block_name}.json")
+    return os.path.join(job.folder, f"block-{job.prefix}{block_name}.json")
 
 
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
@@ -150,7 +155,7 @@ def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
 
 def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockResult | None:
     """The result of the same block in an earlier run, if it was finished and its files exist."""
-    path = note_path(job.folder, block.name)
+    path = note_path(job, block.name)
     if not storage.exists(path):
         return None
     note = atomic_files.read_json(path)
@@ -158,7 +163,7 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
         return None
     found = BlockResult.from_json(note)
     for shard in found.shards:
-        path = os.path.join(job.folder, shard["name"])
+        path = os.path.join(job.folder, job.prefix + shard["name"])
         if not storage.exists(path) or storage.size(path) != shard["bytes"]:
             return None
     return found
@@ -206,7 +211,7 @@ def process_block(
         statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
     key = _key(block, dropped, job)
     result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
-    atomic_files.write_json(note_path(job.folder, block.name), result.to_json(), indent=None)
+    atomic_files.write_json(note_path(job, block.name), result.to_json(), indent=None)
     return result
 
 
@@ -294,7 +299,7 @@ def _write_shard(
 ) -> dict[str, Any]:
     """Writes the records of pairs; returns the file's entry in the manifest."""
     digest, size = hashlib.sha256(), 0
-    with atomic_files.writing(os.path.join(job.folder, name)) as file:
+    with atomic_files.writing(os.path.join(job.folder, job.prefix + name)) as file:
         for start in range(0, len(pairs), _RECORDS_AT_ONCE):
             some = pairs.take(slice(start, start + _RECORDS_AT_ONCE))
             made = maker.make(text, some, rng)

@@ -27,7 +27,7 @@ from data_pipeline.corpus.deduplication import SeenDigests, document_digests
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.ranges import TextRange, text_of
 from data_pipeline.errors import UserError
-from data_pipeline.files import storage
+from data_pipeline.files import lock, storage
 from data_pipeline.pretraining import block_records
 from data_pipeline.pretraining.block_records import BlockResult, Job
 from data_pipeline.pretraining.manifest import manifest_fields
@@ -253,7 +253,7 @@ def finish(
         file_names.SETTINGS: tokenizer.settings.json_bytes(),
         record_folder.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
     }
-    return record_folder.commit(output_dir, manifest, extra_files)
+    return record_folder.commit(output_dir, manifest, extra_files, prefix=plan.job.prefix)
 
 
 def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
@@ -286,22 +286,14 @@ def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | No
     return None
 
 
-def clean_up(output_dir: str, is_new: bool) -> None:
-    """Removes what a failed run leaves behind, but for finished blocks.
-
-    Args:
-      output_dir: the folder of records.
-      is_new: whether the folder was made by this run.
-    """
-    if not storage.exists(output_dir):
-        return
+def clean_up(output_dir: str) -> None:
+    """Removes what a failed run leaves behind in a folder of records, but for finished blocks."""
     folder = record_folder.partial_dir(output_dir)
     if not any(name.startswith("block-") for name in storage.names_in(folder)):
         storage.remove_folder(folder)
-        if is_new and not storage.names_in(output_dir):
-            storage.remove_folder(output_dir)
 
 
+@lock.locks("output_dir")
 def create_pretraining_data(
     corpus: Corpus,
     output_dir: str,
@@ -341,7 +333,6 @@ def create_pretraining_data(
         made; nothing that a reader would accept is left behind then.
     """
     plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb, fast)
-    is_new = not storage.exists(output_dir)
     manifest = prepare(plan, output_dir, overwrite)
     if manifest:
         return manifest
@@ -365,4 +356,4 @@ def create_pretraining_data(
             "finished is kept."
         ) from error
     finally:
-        clean_up(output_dir, is_new)
+        clean_up(output_dir)

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
+from data_pipeline.files import lock
 from data_pipeline.pretraining.columns import RecordColumns, dynamic_counts, static_counts
 from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -22,6 +23,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 _AT_ONCE = 512
 
 
+@lock.locks("output_dir")
 def write_records(
     dataset: tf.data.Dataset,
     output_dir: str,

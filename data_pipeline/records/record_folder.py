@@ -64,16 +64,14 @@ def partial_dir(output_dir: str) -> str:
 
 @contextlib.contextmanager
 def making(output_dir: str) -> Iterator[str]:
-    """A context with an empty `partial_dir`; an error removes it, and a folder that was not there
-    before.
-    """
-    is_new, folder = not storage.exists(output_dir), partial_dir(output_dir)
+    """A context with an empty `partial_dir`; an error removes it."""
+    folder = partial_dir(output_dir)
     storage.remove_folder(folder)
     storage.make_folder(folder)
     try:
         yield folder
     except BaseException:
-        storage.remove_folder(output_dir if is_new else folder)
+        storage.remove_folder(folder)
         raise
 
 
@@ -81,9 +79,13 @@ def write_manifest(
     folder: str, manifest: dict[str, Any], kind: Kind = PRETRAINING
 ) -> dict[str, Any]:
     """Writes the manifest of a folder, with kind and format_version; returns it."""
-    whole = {"kind": kind.name, "format_version": kind.version, **manifest}
+    whole = _described(manifest, kind)
     atomic_files.write_json(os.path.join(folder, MANIFEST), whole)
     return whole
+
+
+def _described(manifest: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    return {"kind": kind.name, "format_version": kind.version, **manifest}
 
 
 def commit(
@@ -91,6 +93,7 @@ def commit(
     manifest: dict[str, Any],
     extra_files: dict[str, bytes],
     kind: Kind = PRETRAINING,
+    prefix: str = "",
 ) -> dict[str, Any]:
     """Puts the finished files of `partial_dir` in place, then the manifest.
 
@@ -102,15 +105,27 @@ def commit(
       manifest: the fields beside kind and format_version; "files" lists the shards.
       extra_files: small files to put beside the shards, by name.
       kind: of the records.
+      prefix: of the names of files in `partial_dir`, of its own for other records: where there are
+        no locks, another writer's files have other names.
 
     Returns:
       The manifest.
+
+    Raises:
+      UserError: a file is not what was written, as when others write to the folder.
     """
-    folder = partial_dir(output_dir)
+    path = os.path.join(partial_dir(output_dir), prefix)
     for name, content in extra_files.items():
-        atomic_files.write_bytes(os.path.join(folder, name), content)
-    ready = write_manifest(folder, {**manifest, "extra_files": sorted(extra_files)}, kind)
-    complete_commit(output_dir)
+        atomic_files.write_bytes(path + name, content)
+    ready = _described(manifest | {"extra_files": sorted(extra_files)}, kind)
+    atomic_files.write_json(path + MANIFEST, ready)
+    published = complete_commit(output_dir)
+    if published is None or content_fingerprint(published) != content_fingerprint(ready):
+        raise UserError(
+            f"--output_dir={output_dir}: a file there is not what was written a moment ago. Does "
+            "another process write to this folder? Run the same command again: what is whole is "
+            "kept."
+        )
     return ready
 
 
@@ -120,17 +135,27 @@ def content_fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def complete_commit(output_dir: str) -> dict[str, Any] | None:
-    """Completes a commit that was interrupted; returns its manifest, or None without one."""
+    """Completes a commit that was interrupted; returns its manifest, or None without one.
+
+    Files that are not those of the manifest are removed, and the manifest with them: they have to
+    be made again.
+    """
     folder = partial_dir(output_dir)
-    ready = os.path.join(folder, MANIFEST)
-    if not storage.exists(ready):
+    names = [name for name in storage.names_in(folder) if name.endswith(MANIFEST)]
+    ready = next((name for name in names if name != _OLDER_MANIFEST), None)
+    if ready is None:
         return None
-    manifest = atomic_files.read_json(ready)
-    _remove_older_data(output_dir)
+    prefix = os.path.join(folder, ready.removesuffix(MANIFEST))
+    manifest = atomic_files.read_json(prefix + MANIFEST)
+    if wrong := _not_as_written(output_dir, prefix, manifest["files"]):
+        for path in (*wrong, prefix + MANIFEST):
+            storage.remove(path)
+        return None
+    _remove_older_data(output_dir, prefix + MANIFEST)
 
     def publish(name: str) -> None:
-        if storage.exists(os.path.join(folder, name)):
-            storage.rename(os.path.join(folder, name), os.path.join(output_dir, name))
+        if storage.exists(prefix + name):
+            storage.rename(prefix + name, os.path.join(output_dir, name))
 
     names = [*(entry["name"] for entry in manifest["files"]), *manifest["extra_files"]]
     with concurrent.futures.ThreadPoolExecutor(_COMMIT_THREADS) as pool:
@@ -140,20 +165,39 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
     return manifest
 
 
-def _remove_older_data(output_dir: str) -> None:
+def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]]) -> list[str]:
+    """Paths in `partial_dir` of the files that are not those of a manifest, there or published.
+
+    Contents are compared on disks only: what lies elsewhere would all be read again.
+    """
+
+    def wrong_path(entry: dict[str, Any]) -> str | None:
+        path = prefix + entry["name"]
+        if not storage.exists(path):
+            path = os.path.join(output_dir, entry["name"])
+        is_right = (
+            storage.exists(path)
+            and storage.size(path) == entry["bytes"]
+            and (storage.is_remote(path) or atomic_files.file_sha256(path) == entry["sha256"])
+        )
+        return None if is_right else prefix + entry["name"]
+
+    with concurrent.futures.ThreadPoolExecutor(_HASH_THREADS) as pool:
+        return [path for path in pool.map(wrong_path, entries) if path is not None]
+
+
+def _remove_older_data(output_dir: str, ready: str) -> None:
     """Removes the shards of older data, after their manifest: no manifest names what is missing.
 
     Until they are gone the manifest stays in the partial folder, so that an interrupted removal can
     be completed; nothing newer is published before, though it may have the same names.
+
+    Args:
+      output_dir: the folder of records.
+      ready: path of the manifest of the newer data.
     """
-    path, ready, removing = (
-        os.path.join(folder, name)
-        for folder, name in (
-            (output_dir, MANIFEST),
-            (partial_dir(output_dir), MANIFEST),
-            (partial_dir(output_dir), _OLDER_MANIFEST),
-        )
-    )
+    path = os.path.join(output_dir, MANIFEST)
+    removing = os.path.join(partial_dir(output_dir), _OLDER_MANIFEST)
     # Equal: of the same bytes, or published already where renaming is copying, as on gs://.
     if storage.exists(path) and storage.read_bytes(path) != storage.read_bytes(ready):
         storage.rename(path, removing)

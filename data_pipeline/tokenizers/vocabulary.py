@@ -12,7 +12,7 @@ import sentencepiece
 from data_pipeline.corpus import documents
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import atomic_files, lock, storage
 from data_pipeline.tokenizers import file_names, sentencepiece_vocabulary, wordpiece_vocabulary
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -22,6 +22,7 @@ MANIFEST = "vocabulary.json"
 TOKENIZERS = ("sentencepiece", "wordpiece")
 
 
+@lock.locks("output_dir")
 def train_vocabulary(
     corpus_patterns: Sequence[str] | str,
     output_dir: str,

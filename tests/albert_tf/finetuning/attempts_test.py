@@ -153,7 +153,7 @@ def test_deleting(tmp_path, folder, strategy):
     assert not put_aside(folder) and (Path(folder) / "notes.txt").exists()  # It holds no run.
     (Path(folder) / "run.json").write_text("{}")
     delete(folder, strategy)
-    assert os.listdir(folder) == ["run.lock"]
+    assert not os.listdir(folder)
 
 
 def test_a_run_that_diverges_is_started_again(tmp_path, folder, strategy, capsys):

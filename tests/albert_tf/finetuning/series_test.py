@@ -155,7 +155,7 @@ def test_deleting_takes_all_runs_and_nothing_else(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
     series.delete_series(str(tmp_path), planned, tf.distribute.get_strategy())
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {"mine.txt", "run.lock"} and not (tmp_path / "seed-1.attempt-1").exists()
+    assert left == {"mine.txt"} and not (tmp_path / "seed-1.attempt-1").exists()
 
 
 def test_a_run_that_diverges_is_left_out(tmp_path, capsys):

@@ -94,7 +94,6 @@ def test_a_run_is_deleted_when_asked(tiny_config, tmp_path):
         "environment.json",
         "flags.json",
         "run.json",
-        "run.lock",
         "starts",
     ]
     assert run_folder.read(str(tmp_path))[0].vocab_size == 60

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -50,15 +51,15 @@ def test_what_is_made_of_a_block(tmp_path, job, block, wordpiece):
         "pretraining-00002-00003-00.tfrecord", "pretraining-00002-00003-01.tfrecord",
     ]  # fmt: skip
     for shard in made.shards:
-        content = (tmp_path / shard["name"]).read_bytes()
+        content = (tmp_path / (job.prefix + shard["name"])).read_bytes()
         assert shard["bytes"] == len(content)
         assert shard["sha256"] == hashlib.sha256(content).hexdigest()
-        records = tf.data.TFRecordDataset(str(tmp_path / shard["name"]))
+        records = tf.data.TFRecordDataset(str(tmp_path / (job.prefix + shard["name"])))
         assert shard["num_records"] == len(list(records)) > 5
     assert len({shard["sha256"] for shard in made.shards}) == 2, "copies differ"
     assert made.statistics.corpus["documents"] == 3 and made.statistics.corpus["sentences"] == 18
     assert made.statistics.records["records"] == sum(s["num_records"] for s in made.shards)
-    assert json.loads((tmp_path / "block-00002-00003.json").read_text()) == made.to_json()
+    assert json.loads(Path(note_path(job, "00002-00003")).read_text()) == made.to_json()
 
 
 def test_records_do_not_depend_on_how_many_are_made_at_once(
@@ -115,14 +116,14 @@ def test_anything_else_is_another_block(tmp_path, job, block, wordpiece):
 @pytest.mark.parametrize("damage", ["missing", "short", "note"])
 def test_without_its_files_a_block_is_not_finished(tmp_path, job, block, wordpiece, damage):
     made = process_block(block, [], job, wordpiece)
-    path = tmp_path / made.shards[1]["name"]
+    path = tmp_path / (job.prefix + made.shards[1]["name"])
     content = path.read_bytes()
     if damage == "short":
         path.write_bytes(content[:-1])
     elif damage == "missing":
         path.unlink()
     else:
-        (tmp_path / "block-00002-00003.json").unlink()
+        Path(note_path(job, "00002-00003")).unlink()
     assert finished_block(block, [], job) is None
     again = process_block(block, [], job, wordpiece)
     assert again.to_json() == made.to_json() and path.read_bytes() == content
@@ -145,7 +146,6 @@ def test_results_come_back_from_their_note(job, block, wordpiece):
     again = BlockResult.from_json(json.loads(json.dumps(made.to_json())))
     assert again.to_json() == made.to_json()
     assert again.report == made.report and again.shards == made.shards
-    assert note_path("x/y", "00002-00003") == "x/y/block-00002-00003.json"
 
 
 @pytest.fixture

@@ -104,6 +104,25 @@ def test_a_commit_may_be_interrupted_anywhere(tmp_path, monkeypatch, renames):
     assert record_folder.complete_commit(str(folder)) is None and ".partial" not in names(folder)
 
 
+@pytest.mark.parametrize("change", ["other", "missing"])
+def test_only_what_was_written_is_published(tmp_path, change):
+    """Another writer's shard of the same name and size, or none: what was there before stays."""
+    folder = tmp_path / "a"
+    write(folder, count=50)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = prepare(folder)
+    path = folder / ".partial" / manifest["files"][1]["name"]
+    if change == "other":
+        flip(path)
+    else:
+        path.unlink()
+    with pytest.raises(UserError, match="a file there is not what was written a moment ago"):
+        record_folder.commit(str(folder), manifest, {"extra.txt": b"x"})
+    assert not path.exists() and record_folder.complete_commit(str(folder)) is None
+    assert names(folder) == sorted({*before, ".partial"})
+    assert all((folder / name).read_bytes() == content for name, content in before.items())
+
+
 @pytest.fixture
 def damaged(tmp_path):
     """Makes a folder, lets a function damage its second shard, returns the folder."""

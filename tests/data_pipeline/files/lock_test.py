@@ -1,4 +1,4 @@
-"""One process trains in a folder at a time, and a dead one does not lock it."""
+"""One process writes to a folder at a time, and a dead one does not lock it."""
 
 import errno
 import fcntl
@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from albert_tf.errors import UserError
-from albert_tf.training.lock import locked
+from data_pipeline.errors import UserError
+from data_pipeline.files.lock import locked
 
 
 def test_the_lock_of_a_living_process_and_of_a_dead_one(tmp_path):

@@ -1,0 +1,127 @@
+"""The lock of a folder: one process writes there at a time, and others learn which.
+
+The lock is the operating system's (flock) on a file in the folder, so that it ends with the
+process, however that ends; a file that a killed process has left means nothing. gs:// and the like,
+and some network file systems, have no locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import functools
+import inspect
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import IO, ParamSpec, TypeVar
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import storage
+
+LOCK_FILE = "writing.lock"
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+@contextlib.contextmanager
+def locked(folder: str, name: str = LOCK_FILE) -> Iterator[None]:
+    """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
+
+    Args:
+      folder: of any place; where there are no locks nothing is done.
+      name: of the lock's file.
+
+    Raises:
+      UserError: another process holds the lock; the message says which. Or there is a file of the
+        folder's name, or of the name of a folder above it.
+    """
+    if storage.is_remote(folder):
+        yield
+        return
+    is_new, path = not os.path.exists(folder), os.path.join(folder, name)
+    with _opened(folder, path) as file:
+        _write_holder(file)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Somebody has removed the folder.
+                os.remove(path)
+            if is_new:
+                with contextlib.suppress(OSError):  # It is not empty.
+                    os.rmdir(folder)
+
+
+def locks(
+    argument: str,
+) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """A decorator of functions that write a folder, which is locked while they run.
+
+    Args:
+      argument: name of the function's argument that is the folder.
+    """
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+            with locked(os.fspath(signature.bind(*args, **kwargs).arguments[argument])):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def _opened(folder: str, path: str) -> IO[str]:
+    """The lock's file, opened and locked."""
+    while True:
+        _make(folder)
+        with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
+            file = stack.enter_context(open(path, "a+"))
+            _lock(file, folder)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                stack.pop_all()
+                return file
+        # Its last holder has removed it, or the whole folder, just now.
+
+
+def _make(folder: str) -> None:
+    """Makes a folder and those above it, unless they exist."""
+    try:
+        os.makedirs(folder or ".", exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        file = folder
+        while not os.path.exists(file):
+            file = os.path.dirname(file)
+        is_above = "" if file == folder else f": {file}"
+        raise UserError(f"--output_dir={folder}{is_above} is a file. Name a folder.") from None
+
+
+def _lock(file: IO[str], folder: str) -> None:
+    """Locks the file; raises UserError with the holder's name."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        raise UserError(
+            f"--output_dir={folder} is in use: {holder}, writes there. Wait for it to end, or name "
+            "another folder."
+        ) from None
+    except OSError as error:
+        print(
+            f"--output_dir={folder} cannot be locked ({error.strerror}). Make sure that no other "
+            "process writes there.",
+            flush=True,
+        )
+
+
+def _write_holder(file: IO[str]) -> None:
+    """Writes into the lock's file who holds the lock."""
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}, started {now}\n")
+    file.flush()
