@@ -54,6 +54,8 @@ class AlbertConfig:
         for the gradient: less memory, more time, the same result.
       always_project_embeddings: have the dense layer E -> H even where E == H, as Hugging Face's
         library does and google-research/albert does not.
+      tie_word_embeddings: the head of masked words scores pieces by their word embeddings; False:
+        by a table of its own, as some models of Hugging Face's library do.
     """
 
     vocab_size: int
@@ -74,6 +76,7 @@ class AlbertConfig:
     layer_norm_eps: float = 1e-12
     recompute: bool = False
     always_project_embeddings: bool = False
+    tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(AlbertConfig).items():

@@ -65,12 +65,13 @@ def count_parameters(config: AlbertConfig) -> dict[str, int]:
     attention = 4 * (hidden * hidden + hidden) + 2 * hidden  # Four dense layers, one norm.
     ffn = 2 * hidden * inner + inner + hidden + 2 * hidden
     projection = embedding * hidden + hidden if config.has_embedding_projection else 0
+    output_table = 0 if config.tie_word_embeddings else config.vocab_size * embedding
     return {
         "embeddings": rows * embedding + 2 * embedding,
         "projection": projection,
         "attention": attention * config.num_attention_groups * config.inner_group_num,
         "feed_forward": ffn * config.num_ffn_groups * config.inner_group_num,
         "pooler": hidden * hidden + hidden,
-        "masked_lm": hidden * embedding + 3 * embedding + config.vocab_size,
+        "masked_lm": hidden * embedding + 3 * embedding + config.vocab_size + output_table,
         "sentence_order": 2 * hidden + 2,
     }

@@ -8,12 +8,21 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense_layer
+from albert_tf.layers.basic import (
+    LayerNorm,
+    SeededDropout,
+    SizedLayer,
+    build_children,
+    dense_layer,
+    initializer,
+)
 from albert_tf.layers.operations import ACTIVATIONS, Seed
 
 
 class MaskedLMHead(SizedLayer):
-    """Predicts the word pieces at masked positions with the encoder's own word embedding table."""
+    """Predicts the word pieces at masked positions with the encoder's own word embedding table, or
+    with another that it has, as the configuration's tie_word_embeddings says.
+    """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.vocab_size, **kwargs)
@@ -28,16 +37,20 @@ class MaskedLMHead(SizedLayer):
         self.output_bias = self.add_weight(
             "output_bias", [self._width], tf.float32, "zeros", experimental_autocast=False
         )
+        if not self._config.tie_word_embeddings:
+            shape, normal = [self._width, self._config.embedding_size], initializer(self._config)
+            self.output_embeddings = self.add_weight("output_embeddings", shape, initializer=normal)
         super().build(input_shape)
 
     def call(self, hidden: tf.Tensor, word_embeddings: tf.Tensor) -> tf.Tensor:
-        """Sequence output at masked positions, float [B, P, H], and the table float [V, E] ->
-        float32 [B, P, V].
+        """Sequence output at masked positions, float [B, P, H], and the encoder's table float
+        [V, E] -> float32 [B, P, V].
         """
         shape = tf.shape(hidden)
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
-        logits = tf.matmul(rows, tf.cast(word_embeddings, rows.dtype), transpose_b=True)
+        table = word_embeddings if self._config.tie_word_embeddings else self.output_embeddings
+        logits = tf.matmul(rows, tf.cast(table, rows.dtype), transpose_b=True)
         logits = tf.reshape(logits, [shape[0], shape[1], self._config.vocab_size])
         return tf.cast(logits, tf.float32) + self.output_bias
 

@@ -60,8 +60,9 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     activations = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
     values = as_groups(config).to_dict()
     del values["parameter_sharing"], values["recompute"]
-    if not config.always_project_embeddings:
-        del values["always_project_embeddings"]
+    for key, default in (("always_project_embeddings", False), ("tie_word_embeddings", True)):
+        if values[key] == default:
+            del values[key]
     return {
         **values,
         "model_type": "albert",

@@ -72,8 +72,13 @@ _DTYPES = {
     **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
     "BOOL": np.bool_,
 }
-# Copies of tied weights, and a buffer, that some versions write.
-_REDUNDANT = ("predictions.decoder.weight", "predictions.decoder.bias", "position_ids")
+# A buffer of numbers from 0 on, that some versions write.
+_BUFFER = "embeddings.position_ids"
+# Copies that some versions write -> what they are copies of.
+_COPIES = {
+    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+    "predictions.decoder.bias": "predictions.bias",
+}
 
 
 class SafetensorsWeights:
@@ -101,7 +106,7 @@ class SafetensorsWeights:
         self._tensors = {
             f"albert.{name}" if bare else name: self._array(name, tensor)
             for name, tensor in found.items()
-            if not name.endswith(_REDUNDANT)
+            if not name.endswith(_BUFFER)
         }
         self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
 
@@ -169,7 +174,30 @@ def load(
                 "is used then."
             )
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
+    if isinstance(model, AlbertPretrainer):
+        allow_unused = [*allow_unused, *_copies(weights, model.config)]
     return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
+
+
+def _copies(weights: SafetensorsWeights, config: AlbertConfig) -> list[str]:
+    """The names of stored copies, as regular expressions.
+
+    Raises:
+      UserError: one has other values than what it should be a copy of.
+    """
+    copies = {name: original for name, original in _COPIES.items() if name in weights.shapes}
+    if not config.tie_word_embeddings:  # Then the table is a weight of the model.
+        copies.pop("predictions.decoder.weight", None)
+    for name, original in copies.items():
+        known = original in weights.shapes
+        if not known or not np.array_equal(weights.read(name), weights.read(original)):
+            raise UserError(
+                f"{weights.path}: {name} differs from {original}, of which {CONFIG_FILE} makes it "
+                "a copy, so that the file does not say what the model computes. Of a model with an "
+                'output table of its own, set "tie_word_embeddings": false there; of any other, '
+                f"remove {name}."
+            )
+    return [f"^{re.escape(name)}$" for name in copies]
 
 
 def read_config(directory: str) -> AlbertConfig:

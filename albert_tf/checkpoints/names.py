@@ -107,7 +107,7 @@ def _block(group: int, inner: int) -> list[VariableName]:
 
 def _head(model: keras.Model) -> list[VariableName]:
     if isinstance(model, AlbertPretrainer):
-        return _pretraining_heads()
+        return _pretraining_heads(model.config)
     if isinstance(model, AlbertReplacedTokenDetector):
         return _detection_heads()
     if isinstance(model, AlbertSpanLabeler):
@@ -121,14 +121,16 @@ def _head(model: keras.Model) -> list[VariableName]:
     return []
 
 
-def _pretraining_heads() -> list[VariableName]:
+def _pretraining_heads(config: AlbertConfig) -> list[VariableName]:
     google = "cls/predictions"
+    table = VariableName("masked_lm/output_embeddings", None, "predictions.decoder.weight")
     return [
         *_dense("masked_lm/transform", f"{google}/transform/dense", "predictions.dense"),
         *_layer_norm(
             "masked_lm/layer_norm", f"{google}/transform/LayerNorm", "predictions.LayerNorm"
         ),
         VariableName("masked_lm/output_bias", f"{google}/output_bias", "predictions.bias"),
+        *([] if config.tie_word_embeddings else [table]),
         *_output("sentence_order/logits", "cls/seq_relationship/", "sop_classifier.classifier"),
     ]
 

@@ -21,7 +21,8 @@ Shapes = dict[str, list[int]]
 def huggingface_tensors(config: dict[str, Any]) -> Shapes:
     """Name -> shape of what `save_pretrained` of transformers (4.57, modeling_albert.py) writes.
 
-    The decoder of the masked language model is a copy of the word embeddings, and is not written.
+    The decoder of the masked language model is a copy of the word embeddings, and is not written,
+    unless tie_word_embeddings is false.
 
     Args:
       config: the content of config.json.
@@ -52,8 +53,10 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
         model |= _torch_linear("pooler", hidden, hidden)
     if architecture == "AlbertModel":
         return model
+    tied = config.get("tie_word_embeddings", True)
     heads = {
         "AlbertForPreTraining": {
+            **({} if tied else {"predictions.decoder.weight": [config["vocab_size"], embedding]}),
             "predictions.bias": [config["vocab_size"]],
             **_torch_linear("predictions.dense", hidden, embedding),
             **_torch_norm("predictions.LayerNorm", embedding),

@@ -93,6 +93,7 @@ def test_defaults_are_the_references():
         "layer_norm_eps": 1e-12,
         "recompute": False,
         "always_project_embeddings": False,
+        "tie_word_embeddings": True,
     }
     assert AlbertConfig.field_names() == list(config.to_dict())
 

@@ -1,14 +1,20 @@
 """Folders of Hugging Face's library: all that can change an answer is used, or refused by name."""
 
 import functools
+import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import safetensors.numpy
+import tensorflow as tf
 
-from albert_tf import AlbertClassifier, AlbertTokenClassifier
+from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, AlbertTokenClassifier
 from albert_tf.checkpoints import huggingface, native
+from albert_tf.errors import UserError
 
+UNTIED = Path(__file__).parents[1] / "goldens" / "hf_tiny_untied"
 NAMES = ["no", "maybe", "yes"]
 
 
@@ -89,3 +95,58 @@ def test_other_answers_are_refused(convert, tiny_config, tmp_path, values, messa
     result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
     assert result.returncode == 2 and f"{tmp_path}/in/config.json: " in result.stderr
     assert message in result.stderr and not (tmp_path / "out").exists()
+
+
+def change_weights(folder: Path, changes: dict[str, np.ndarray | None]) -> None:
+    """Other tensors in a model.safetensors; None removes one."""
+    path = folder / "model.safetensors"
+    content = {**safetensors.numpy.load_file(path), **changes}
+    kept = {name: value for name, value in content.items() if value is not None}
+    safetensors.numpy.save_file(kept, path, {"format": "pt"})
+
+
+def masked_lm_logits(folder: Path) -> np.ndarray:
+    model = AlbertPretrainer.from_preset(str(folder))
+    ids = tf.range(10)[None] * 3
+    outputs = model({"input_word_ids": ids, "masked_lm_positions": tf.range(10)[None]})
+    return outputs["masked_lm_logits"].numpy()
+
+
+def test_an_output_table_of_its_own_is_kept(convert, tmp_path):
+    """Through every format that can hold it, the answers are transformers' own."""
+    steps = [UNTIED, tmp_path / "native", tmp_path / "huggingface"]
+    for before, after in itertools.pairwise(steps):
+        result = convert(f"--input={before}", f"--output={after}", f"--format={after.name}")
+        assert result.returncode == 0, result.stderr
+    for folder in steps:
+        np.testing.assert_allclose(
+            masked_lm_logits(folder), np.load(UNTIED / "prediction_logits.npy"), atol=1e-5
+        )
+    first, last = (
+        safetensors.numpy.load_file(folder / "model.safetensors") for folder in steps[::2]
+    )
+    assert first.keys() == last.keys()
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, last[name])
+    refused = convert(f"--input={UNTIED}", f"--output={tmp_path}/google", "--format=google")
+    assert refused.returncode == 2 and "masked_lm/output_embeddings" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["predictions.decoder.weight", "predictions.decoder.bias"])
+def test_copies_with_other_values_are_refused(convert, tiny_config, tmp_path, name):
+    """Equal ones are left out. An encoder has nothing to do with either."""
+    folder = tmp_path / "in"
+    huggingface.save(AlbertPretrainer(tiny_config), str(folder))
+    stored = safetensors.numpy.load_file(folder / "model.safetensors")
+    copy_of = {"weight": "albert.embeddings.word_embeddings.weight", "bias": "predictions.bias"}
+    value = stored[copy_of[name.split(".")[-1]]]
+    for number, (copy, code) in enumerate([(value, 0), (value + 1, 2)]):
+        change_weights(folder, {name: copy})
+        result = convert(
+            f"--input={folder}", f"--output={tmp_path}/out{number}", "--format=huggingface"
+        )
+        assert result.returncode == code
+    assert f"{name} differs from" in result.stderr
+    AlbertEncoder.from_preset(str(folder))
+    with pytest.raises(UserError, match='set "tie_word_embeddings": false there'):
+        AlbertPretrainer.from_preset(str(folder))

@@ -111,8 +111,8 @@ def test_copies_and_buffers_are_left_out_and_halves_are_read_as_float32(tiny_con
     bias = np.arange(50, dtype=np.float16)
     rewrite(
         tmp_path,
-        predictions__decoder__weight=np.zeros([50, 8], np.float32),
-        predictions__decoder__bias=np.zeros(50, np.float32),
+        predictions__decoder__weight=model.encoder.embeddings.word_embeddings.numpy(),
+        predictions__decoder__bias=bias,
         albert__embeddings__position_ids=np.zeros([1, 16], np.int64),
         predictions__bias=bias,
     )
