@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
+from data_pipeline.finetuning.text_files import parse_json
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from export.client import predict_rows
 from export.signatures import DEFAULT_SIGNATURE
@@ -117,13 +118,12 @@ def read_rows(path: str) -> list[Row]:
 
 def _object(path: str, number: int, line: str) -> Row:
     try:
-        row = json.loads(line)
+        row = parse_json(line, path)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{number}: expected a JSON object; {error.msg}.") from None
     if not isinstance(row, dict) or not row:
         raise UserError(f'{path}:{number}: expected a JSON object as {{"text": "..."}}.')
-    # JSON can hold halves of surrogate pairs ("\ud800"), which UTF-8 cannot: they become "?".
-    return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", errors="replace"))
+    return row
 
 
 def rows_of_flags() -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 from data_pipeline.finetuning.examples import Split, sha256_of
-from data_pipeline.finetuning.text_files import find_file
+from data_pipeline.finetuning.text_files import find_file, parse_json
 
 _FORM = '{"data": [{"paragraphs": [{"context": ..., "qas": [{"id": ..., "question": ...}]}]}]}'
 
@@ -108,7 +108,7 @@ class _Reader:
 
     def load(self) -> Any:
         try:
-            return json.loads(self._text)
+            return parse_json(self._text, self.path)
         except json.JSONDecodeError as error:
             raise UserError(
                 f"{self.path}:{error.lineno}: expected JSON as SQuAD's, {_FORM}; it cannot be "

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from data_pipeline.errors import UserError
+from data_pipeline.corpus.sentences import replace_surrogates
+from data_pipeline.errors import UserError, warn_once
 from data_pipeline.files import storage
+
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
@@ -110,6 +114,31 @@ def parse_number(text: str, place: str) -> float:
     return value
 
 
+def parse_json(text: str, path: str) -> Any:
+    """The value of a JSON text, with U+FFFD in place of each half of a surrogate pair.
+
+    JSON may hold such a half, "\\ud83d" without its other half, and no file in UTF-8 may: answers
+    with it could not be written. One character is put for one, so that places in a text stay. A
+    file with halves is named in one line.
+
+    Args:
+      text: the JSON.
+      path: its file, for that line.
+
+    Raises:
+      ValueError: it is no JSON.
+    """
+    value = json.loads(text)
+    if not _SURROGATE_ESCAPE.search(text):
+        return value
+    written = json.dumps(value, ensure_ascii=False)
+    repaired = replace_surrogates(written)
+    if repaired == written:
+        return value
+    warn_once(f"{path}: halves of surrogate pairs, such as \\ud83d alone, are read as U+FFFD")
+    return json.loads(repaired)
+
+
 def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file with one JSON object on each line, with their line numbers.
 
@@ -118,7 +147,7 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     for number, line in numbered_lines(path):
         try:
-            value = json.loads(line)
+            value = parse_json(line, path)
         except ValueError as error:
             raise UserError(
                 f"{path}:{number}: expected one JSON object a line; this line is none: {error}."

@@ -86,6 +86,18 @@ def test_objects(write):
         list(json_objects(write(b"[3]", "list.txt")))
 
 
+def test_halves_of_surrogate_pairs(write, capsys):
+    path = write(rb'{"a": "\ud83d b", "c": ["\ud83d\ude00", "\uD83D\uDE00\uDE00", "\\ud83d"]}')
+    repaired = [(1, {"a": "\ufffd b", "c": ["😀", "😀\ufffd", r"\ud83d"]})]
+    assert list(json_objects(path)) == list(json_objects(path)) == repaired
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        f"warning: {path}: halves of surrogate pairs, such as \\ud83d alone, are"
+    )
+    assert list(json_objects(write(rb'{"a": "\ud83d\ude00"}', "b.txt"))) == [(1, {"a": "😀"})]
+    assert capsys.readouterr().err == ""
+
+
 def test_fields():
     record = {"text": "x", "list": [1], "none": None}
     assert text_field(record, "text", "f:1") == "x" and list_field(record, "list", "f:1") == [1]
