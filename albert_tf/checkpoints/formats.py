@@ -13,6 +13,7 @@ from albert_tf.checkpoints import (
     bundle,
     google,
     huggingface,
+    huggingface_weights,
     native,
     replacement,
     vocabulary,
@@ -54,7 +55,7 @@ class Source(NamedTuple):
     def weights_files(self) -> list[str]:
         """The files with the values of the weights: one, or the parts of a large checkpoint."""
         if self.format == "huggingface":
-            return [os.path.join(self.path, huggingface.WEIGHTS_FILE)]
+            return huggingface_weights.weights_files(self.path)
         native_prefix = os.path.join(self.path, native.WEIGHTS_PREFIX)
         folder, name = os.path.split(native_prefix if self.format == "native" else self.path)
         names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
@@ -81,7 +82,7 @@ def recognize(path: str) -> Source:
     model_of_run = os.path.join(path, native.RUN_MODEL)
     if tf.io.gfile.exists(os.path.join(replacement.existing(model_of_run), native.METADATA_FILE)):
         return recognize(model_of_run)
-    if huggingface.WEIGHTS_FILE in names or huggingface.CONFIG_FILE in names:
+    if names & {huggingface.CONFIG_FILE, *huggingface_weights.WEIGHTS_FILES}:
         config_file = _in(path, huggingface.CONFIG_FILE)
         return Source("huggingface", path, config_file, vocabulary.find(path))
     prefixes = [name[: -len(".index")] for name in names if name.endswith(".index")]

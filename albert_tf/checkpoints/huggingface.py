@@ -1,19 +1,17 @@
-"""Hugging Face model folders: config.json, model.safetensors, spiece.model or vocab.txt.
-
-Nothing is ever unpickled: a folder with pytorch_model.bin alone is an error that says what to do.
-"""
+"""Hugging Face model folders: config.json, model.safetensors, spiece.model or vocab.txt."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints.huggingface_weights import WEIGHTS_FILE, HuggingFaceWeights
 from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
@@ -37,7 +35,6 @@ from albert_tf.span_models import AlbertSpanLabeler
 from albert_tf.variable_names import variable_name
 
 CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
 DTYPES = ("float32", "float16")
 _SOFTWARE = "Hugging Face's AlbertModel"
 
@@ -62,81 +59,11 @@ _MODELS = {
 }
 _POOLER = "encoder/pooler/"
 _PROJECTION = (f"{HUGGINGFACE_PROJECTION}.weight", f"{HUGGINGFACE_PROJECTION}.bias")
-# NumPy, and with it safetensors.numpy, knows no bfloat16.
-_DTYPES = {
-    "BF16": tf.bfloat16.as_numpy_dtype,
-    "F16": np.float16,
-    "F32": np.float32,
-    "F64": np.float64,
-    **{f"I{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
-    "BOOL": np.bool_,
-}
-# A buffer of numbers from 0 on, that some versions write.
-_BUFFER = "embeddings.position_ids"
 # Copies that some versions write -> what they are copies of.
 _COPIES = {
     "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
     "predictions.decoder.bias": "predictions.bias",
 }
-
-
-class SafetensorsWeights:
-    """The weights of a folder by Hugging Face's names.
-
-    Those of a bare AlbertModel get the prefix back that they have in models with heads:
-    "pooler.weight" -> "albert.pooler.weight".
-    """
-
-    def __init__(self, directory: str) -> None:
-        import safetensors
-
-        self.path = os.path.join(directory, WEIGHTS_FILE)
-        if not tf.io.gfile.exists(self.path):
-            raise UserError(_no_weights(directory))
-        with tf.io.gfile.GFile(self.path, "rb") as file:
-            content = file.read()
-        try:
-            found = dict(safetensors.deserialize(content))
-        except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
-            raise UserError(
-                f"{self.path} is damaged or no safetensors file: {error}. Copy it again."
-            ) from None
-        bare = not any(name.startswith("albert.") for name in found)
-        self._tensors = {
-            f"albert.{name}" if bare else name: self._array(name, tensor)
-            for name, tensor in found.items()
-            if not name.endswith(_BUFFER)
-        }
-        self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
-
-    def _array(self, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
-        """A tensor as the file has it: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
-        dtype = tensor["dtype"]
-        if dtype not in _DTYPES:
-            raise UserError(
-                f"{self.path}: {name} is of {dtype}; expected one of {', '.join(_DTYPES)}. Save "
-                "the model in float32, float16 or bfloat16."
-            )
-        return np.frombuffer(tensor["data"], _DTYPES[dtype]).reshape(tensor["shape"])
-
-    def read(self, name: str) -> np.ndarray:
-        """One weight, as float32."""
-        return self._tensors[name].astype(np.float32)
-
-
-def _no_weights(directory: str) -> str:
-    """The sentence of the error for a folder without safetensors."""
-    pickled = [
-        name for name in tf.io.gfile.listdir(directory) if name.endswith((".bin", ".pt", ".pth"))
-    ]
-    if pickled:
-        return (
-            f"{directory} holds {pickled[0]}, a pickle, which can run any code and is never "
-            f"loaded here. Save it as {WEIGHTS_FILE} first: "
-            "AlbertModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
-        )
-    return f"{directory} holds no {WEIGHTS_FILE}."
 
 
 def load(
@@ -150,7 +77,7 @@ def load(
     A pooler that Hugging Face's class for the task does not have keeps its values.
 
     Args:
-      directory: with model.safetensors.
+      directory: with weights, see huggingface_weights.py.
       model, allow_missing, allow_unused: see `checkpoints.google.load`.
 
     Returns:
@@ -162,7 +89,7 @@ def load(
     stored_names, with_pooler = _stored_names(model)
     if not with_pooler:
         allow_missing = [*allow_missing, f"^{_POOLER}"]
-    weights = SafetensorsWeights(directory)
+    weights = HuggingFaceWeights(directory)
     if not model.config.has_embedding_projection:
         size = model.config.hidden_size
         # A projection of another shape is of another model, as all that is misshapen will show.
@@ -179,7 +106,7 @@ def load(
     return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
-def _copies(weights: SafetensorsWeights, config: AlbertConfig) -> list[str]:
+def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
     """The names of stored copies, as regular expressions.
 
     Raises:
@@ -209,11 +136,11 @@ def read_config(directory: str) -> AlbertConfig:
     config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
     if config.has_embedding_projection:
         return config
-    is_identity = _projects_by_identity(SafetensorsWeights(directory))
+    is_identity = _projects_by_identity(HuggingFaceWeights(directory))
     return config.replace(always_project_embeddings=not is_identity)
 
 
-def _projects_by_identity(weights: SafetensorsWeights) -> bool:
+def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
     """Whether the projection of a folder changes nothing, exactly.
 
     Raises:

@@ -11,6 +11,7 @@ import safetensors.numpy
 
 from albert_tf import models, span_models
 from albert_tf.checkpoints import huggingface
+from albert_tf.checkpoints.huggingface_weights import HuggingFaceWeights
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 
@@ -98,7 +99,7 @@ def test_an_encoder_alone_has_no_prefix(tiny_config, tmp_path):
     encoder = AlbertEncoder(tiny_config)
     huggingface.save(encoder, str(tmp_path))
     assert not any(name.startswith("albert.") for name in tensors(tmp_path))
-    weights = huggingface.SafetensorsWeights(str(tmp_path))
+    weights = HuggingFaceWeights(str(tmp_path))
     assert all(name.startswith("albert.") for name in weights.shapes)
     np.testing.assert_array_equal(
         weights.read("albert.pooler.weight"), encoder.pooler.kernel.numpy().T
@@ -118,7 +119,7 @@ def test_copies_and_buffers_are_left_out_and_halves_are_read_as_float32(tiny_con
     )
     assert huggingface.load(model, str(tmp_path)) == []
     np.testing.assert_array_equal(model.masked_lm.output_bias, np.float32(bias))
-    assert huggingface.SafetensorsWeights(str(tmp_path)).read("predictions.bias").dtype == "float32"
+    assert HuggingFaceWeights(str(tmp_path)).read("predictions.bias").dtype == "float32"
 
 
 def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
@@ -130,10 +131,10 @@ def test_bfloat16_is_read_and_what_is_no_weight_is_named(tiny_config, tmp_path):
         content = len(header).to_bytes(8, "little") + header + data
         (tmp_path / huggingface.WEIGHTS_FILE).write_bytes(content)
         if dtype == "BF16":
-            found = huggingface.SafetensorsWeights(str(tmp_path)).read("albert.pooler.bias")
+            found = HuggingFaceWeights(str(tmp_path)).read("albert.pooler.bias")
             np.testing.assert_array_equal(found, values)
     with pytest.raises(UserError, match="bias is of F8_E5M2; expected one of BF16, F16"):
-        huggingface.SafetensorsWeights(str(tmp_path))
+        HuggingFaceWeights(str(tmp_path))
 
 
 def test_an_identity_stands_where_there_is_no_projection(tiny_config, tmp_path):
@@ -172,7 +173,7 @@ def test_a_missing_projection(tiny_config, tmp_path):
 
 
 def test_no_pickle_is_loaded(tiny_config, tmp_path):
-    with pytest.raises(UserError, match=f"{tmp_path} holds no model.safetensors"):
+    with pytest.raises(UserError, match=f"{tmp_path} holds none of model.safetensors"):
         huggingface.load(AlbertEncoder(tiny_config), str(tmp_path))
     for name in ("a.pth", "b.pt", "pytorch_model.bin"):
         (tmp_path / name).touch()

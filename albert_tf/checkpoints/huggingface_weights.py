@@ -1,0 +1,224 @@
+"""The weights in a Hugging Face folder, by the names of its PyTorch classes, in whatever files.
+
+model.safetensors               of PyTorch classes, or of TensorFlow's (names ending in ":0")
+model.safetensors.index.json    the same in several files
+tf_model.h5                     of TensorFlow's classes
+
+Nothing is ever unpickled: a folder with pytorch_model.bin alone is an error that says what to do.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.config_file import read_json
+from albert_tf.errors import UserError
+
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = f"{WEIGHTS_FILE}.index.json"
+H5_FILE = "tf_model.h5"
+WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, H5_FILE)  # The first that a folder holds counts.
+# NumPy, and with it safetensors.numpy, knows no bfloat16.
+_DTYPES = {
+    "BF16": tf.bfloat16.as_numpy_dtype,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    **{f"I{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    "BOOL": np.bool_,
+}
+# A buffer of numbers from 0 on, that some versions write.
+_BUFFER = "embeddings.position_ids"
+# How names of TensorFlow's classes end -> of PyTorch's, and whether the transpose is stored.
+_ENDS = {
+    "kernel": ("weight", True),
+    "gamma": ("weight", False),
+    "beta": ("bias", False),
+    "embeddings": ("weight", False),
+    "weight": ("weight", False),
+    "bias": ("bias", False),
+}
+# The parts of TensorFlow's classes; before them some files have the name of the model.
+_PARTS = ("albert", "predictions", "sop_classifier", "classifier", "qa_outputs")
+_REMEDY = "AlbertModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
+Tensors = dict[str, np.ndarray]
+
+
+class HuggingFaceWeights:
+    """The weights of a folder by the names of PyTorch's classes with heads.
+
+    Those of a bare AlbertModel get the prefix back that they have there: "pooler.weight" ->
+    "albert.pooler.weight".
+
+    Attributes:
+      path: of the file that holds the weights, or says in which they are.
+      shapes: name -> shape of every weight.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.path = os.path.join(directory, _weights_file(directory))
+        read = {WEIGHTS_FILE: _read_safetensors, INDEX_FILE: _read_shards, H5_FILE: _read_h5}
+        found = read[os.path.basename(self.path)](self.path)
+        if any(name.endswith(":0") for name in found):
+            found = _of_tensorflow(found, self.path)
+        bare = not any(name.startswith("albert.") for name in found)
+        self._tensors = {
+            f"albert.{name}" if bare else name: value
+            for name, value in found.items()
+            if not name.endswith(_BUFFER)
+        }
+        self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """One weight, as float32."""
+        return self._tensors[name].astype(np.float32)
+
+
+def weights_files(directory: str) -> list[str]:
+    """Paths of the files with the values of a folder's weights.
+
+    Raises:
+      UserError: there are none; or an index is damaged.
+    """
+    path = os.path.join(directory, _weights_file(directory))
+    if not path.endswith(INDEX_FILE):
+        return [path]
+    return [os.path.join(directory, name) for name in sorted(set(_read_index(path).values()))]
+
+
+def _weights_file(directory: str) -> str:
+    """The name of the file to read, as transformers chooses."""
+    names = tf.io.gfile.listdir(directory)
+    for name in WEIGHTS_FILES:
+        if name in names:
+            return name
+    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth"))]
+    if pickled:
+        raise UserError(
+            f"{directory} holds {pickled[0]}, a pickle, which can run any code and is never "
+            f"loaded here. Save it as {WEIGHTS_FILE} first: {_REMEDY}"
+        )
+    ends = (".safetensors", ".h5", ".h5.index.json", ".msgpack", ".onnx", ".ot")
+    others = [name for name in sorted(names) if name.endswith(ends)]
+    found = f" {', '.join(others)} cannot be read." if others else ""
+    raise UserError(
+        f"{directory} holds none of {', '.join(WEIGHTS_FILES)}.{found} Copy the weights there, or "
+        f"save them again with transformers: {_REMEDY}"
+    )
+
+
+def _read_safetensors(path: str) -> Tensors:
+    import safetensors
+
+    with tf.io.gfile.GFile(path, "rb") as file:
+        content = file.read()
+    try:
+        found = dict(safetensors.deserialize(content))
+    except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
+        raise UserError(
+            f"{path} is damaged or no safetensors file: {error}. Copy it again."
+        ) from None
+    return {name: _array(path, name, tensor) for name, tensor in found.items()}
+
+
+def _array(path: str, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
+    """A tensor as the file has it: {"dtype": "BF16", "shape": [2], "data": b"..."}."""
+    dtype = tensor["dtype"]
+    if dtype not in _DTYPES:
+        raise UserError(
+            f"{path}: {name} is of {dtype}; expected one of {', '.join(_DTYPES)}. Save "
+            "the model in float32, float16 or bfloat16."
+        )
+    return np.frombuffer(tensor["data"], _DTYPES[dtype]).reshape(tensor["shape"])
+
+
+def _read_index(path: str) -> dict[str, str]:
+    """Name of a weight -> name of the file in the folder that holds it."""
+    files = read_json(path).get("weight_map")
+    names = files.values() if isinstance(files, dict) else [None]
+    if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
+        raise UserError(
+            f"{path} has no weight_map from weights to files of its folder. Copy it again."
+        )
+    return {_in_model(name): file for name, file in dict(files).items()}
+
+
+def _in_model(name: str) -> str:
+    """The name without the model's own: "tf_albert_model/albert/pooler/bias:0" ->
+    "albert/pooler/bias:0".
+
+    TensorFlow's classes write it into an index, and not into the files.
+    """
+    words = name.split("/")
+    start = next((place for place, word in enumerate(words) if word in _PARTS), 0)
+    return "/".join(words[start:])
+
+
+def _read_shards(path: str) -> Tensors:
+    """The weights of all files of an index, each of which holds exactly what the index says."""
+    expected, found = _read_index(path), {}
+    for file in sorted(set(expected.values())):
+        shard = os.path.join(os.path.dirname(path), file)
+        if not tf.io.gfile.exists(shard):
+            raise UserError(f"{path} names {file}, which is missing. Copy it there.")
+        tensors = _read_safetensors(shard)
+        names = {name for name, place in expected.items() if place == file}
+        wrong = sorted(names ^ tensors.keys())
+        if wrong:
+            raise UserError(
+                f"{shard} and {os.path.basename(path)} do not agree where {', '.join(wrong[:5])} "
+                f"{'is' if len(wrong) == 1 else 'are'}. Copy all files of the model again."
+            )
+        found.update(tensors)
+    return found
+
+
+def _read_h5(path: str) -> Tensors:
+    """The weights of a file that Keras wrote; some lie in it twice."""
+    import h5py
+
+    with tf.io.gfile.GFile(path, "rb") as file:
+        content = file.read()
+    found: Tensors = {}
+    try:
+        with h5py.File(io.BytesIO(content), "r") as file:
+            for name, value in _datasets(file):
+                if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
+                    raise UserError(f"{path} holds {name} twice, with different values.")
+    except (OSError, KeyError, ValueError, RuntimeError) as error:
+        raise UserError(f"{path} is damaged or no file of Keras: {error}. Copy it again.") from None
+    return found
+
+
+def _datasets(file: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of the weights of each layer."""
+    for layer in file.attrs["layer_names"]:
+        group = file[layer]
+        for name in group.attrs["weight_names"]:
+            yield str(name), group[name][()]
+
+
+def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
+    """Weights by the names, and in the layout, of PyTorch's classes.
+
+    "tf_albert_model/albert/encoder/albert_layer_groups_._0/albert_layers_._0/ffn/kernel:0" ->
+    "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight", transposed. The head of
+    masked words has two biases, of which it adds the decoder's (TFAlbertMLMHead.call).
+    """
+    found: Tensors = {}
+    for name, value in tensors.items():
+        words = _in_model(name).removesuffix(":0").replace("_._", "/").split("/")
+        if words[-1] not in _ENDS:
+            raise UserError(f"{path}: {name} is no weight of an ALBERT.")
+        end, transposed = _ENDS[words[-1]]
+        found[".".join([*words[:-1], end])] = value.T if transposed else value
+    if "predictions.decoder.bias" in found:
+        found["predictions.bias"] = found.pop("predictions.decoder.bias")
+    return found
