@@ -204,12 +204,13 @@ def _wrapped(number: int) -> int:
 def _trimmed(
     found: _Candidates, characters: Characters, pieces: AlignedBatch
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """First character of each answer, and the one after its last, without white space around."""
+    """First character of each answer, and the one after its last; see `answer_span`."""
     begins = tf.gather(tf.cast(pieces.ids.row_starts(), tf.int32), found.rows)
     first = tf.gather(pieces.starts.flat_values, begins + found.starts)
     # The word mark that SentencePiece adds in front of a text ends at -1.
     last = tf.maximum(tf.gather(pieces.ends.flat_values, begins + found.ends), 0)
-    return characters.trimmed(found.rows, first, last)
+    starts, ends = characters.trimmed(found.rows, first, last)
+    return starts, tf.where(starts < ends, characters.after_marks(found.rows, ends), ends)
 
 
 def null_scores(windows: GraphWindows, answer_logits: tf.Tensor) -> tf.Tensor:

@@ -18,6 +18,7 @@ from albert_tf.finetuning.squad_candidates import (
     check_outputs,
 )
 from data_pipeline.finetuning.squad_windows import Windows
+from data_pipeline.tokenizers.normalization import is_mark
 
 # The reference's numbers for a question that has no candidate, or no window.
 NO_CANDIDATE_SCORE = -1e6
@@ -87,7 +88,17 @@ def _distinct(
 
 
 def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
-    """The part of the original context from one piece to another, without white space around it.
+    """`answer_span` as the text that stands there."""
+    context = windows.examples.contexts[windows.question_of(window).context]
+    return context[slice(*answer_span(windows, window, start, end))]
+
+
+def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[int, int]:
+    """The characters of the original context from one piece to another.
+
+    Without white space around them, and with the marks that follow the last letter, of which no
+    piece was made: of "à la" with a mark of its own, the piece "a" is the first two characters.
+    The reference ends before the mark, in the middle of what people see as one letter.
 
     Args:
       windows: all windows.
@@ -95,13 +106,19 @@ def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
       start, end: first and last piece, counted in the whole context.
 
     Returns:
-      The text as it stands in the file.
+      Place of the first character, and the place after the last; equal if nothing is left.
     """
     pieces = windows.context_of(window)
     context = windows.examples.contexts[windows.question_of(window).context]
+    first = int(pieces.starts[start])
     # The word mark that SentencePiece adds in front of a text ends at -1; the reference takes the
     # first character for it.
-    return context[pieces.starts[start] : max(pieces.ends[end], 0) + 1].strip()
+    part = context[first : max(int(pieces.ends[end]), 0) + 1]
+    first += len(part) - len(part.lstrip())
+    after = first + len(part.strip())
+    while first < after < len(context) and is_mark(context[after]):
+        after += 1
+    return first, after
 
 
 def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str, float]:

@@ -54,6 +54,17 @@ def combining_ranges() -> tuple[tuple[int, int], ...]:
     return tuple(ranges_where(lambda character: unicodedata.combining(character) != 0, 0x20000))
 
 
+def is_mark(character: str) -> bool:
+    """Whether a character is a mark on the one before it, such as an accent of its own."""
+    return unicodedata.category(character) in ("Mn", "Me")
+
+
+@functools.cache
+def mark_ranges() -> tuple[tuple[int, int], ...]:
+    """Ranges of the code points that are marks."""
+    return tuple(ranges_where(is_mark))
+
+
 @functools.cache
 def whitespace_ranges() -> tuple[tuple[int, int], ...]:
     """Ranges of code points at which `str.split()` splits; all are in plane 0."""

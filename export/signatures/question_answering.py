@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.finetuning.spec import Predictions
-from albert_tf.finetuning.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer
+from albert_tf.finetuning.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer, answer_span
 from albert_tf.finetuning.squad_candidates import AnswerSettings, Candidates
 from albert_tf.finetuning.squad_tasks import THRESHOLD, SquadSettings, squad
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
@@ -336,7 +336,7 @@ def _expected_places(
     for row, (question, best) in enumerate(zip(windows.examples.questions, answers)):
         contexts.append(windows.examples.contexts[question.context])
         spans.append([])
-        scores = _scores_of_spans(windows, candidates, row, contexts[row])
+        scores = _scores_of_spans(windows, candidates, row)
         for each in best[:N_BEST] if scores else ():
             where = [span for span in scores if contexts[row][slice(*span)] == each.text]
             first, *others = sorted(where, key=scores.__getitem__, reverse=True)
@@ -350,17 +350,13 @@ def _expected_places(
 
 
 def _scores_of_spans(
-    windows: Windows, candidates: Candidates, question: int, context: str
+    windows: Windows, candidates: Candidates, question: int
 ) -> dict[tuple[int, int], float]:
     """The highest score of each span of characters that can be the answer to a question."""
     scores: dict[tuple[int, int], float] = {}
     for number in np.flatnonzero(windows.question_numbers[candidates.windows] == question):
         window, first, last, *both = (column[number] for column in candidates)
-        pieces = windows.context_of(window)
-        start, end = int(pieces.starts[first]), max(int(pieces.ends[last]), 0) + 1
-        part = context[start:end]
-        start += len(part) - len(part.lstrip())
-        span = start, start + len(part.strip())
+        span = answer_span(windows, window, first, last)
         scores[span] = max(float(sum(both)), scores.get(span, -np.inf))
     return scores
 

@@ -26,6 +26,14 @@ def test_white_space_around_spans_goes_away():
     assert in_bytes.numpy().tolist() == [6, 4]
 
 
+def test_places_behind_marks():
+    """In the middle, two at once, and at the end of a text; the next text begins with one."""
+    found = Characters(tf.constant(["ae\u0301\u20ddb\u0337", "\u0301a", ""]))
+    rows, places = [0, 0, 0, 0, 0, 1, 1, 2], [0, 1, 2, 4, 5, 0, 1, 0]
+    moved = found.after_marks(tf.constant(rows), tf.constant(places)).numpy().tolist()
+    assert moved == [0, 1, 4, 4, 6, 1, 1, 0]
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_words_are_those_of_python(text):

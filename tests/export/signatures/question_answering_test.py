@@ -1,6 +1,7 @@
 """Answers in the graph equal the fine-tuning path's, and stand where the offsets say."""
 
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
 from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.normalization import is_mark
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import windows_graph
 from export.probes import PLACES
@@ -91,12 +93,15 @@ def check(model, vocabulary, questions, contexts, answer):
 
 
 def check_places(contexts, answer):
-    """text[start:end] is the answer, in characters and in bytes."""
+    """text[start:end] is the answer, in characters and in bytes; no mark of its last letter is cut
+    off.
+    """
     for row, context in enumerate(contexts):
         for column in range(int(answer["num_answers"][row])):
             text = answer["answers"][row, column]
             start, end = answer["starts"][row, column], answer["ends"][row, column]
             assert context[start:end] == text.decode() == text.decode().strip()
+            assert not text or not is_mark(context[end : end + 1] or " ")
             start, end = answer["byte_starts"][row, column], answer["byte_ends"][row, column]
             assert context.encode()[start:end] == text
         assert (answer["starts"][row, int(answer["num_answers"][row]) :] == -1).all()
@@ -111,6 +116,20 @@ def test_answers_equal_those_of_finetuning(asked, vocabulary):
     best = zip(answer["answer"], answer["start"], answer["end"])
     for (text, start, end), context in zip(best, CONTEXTS):
         assert start == -1 or context[start:end].encode() == text
+
+
+def test_answers_end_after_the_marks_of_their_last_letter(asked, vocabulary):
+    """In decomposed text, with two marks on one letter, before white space, and at the end."""
+    model, ask = asked
+    contexts = [
+        unicodedata.normalize("NFD", "Dvořák wrote çà et là, à la ở à"),
+        "the H\u0337 cat\u0301 \u0301dog\u0300\u0489\u20dd, \u0642\u064e",
+    ]
+    answer = ask(["Who?", "what"], contexts)
+    check(model, vocabulary, ["Who?", "what"], contexts, answer)
+    check_places(contexts, answer)
+    texts = [text.decode()[-1:] for text in answer["answers"].ravel()]
+    assert any(is_mark(last or " ") for last in texts)
 
 
 def test_more_windows_than_are_read_at_once(asked, vocabulary):
