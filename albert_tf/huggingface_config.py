@@ -4,6 +4,7 @@ groups of layers only.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from albert_tf.config import AlbertConfig
@@ -18,6 +19,15 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
+# The other keys of transformers (4.57) that change an ALBERT's answers -> the values with which
+# they do not. The rest of its keys say how a model was made, or what is returned of it:
+# output_attentions, chunk_size_feed_forward, dtype, ids of tokens (padding is masked), generation;
+# is_decoder, which an ALBERT does not read. Keys that it does not know change nothing there.
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": ("absolute",),
+    "pruned_heads": (None, {}),
+    "quantization_config": (None,),
+}
 # Hugging Face's own default, where a field of ours has none.
 _DEFAULTS = {"vocab_size": 30000}
 
@@ -25,7 +35,7 @@ _DEFAULTS = {"vocab_size": 30000}
 def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertConfig:
     """The architecture that a config.json describes.
 
-    Keys that concern neither shape nor arithmetic are left out.
+    Keys that change no answer are left out.
 
     Args:
       values: the content of the file.
@@ -36,11 +46,12 @@ def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertCo
     """
     if values.get("model_type") != "albert":
         raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
-    if values.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(
-            f"{source}: position_embedding_type {values['position_embedding_type']!r} is not "
-            "supported, only 'absolute'."
-        )
+    for key in _HARMLESS.keys() & values.keys():
+        if values[key] not in _HARMLESS[key]:
+            raise UserError(
+                f"{source}: {key} {values[key]!r:.80} is not supported, only "
+                f"{json.dumps(_HARMLESS[key][-1])}: models with it answer otherwise."
+            )
     act = values.get("hidden_act", "gelu_new")
     if act not in _ACTIVATIONS:
         raise UserError(f"{source}: hidden_act {act!r} is not one of {', '.join(_ACTIVATIONS)}.")

@@ -96,6 +96,13 @@ def weights_files(directory: str) -> list[str]:
 def _weights_file(directory: str) -> str:
     """The name of the file to read, as transformers chooses."""
     names = tf.io.gfile.listdir(directory)
+    adapters = [name for name in names if name.startswith("adapter_")]
+    if adapters:
+        raise UserError(
+            f"{directory} holds {adapters[0]}, of an adapter, which changes the answers of the "
+            "model that it was trained on and is not computed here. Merge it into the model first: "
+            "PeftModel.merge_and_unload().save_pretrained(...)."
+        )
     for name in WEIGHTS_FILES:
         if name in names:
             return name
@@ -141,13 +148,13 @@ def _array(path: str, name: str, tensor: Mapping[str, Any]) -> np.ndarray:
 
 def _read_index(path: str) -> dict[str, str]:
     """Name of a weight -> name of the file in the folder that holds it."""
-    files = read_json(path).get("weight_map")
+    files: Any = read_json(path).get("weight_map")
     names = files.values() if isinstance(files, dict) else [None]
     if not all(isinstance(name, str) and os.path.basename(name) == name for name in names):
         raise UserError(
             f"{path} has no weight_map from weights to files of its folder. Copy it again."
         )
-    return {_in_model(name): file for name, file in dict(files).items()}
+    return {_in_model(name): file for name, file in files.items()}
 
 
 def _in_model(name: str) -> str:

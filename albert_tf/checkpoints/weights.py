@@ -77,6 +77,12 @@ def assign(
             + "\nPass the configuration that the checkpoint was made with."
         )
     values = [weights.read(theirs) for _, theirs, _ in found]
+    for (_, theirs, _), value in zip(found, values):
+        if not np.isfinite(value).all():
+            raise UserError(
+                f"checkpoint {weights.path} holds numbers in {theirs} that are not finite. The "
+                "file is damaged, or its training had diverged: take an earlier one."
+            )
     for (variable, _, transposed), value in zip(found, values):
         variable.assign(value.T if transposed else value)
     return kept

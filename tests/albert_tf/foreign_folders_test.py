@@ -11,7 +11,7 @@ import safetensors.numpy
 import tensorflow as tf
 
 from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, AlbertTokenClassifier
-from albert_tf.checkpoints import huggingface, native
+from albert_tf.checkpoints import google, huggingface, native
 from albert_tf.errors import UserError
 
 UNTIED = Path(__file__).parents[1] / "goldens" / "hf_tiny_untied"
@@ -150,3 +150,35 @@ def test_copies_with_other_values_are_refused(convert, tiny_config, tmp_path, na
     AlbertEncoder.from_preset(str(folder))
     with pytest.raises(UserError, match='set "tie_word_embeddings": false there'):
         AlbertPretrainer.from_preset(str(folder))
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
+def test_adapters_are_refused(convert, tiny_config, tmp_path, name):
+    huggingface.save(AlbertClassifier(tiny_config, 3), str(tmp_path / "in"))
+    (tmp_path / "in" / name).write_text("{}")
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
+    assert result.returncode == 2 and f"holds {name}, of an adapter" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["native", "huggingface", "google"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(convert, tiny_config, tmp_path, kind, number):
+    model, folder = AlbertPretrainer(tiny_config), tmp_path / "in"
+    if kind != "huggingface":  # There `save` refuses infinities.
+        model.masked_lm.output_bias[3].assign(number)
+    if kind == "native":
+        native.save(model, str(folder), {})
+    elif kind == "huggingface":
+        huggingface.save(model, str(folder))
+        change_weights(folder, {"predictions.bias": np.full(50, number, np.float32)})
+    else:
+        folder.mkdir()
+        google.save(model, str(folder / "model.ckpt"))
+        tiny_config.to_json_file(str(folder / "albert_config.json"))
+    result = convert(f"--input={folder}", f"--output={tmp_path}/out", "--format=native")
+    name = {
+        "native": "masked_lm/output_bias",
+        "huggingface": "predictions.bias",
+        "google": "cls/predictions/output_bias",
+    }[kind]
+    assert result.returncode == 2 and f"numbers in {name} that are not finite" in result.stderr
