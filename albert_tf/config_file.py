@@ -27,11 +27,11 @@ def read_config(path: str) -> AlbertConfig:
     return AlbertConfig.from_dict(values, source=path)
 
 
-def read_json(path: str) -> dict[str, Any]:
-    """The content of a configuration file, whoever wrote it.
+def read_json(path: str, kind: type = dict) -> Any:
+    """The content of a configuration file, whoever wrote it: an object, or another `kind`.
 
     Raises:
-      UserError: the file is absent, too large, or no JSON object in UTF-8.
+      UserError: the file is absent, too large, or no such JSON in UTF-8.
     """
     if not tf.io.gfile.exists(path):
         raise UserError(f"config file {path} does not exist. Pass that of albert_config.json.")
@@ -50,6 +50,7 @@ def read_json(path: str) -> dict[str, Any]:
         raise UserError(f"config file {path} is not UTF-8: {error}. Save it as UTF-8.") from None
     except ValueError as error:  # No JSON, or a number of thousands of digits.
         raise UserError(f"config file {path} is not valid JSON: {error}.") from None
-    if not isinstance(values, dict):
-        raise UserError(f"config file {path} holds a JSON {type(values).__name__}, not an object.")
+    if not isinstance(values, kind):
+        expected = "an object" if kind is dict else f"a {kind.__name__}"
+        raise UserError(f"config file {path} holds a JSON {type(values).__name__}, not {expected}.")
     return values

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats
+from albert_tf.checkpoints import formats, sentence_transformers
+from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer, AlbertSentenceEncoder
 from albert_tf.pretrained import from_preset, locate, preset_vocabulary
 from data_pipeline.tokenizers.graph import graph_tokenizer
@@ -70,7 +71,19 @@ class SentenceEmbedder:
         """Args:
         name_or_path: weights of any model, see `from_preset`.
         max_seq_length: longer texts are cut.
+
+        Raises:
+          UserError: see `from_preset`; or the folder is one of sentence-transformers, and its
+            vectors are not such means.
         """
+        source = locate(name_or_path)
+        steps = sentence_transformers.other_steps(source.path)
+        if steps:
+            raise UserError(
+                f"{source.path}: {sentence_transformers.MODULES_FILE} makes vectors by "
+                f"{', '.join(steps)}, and only means are computed here. Those of its encoder: "
+                "AlbertSentenceEncoder.from_preset."
+            )
         self.model = from_preset(name_or_path, AlbertSentenceEncoder)
         tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         self._encode = TextEncoder(graph_tokenizer(tokenizer), tokenizer, max_seq_length)

@@ -204,4 +204,10 @@ def round_trip(model: keras.Model, folder: str) -> float:
     }
     outputs = [getattr(one, "encoder", one)(inputs)["sequence_output"] for one in (model, copy)]
     differences = [np.max(np.abs(left - right)) for left, right in [*pairs, outputs]]
-    return float(np.max(differences))  # Not `max`, which drops NaN.
+    largest = float(np.max(differences))  # Not `max`, which drops NaN.
+    if not np.isfinite(largest):
+        raise UserError(
+            f"{folder}: the model's outputs are not finite, and cannot be compared with those of "
+            "what was written. Its training had diverged: take an earlier checkpoint."
+        )
+    return largest

@@ -182,3 +182,15 @@ def test_numbers_that_are_not_finite_are_refused(convert, tiny_config, tmp_path,
         "google": "cls/predictions/output_bias",
     }[kind]
     assert result.returncode == 2 and f"numbers in {name} that are not finite" in result.stderr
+
+
+def test_outputs_that_are_not_finite_are_said(convert, tiny_config, tmp_path):
+    """Two answers that are no numbers do not differ by 0."""
+    encoder = AlbertEncoder(tiny_config)
+    for variable in encoder.variables:
+        if "layer_norm" in variable.name:
+            variable.assign(tf.fill(variable.shape, 3e38))
+    native.save(encoder, str(tmp_path / "in"), {})
+    result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
+    assert result.returncode == 2 and "outputs are not finite" in result.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,8 @@
 """Text to filled masks and to vectors, with any weights."""
 
 import dataclasses
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,12 @@ import pytest
 from albert_tf import (
     AlbertClassifier,
     AlbertConfig,
+    AlbertEncoder,
     AlbertPretrainer,
     MaskFiller,
     SentenceEmbedder,
 )
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.presets import get_preset
 from data_pipeline.finetuning.examples import TextExample
@@ -86,3 +89,36 @@ def test_a_model_without_the_words_fills_no_masks(tokenizer, tmp_path):
     native.save(classifier, str(tmp_path / "model"), {}, str(VOCABULARY), settings)
     with pytest.raises(UserError, match="masked_lm/"):
         MaskFiller(str(tmp_path / "model"))
+
+
+MEAN = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "include_prompt": True}
+CLS = {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
+
+
+@pytest.mark.parametrize(
+    ("pooling", "more", "message"),
+    [
+        (MEAN, [], None),
+        (CLS, [], r"makes vectors by Pooling \(pooling_mode_cls_token\), and only means"),
+        (MEAN, ["Dense", "Normalize"], "modules.json makes vectors by Dense, Normalize, and"),
+    ],
+)
+def test_steps_of_sentence_transformers(tokenizer, tmp_path, pooling, more, message):
+    """A folder of that library says how its encoder's outputs become vectors."""
+    config = get_preset("albert-tiny").replace(vocab_size=tokenizer.vocab_size)
+    huggingface.save(AlbertEncoder(config), str(tmp_path))
+    shutil.copy(VOCABULARY, tmp_path)
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    modules = [
+        ("", "Transformer"),
+        ("1_Pooling", "Pooling"),
+        *((f"x_{kind}", kind) for kind in more),
+    ]
+    content = [{"path": path, "type": f"sentence_transformers.models.{k}"} for path, k in modules]
+    (tmp_path / "modules.json").write_text(json.dumps(content))
+    if message is None:
+        assert SentenceEmbedder(str(tmp_path))(["the cat"]).shape == (1, config.hidden_size)
+    else:
+        with pytest.raises(UserError, match=message):
+            SentenceEmbedder(str(tmp_path))
