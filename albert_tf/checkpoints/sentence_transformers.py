@@ -1,4 +1,4 @@
-"""What folders of the library sentence-transformers add to a Hugging Face folder: modules.json."""
+"""The file modules.json, by which sentence-transformers makes vectors of an encoder's outputs."""
 
 from __future__ import annotations
 
