@@ -53,6 +53,7 @@ CONFIGS = {
         4,
     ),
     "embedding as wide as hidden": (BASE.replace(embedding_size=16), 1, 1),
+    "output table of its own": (BASE.replace(tie_word_embeddings=False), 1, 1),
     "relu and dropout": (
         BASE.replace(hidden_act="relu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1),
         1,

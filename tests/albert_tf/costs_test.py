@@ -51,6 +51,7 @@ def test_memory_of_training(tiny_config):
         {},
         {"embedding_size": 16},
         {"embedding_size": 16, "always_project_embeddings": True},
+        {"tie_word_embeddings": False},
         {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
         {"parameter_sharing": "none"},
         {"parameter_sharing": "ffn", "type_vocab_size": 3},

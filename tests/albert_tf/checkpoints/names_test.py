@@ -31,6 +31,7 @@ KINDS = {
         {"num_hidden_groups": 2, "inner_group_num": 2},
         {"parameter_sharing": "none", "embedding_size": 16},
         {"embedding_size": 16, "always_project_embeddings": True},
+        {"tie_word_embeddings": False},
     ],
     ids=str,
 )
