@@ -188,7 +188,10 @@ def define_device_flags() -> None:
         "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
     )
     flags.DEFINE_string(
-        "tpu", None, "Name or address of the TPU for --distribution=tpu; 'local' on a TPU machine."
+        "tpu",
+        None,
+        "Name or address of the TPU for --distribution=tpu; 'local' on a TPU machine.",
+        is_address=True,
     )
     flags.DEFINE_enum(
         "precision", "float32", PRECISIONS, "Precision of the arithmetic; variables stay float32."

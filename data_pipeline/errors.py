@@ -7,8 +7,11 @@ expected, what was received, what to do next. See `command_line.run_binary`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import multiprocessing
+import os
+import re
 import sys
 from collections.abc import Iterator
 
@@ -44,13 +47,37 @@ def needs_extra(extra: str, purpose: str) -> Iterator[None]:
         ) from None
 
 
+# What TensorFlow writes around a message: names of its operations, and of files that it has not
+# given their names yet, "model/x.data-00000-of-00001.tempstate123; No space left on device".
+_OPERATION = re.compile(r"\{\{.*?\}\}\s*|\s*\[Op:.*?\]")
+_PARTIAL = re.compile(r"(\.[0-9a-f]{32})?\.partial$")
+_UNFINISHED = re.compile(r"(\S*)/\S*\.tempstate\d+")
+_NO_ANSWER = re.compile(r"Error executing an HTTP request: (?:.*error details: )?(.*)")
+_REMOTE_PATH = re.compile(r"\w+://[^\s)']+")
+
+
 def message_of(error: BaseException) -> str:
     """An exception of any kind in one line: path and reason, the first line, or its class."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return _of_the_system(os.fsdecode(error.filename), error.strerror)
     text = str(getattr(error, "message", None) or error).strip()
     first_line = text.splitlines()[0] if text else ""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return first_line or type(error).__name__
+    if no_answer := _NO_ANSWER.search(first_line):
+        remote = _REMOTE_PATH.search(text, no_answer.end())
+        return f"{remote[0] if remote else 'the storage'} cannot be reached: {no_answer[1]}"
+    shown = _UNFINISHED.sub(r"\1", _OPERATION.sub("", first_line)).rstrip(".")
+    path, _, reason = shown.rpartition("; ")
+    if path and reason in _OF_THE_SYSTEM:
+        return _of_the_system(path, reason)
+    return shown or type(error).__name__
+
+
+def _of_the_system(path: str, reason: str) -> str:
+    """The sentence for what the system says of a path: "a/b: No such file or directory"."""
+    path = _PARTIAL.sub("", path)
+    if reason == os.strerror(errno.EISDIR):
+        return f"{path} is a folder where a file should be: move it away"
+    return f"{path}: {reason}"
 
 
 # TensorFlow's errors about files, data and memory.
@@ -63,10 +90,19 @@ _TENSORFLOW_KINDS = (
 )
 
 
+# What its other errors say where a path is to blame: no file system or network for it, or what the
+# operating system says, as in "a/b; Is a directory".
+_OF_A_PATH = re.compile("File system scheme|Error executing an HTTP request|is not a directory")
+_OF_THE_SYSTEM = frozenset(map(os.strerror, errno.errorcode))
+
+
 def is_user_error(error: BaseException) -> bool:
     """True for errors in files, flags and data; false for errors in the program."""
-    kinds: tuple[type[BaseException], ...] = (UserError, OSError)
+    if isinstance(error, (UserError, OSError)):
+        return True
     tensorflow = sys.modules.get("tensorflow")  # An error of TensorFlow's needs it loaded.
-    if tensorflow:
-        kinds += tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)
-    return isinstance(error, kinds)
+    if not tensorflow or not isinstance(error, tensorflow.errors.OpError):
+        return False
+    kinds = tuple(getattr(tensorflow.errors, name) for name in _TENSORFLOW_KINDS)
+    is_of_the_system = error.message.rpartition("; ")[2] in _OF_THE_SYSTEM
+    return isinstance(error, kinds) or is_of_the_system or bool(_OF_A_PATH.search(error.message))

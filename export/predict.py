@@ -226,6 +226,7 @@ def define_flags() -> None:
         None,
         "A SavedModel's folder (or the folder of its versions), http://HOST:PORT/v1/models/NAME, "
         "or grpc://HOST:PORT/NAME.",
+        is_address=True,
     )
     flags.DEFINE_multi_string("text", [], "A text to ask about; may be repeated.")
     flags.DEFINE_multi_string(

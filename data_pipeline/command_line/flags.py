@@ -79,12 +79,20 @@ class NumberParser(flags.ArgumentParser):
 
 
 def _registered(define: Callable[..., Any]) -> Callable[..., Any]:
-    """absl's `define`, for flags that know their group and whether they must be given."""
+    """absl's `define`, for flags that know their group, whether they must be given, and whether
+    they may name files; those with `is_address` name services on the network.
+    """
+
+    may_name_paths = define in (flags.DEFINE_string, flags.DEFINE_list)  # Texts are multi_string.
 
     @functools.wraps(define)
-    def wrapped(name: str, *args: Any, required: bool = False, **kwargs: Any) -> None:
+    def wrapped(
+        name: str, *args: Any, required: bool = False, is_address: bool = False, **kwargs: Any
+    ) -> None:
         define(name, *args, **kwargs)
-        FLAGS[name].group, FLAGS[name].required = _current_group, required
+        flag = FLAGS[name]
+        flag.group, flag.required = _current_group, required
+        flag.may_name_paths = may_name_paths and not is_address
 
     return wrapped
 

@@ -18,6 +18,7 @@ from absl.flags import Error, UnrecognizedFlagError
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.command_line.help import help_text
 from data_pipeline.errors import UserError, is_user_error, message_of
+from data_pipeline.files import storage
 
 EXIT_CODE = 2
 _BROKEN_PIPE = 141  # As shells say it of a program that SIGPIPE ended.
@@ -41,6 +42,7 @@ def run_binary(main: Callable[[], None]) -> None:
         absl.logging.set_verbosity(absl.logging.WARNING)
         logging.getLogger("tensorflow").addFilter(_is_no_advice)
         try:
+            _check_paths()
             main()
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
@@ -149,6 +151,18 @@ def _check_encoding() -> None:
             raise UserError(f"--{flag.name} holds bytes that are no text in UTF-8.") from None
 
 
+def _check_paths() -> None:
+    """Raises an error that names the first path of a flag that cannot be reached."""
+    for flag in flags.defined():
+        if flag.may_name_paths and "/" in str(flag.value or ""):
+            paths = flag.value if isinstance(flag.value, list) else flag.value.split(",")
+            for path in map(str.strip, paths):
+                try:
+                    storage.check_reachable(path)
+                except UserError as error:
+                    raise UserError(f"--{flag.name}={path}: {error}") from None
+
+
 def _with_flag(message: str) -> str:
     """A message with the flag in front whose path it names: "--data=x/y: x/y/a: No such file".
 
@@ -158,7 +172,7 @@ def _with_flag(message: str) -> str:
         return message
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
     paths = {name: value for name, value in values.items() if "/" in value}
-    folder = message.partition(";")[0] + "/"  # What TensorFlow could not make, perhaps above it.
+    folder = message.partition(": ")[0] + "/"  # What TensorFlow could not make, perhaps above it.
     for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
         is_named = re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message)
         if is_named or path.startswith(folder):

@@ -10,15 +10,76 @@ import concurrent.futures
 import glob as local_glob
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
+from data_pipeline.errors import UserError
+
 _THREADS = 64
+_PATIENCE = 60  # Seconds.
+_OF_TENSORFLOW_IO = ("s3", "hdfs", "viewfs", "har", "az", "oss")
 
 
 def is_remote(path: str) -> bool:
     """Whether a path names a scheme, as in gs://bucket/file."""
     return "://" in os.fspath(path)
+
+
+def check_reachable(path: str) -> None:
+    """Raises UserError for a path under a file, or whose scheme TensorFlow has no file system for.
+
+    Of other schemes, such as gs://, it is asked once: who merely looks for a folder there is told
+    that there is none, also without a network.
+
+    Raises:
+      OpError: the storage does not answer.
+    """
+    if not is_remote(path):
+        above = os.path.dirname(path)
+        while above and above != "/" and not os.path.exists(above):
+            above = os.path.dirname(above)
+        if os.path.isfile(above):
+            raise UserError(f"{above} is a file, so that nothing is under it. Name another path.")
+        return
+    scheme = path.partition("://")[0]
+    if scheme in _gfile().get_registered_schemes():
+        _ask(path)
+        return
+    advice = "Name a path on a disk, or gs://."
+    if scheme in ("http", "https", "ftp"):
+        advice = "Name a path on a disk, to which you have downloaded what is to be read."
+    elif scheme in _OF_TENSORFLOW_IO:
+        advice = (
+            f"{scheme}:// needs tensorflow-io, which the programs do not load. Copy or mount it to "
+            "a disk, or use gs://."
+        )
+    raise UserError(f"TensorFlow has no files of {scheme}:// by itself. {advice}")
+
+
+def _ask(path: str) -> None:
+    """Asks a storage for a path; an error where it gives one, or no answer for a minute.
+
+    TensorFlow itself tries again for many minutes, at each of its calls.
+    """
+    errors: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            _gfile().exists(path)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)  # A call that hangs ends with the program.
+    thread.start()
+    thread.join(_PATIENCE)
+    if thread.is_alive():
+        raise UserError(
+            f"The storage has not answered for {_PATIENCE} seconds. Is there a network, and a "
+            "login for it?"
+        )
+    if errors:
+        raise errors[0]
 
 
 def _gfile() -> Any:

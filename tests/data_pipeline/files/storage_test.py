@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.corpus.documents import Corpus
+from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
@@ -105,3 +106,13 @@ def test_what_has_the_name_of_a_pattern_is_meant(tmp_path):
     assert storage.match(f"{folder}/[yz].txt") == [f"{folder}/y.txt"]
     assert len(storage.match(f"{tmp_path}/a*/y.txt")) == 2
     assert storage.match(f"{folder}/z") == storage.match(f"{tmp_path}/no/[1]*.txt") == []
+
+
+def test_storage_that_does_not_answer(monkeypatch):
+    answer = threading.Event()
+    monkeypatch.setattr(tf.io.gfile, "exists", lambda path: answer.wait(60))
+    monkeypatch.setattr(storage, "_PATIENCE", 0.01)
+    with pytest.raises(UserError, match="has not answered for 0.01 seconds. Is there a network"):
+        storage.check_reachable("gs://bucket/x")
+    answer.set()
+    storage.check_reachable("gs://bucket/x")

@@ -1,0 +1,103 @@
+"""Paths that cannot be read or written, program by program: one sentence, exit code 2."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from albert_tf.checkpoints import native
+from albert_tf.config import AlbertConfig
+from albert_tf.models import AlbertClassifier
+
+# Program -> its flags that name paths, and what else it needs; FILE is a file.
+PROGRAMS: dict[str, tuple[list[str], list[str]]] = {
+    "data_pipeline.train_vocabulary": (["input", "output_dir"], []),
+    "data_pipeline.create_pretraining_data": (["input", "vocab_file", "output_dir"], []),
+    "data_pipeline.inspect_records": (["data"], []),
+    "data_pipeline.adopt_records": (["data", "vocab_file"], []),
+    "albert_tf.convert": (["input", "output"], ["--format=google"]),
+    "albert_tf.create_finetuning_data": (
+        ["train_file", "vocab_file", "output_dir"],
+        ["--task=tsv"],
+    ),
+    "albert_tf.describe": (["config_file"], []),
+    "albert_tf.make_starting_weights": (["train_data", "output_dir"], []),
+    "albert_tf.run_ensemble": (["runs", "output_dir"], ["--task=tsv"]),
+    "albert_tf.run_finetuning": (["data_dir", "init_checkpoint", "output_dir"], ["--task=cola"]),
+    "albert_tf.run_pretraining": (
+        ["train_data", "eval_data", "config_file", "init_checkpoint", "output_dir"],
+        ["--train_batch_size=4"],
+    ),
+    "albert_tf.write_glue_submission": (["runs", "output"], []),
+    "export.run_export": (["model_dir", "output_dir"], ["--task=encoder"]),
+    "export.run_litert": (["model_dir", "output_dir"], ["--task=encoder"]),
+}
+IO = "needs tensorflow-io, which the programs do not load. Copy or mount it to a disk"
+VALUES = {
+    "s3://bucket/x": f"TensorFlow has no files of s3:// by itself. s3:// {IO}",
+    "hdfs://host/x": f"hdfs:// {IO}",
+    "foo://x/y": "TensorFlow has no files of foo:// by itself. Name a path on a disk, or gs://.",
+    "ftp://host/x": "ftp:// by itself. Name a path on a disk, to which you have downloaded",
+    "http://127.0.0.1:9/x": "Name a path on a disk, to which you have downloaded",
+    "FILE/sub": "FILE is a file, so that nothing is under it. Name another path.",
+}
+
+
+@pytest.fixture(scope="module")
+def program(quick_python) -> Callable[..., subprocess.CompletedProcess]:
+    """(module, *arguments) -> its result, in a process of its own."""
+
+    def run(module: str, *arguments: str) -> subprocess.CompletedProcess:
+        command = [quick_python, "-m", module, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    return run
+
+
+def refusals() -> list:
+    """Each program with each of its flags and another value; in the end all values occur."""
+    found, values = [], list(VALUES)
+    for module, (names, _) in PROGRAMS.items():
+        for name in names:
+            value = values[len(found) % len(values)]
+            marks = [] if len(found) % 5 == 0 else [pytest.mark.table]
+            found.append(pytest.param(module, name, value, marks=marks, id=f"{module}-{name}"))
+    return found
+
+
+@pytest.mark.parametrize(("module", "name", "value"), refusals())
+def test_a_path_out_of_reach(program, tmp_path, module, name, value):
+    file = tmp_path / "file"
+    file.write_text("some text\n")
+    names, more = PROGRAMS[module]
+    given = {other: str(file if other != "output_dir" else tmp_path / "out") for other in names}
+    given[name] = value.replace("FILE", str(file))
+    arguments = [f"--{other}={path}" for other, path in given.items()]
+    result = program(module, *arguments, *more)
+    assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
+    message = VALUES[value].replace("FILE", str(file))
+    assert f"error: --{name}={given[name]}: " in result.stderr and message in result.stderr
+    assert result.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["model.json", "albert_config.json"])
+def test_a_folder_in_the_place_of_a_file(program, tmp_path, name):
+    config = AlbertConfig(
+        vocab_size=48,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+    )
+    model = tmp_path / "model"
+    native.save(AlbertClassifier(config, 2), str(model), {})
+    (model / name).unlink(missing_ok=True)
+    (model / name).mkdir()
+    arguments = [f"--input={model}", f"--output={tmp_path / 'out'}", "--format=google"]
+    result = program("albert_tf.convert", *arguments)
+    assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
+    assert name in result.stderr and not (tmp_path / "out").exists()
