@@ -10,22 +10,31 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import json
 import os
 import re
 import shlex
+from collections.abc import Mapping
 
 import tensorflow as tf
 
 from export import flags as export_flags
 from export.precision import PRECISIONS
 from export.saved_model import Exported
-from export.tasks import TASKS, export_model
+from export.tasks import INPUTS, TASKS, TEXT, export_model
 
 SERVING_IMAGE = "tensorflow/serving:2.20.0"
 
 FLAGS = flags.FLAGS
 
 # What is asked of a task that takes other inputs than one text.
+_IDS = {
+    "input_word_ids": [2, *range(5, 11), 3],
+    "input_mask": [1] * 8,
+    "input_type_ids": [0] * 8,
+    "impossible_positions": [0] * 8,
+    "masked_lm_positions": [1],
+}
 _TEXT = '"some text"'
 INSTANCES = {
     "masked_lm": '"some [MASK] text"',
@@ -34,8 +43,18 @@ INSTANCES = {
 }
 
 
-def next_command(task: str, output_dir: str, path: str) -> str:
-    """The next command for an export, in lines to paste into a shell."""
+def instance(task: str, inputs: Mapping[str, str]) -> str:
+    """A row for an export of a task, as JSON; by ids where its inputs, "dtype[shape]" by name, are
+    ids.
+    """
+    if "input_mask" not in inputs:
+        return INSTANCES.get(task, _TEXT)
+    is_choice = inputs["input_mask"].count("?") == 3  # A list for each option.
+    return json.dumps({name: [_IDS[name]] if is_choice else _IDS[name] for name in inputs})
+
+
+def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str] = {}) -> str:
+    """The next command for an export, in lines to paste into a shell; `inputs`: see `instance`."""
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""
     if task == "preprocessor":
@@ -50,7 +69,7 @@ def next_command(task: str, output_dir: str, path: str) -> str:
         f"python -m export.server --model={model}\n"
         f"  or: docker run --rm -p 8500:8500 -p 8501:8501 -v {volume} "
         f"-e MODEL_NAME={name} {SERVING_IMAGE}\n"
-        f"  then: curl -d '{{\"instances\": [{INSTANCES.get(task, _TEXT)}]}}' "
+        f"  then: curl -d '{{\"instances\": [{instance(task, inputs)}]}}' "
         f"http://127.0.0.1:8501/v1/models/{name}:predict"
     )
 
@@ -68,7 +87,8 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
     compared = export_flags.comparison_lines(exported.comparison, exported.weights_bytes)
     lines.extend(f"  {line}" for line in compared)
     lines.append(f"  graph {exported.graph_sha256[:16]}, weights {exported.weights_sha256[:16]}")
-    lines.append(f"next: {next_command(task, output_dir, exported.path)}")
+    inputs = exported.signatures["serving_default"]["inputs"]
+    lines.append(f"next: {next_command(task, output_dir, exported.path, inputs)}")
     return "\n".join(lines)
 
 
@@ -83,6 +103,18 @@ def define_flags() -> None:
         required=True,
     )
     flags.DEFINE_integer("version", None, "Number of the version; by default the next one.", 1)
+    flags.DEFINE_enum(
+        "inputs",
+        TEXT,
+        list(INPUTS),
+        "What requests hold. tokens: token ids alone, so that servers without TensorFlow Text can "
+        "load the export; text: both, by signatures of their own.",
+    )
+    flags.DEFINE_bool(
+        "freeze",
+        False,
+        "Store the weights as constants of the graph: faster for few texts at a time, up to 2 GB.",
+    )
 
 
 def main() -> None:
@@ -96,6 +128,8 @@ def main() -> None:
         FLAGS.max_seq_length,
         FLAGS.precision,
         export_flags.scored_on(),
+        FLAGS.freeze,
+        FLAGS.inputs,
     )
     print(export_summary(FLAGS.task, FLAGS.output_dir, exported))
 

@@ -8,14 +8,17 @@ Shapes: B batch, S sequence.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from albert_tf.config import AlbertConfig
 from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.probes import Export, Probe
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
 TEXT = tf.TensorSpec([None], tf.string)
@@ -97,7 +100,7 @@ def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -
 def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Serialized tf.Examples [B] -> their features `text` and `text_b`, "" where it is missing."""
     features = tf.io.parse_example(
-        examples,
+        *same_rows(inputs=examples),
         {
             "text": tf.io.FixedLenFeature([], tf.string),
             "text_b": tf.io.FixedLenFeature([], tf.string, default_value=""),
@@ -111,22 +114,29 @@ def checked_tokens(
     input_mask: tf.Tensor,
     input_type_ids: tf.Tensor,
     config: AlbertConfig,
+    shortest: int = 1,
 ) -> Tensors:
     """The arguments of a signature by tokens, of a request that is refused where ids, mask or types
-    are none: GPUs look up zeros for ids that the table does not have.
+    are none, or too many: GPUs look up zeros for what a table does not have.
 
     Args:
       input_word_ids, input_mask, input_type_ids: int32 [..., S].
       config: of the model.
+      shortest: S is at least this.
 
     Returns:
       The same tensors by the names of the inputs.
     """
     vocab_size, num_types = config.vocab_size, config.type_vocab_size
+    longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)
     is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
     is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
     words = required(input_word_ids, is_word, f"input_word_ids are from 0 to {vocab_size - 1}")
-    shape = tf.shape(input_word_ids)
+    words = required(
+        words,
+        tf.reduce_all(shape > 0) & (shape[-1] >= shortest) & (shape[-1] <= longest),
+        f"input_word_ids are at least one row, of {shortest} to {longest} ids",
+    )
     are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
     message = "input_word_ids, input_mask and input_type_ids have one shape"
     return {
@@ -139,16 +149,42 @@ def checked_tokens(
 
 
 def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
-    """Inputs [B, ...] by name; a request is refused where one has more rows than another."""
-    first, *others = (tf.shape(each)[0] for each in inputs.values())
-    are_same = tf.reduce_all([count == first for count in others])
-    sentence = f"{', '.join(inputs)} have as many rows"
+    """Inputs [B, ...] by name; a request is refused where one has more rows than another, or none
+    has any.
+    """
+    counts = [tf.shape(each)[0] for each in inputs.values()]
+    are_same = tf.reduce_all([count == counts[0] for count in counts]) & (counts[0] > 0)
+    have = "has at least one row" if len(counts) == 1 else "have as many rows, at least one"
+    sentence = f"{', '.join(inputs)} {have}"
     return [required(each, are_same, sentence) for each in inputs.values()]
 
 
 def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
     """The input of this name, int32; a request with other values is refused."""
     return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
+
+
+def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
+    """A function of tensors by name whose weights are constants.
+
+    All calls with tensors of the same names and ranks are of one graph, whatever their sizes: each
+    graph has its own copy of the weights.
+    """
+    graphs: dict[Any, Any] = {}
+
+    def call(inputs: Tensors) -> Any:
+        key = tuple((name, inputs[name].dtype, inputs[name].shape.rank) for name in sorted(inputs))
+        if key not in graphs:
+            specs = {name: tf.TensorSpec([None] * rank, dtype, name) for name, dtype, rank in key}
+            with tf.init_scope():  # Variables have values there, but none in the caller's graph.
+                traced = forward.get_concrete_function(specs)
+                # Control flow stays as it is: its older form is no function of a graph.
+                graphs[key] = traced, convert_variables_to_constants_v2(traced, False)
+        traced, constant = graphs[key]
+        found = constant(*(inputs[name] for name, _, _ in key))
+        return tf.nest.pack_sequence_as(traced.structured_outputs, tf.nest.flatten(found))
+
+    return call
 
 
 class ModelModule(tf.Module):
@@ -166,15 +202,25 @@ class ModelModule(tf.Module):
         # One function of the graph, which all signatures call, is stored once. It is hidden in a
         # plain one, or it would be offered to those who load the module.
         self.forward = lambda inputs: forward(inputs)
+        self._freeze = lambda: frozen(forward)
         self.model_variables = list(model.variables)
         self._config = model.config
         track_files(self, files)
 
+    def freeze(self) -> None:
+        """Makes the weights constants of the graph, in place of variables beside it."""
+        self.forward = self._freeze()
+        self.model_variables = []
+
     def token_inputs(
-        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+        self,
+        input_word_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        input_type_ids: tf.Tensor,
+        shortest: int = 1,
     ) -> Tensors:
         """The arguments of a signature by tokens, see `checked_tokens`."""
-        return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config)
+        return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config, shortest)
 
 
 class TextModule(ModelModule):
@@ -198,7 +244,7 @@ class TextModule(ModelModule):
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
         """string [B] -> `answer`."""
-        return self.answer(self.text_encoder(text))
+        return self.answer(self.text_encoder(*same_rows(text=text)))
 
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
@@ -219,3 +265,29 @@ class TextModule(ModelModule):
             "text_pair": self.serve_text_pair,
             "tokens": self.serve_tokens,
         }
+
+
+class TokensModule(tf.Module):
+    """The signature by tokens of a module, alone: a graph without TensorFlow Text's operations.
+
+    Args:
+      module: a ModelModule.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(name="tokens")
+        self.serve_tokens = module.signatures()["tokens"]
+        self.model_variables = module.model_variables
+        self.files = module.files
+        self._module = lambda: module  # Its function needs it; an attribute would be saved, too.
+
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
+        return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
+
+
+def tokens_alone(module: Any, probes: Sequence[Probe]) -> Export:
+    """A TokensModule of a module, and those of its probes that are by tokens."""
+    asked = [probe for probe in probes if probe.signature == "tokens"]
+    default = [dataclasses.replace(probe, signature=DEFAULT_SIGNATURE) for probe in asked]
+    return TokensModule(module), [*default, *asked]

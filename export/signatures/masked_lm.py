@@ -27,6 +27,7 @@ from export.signatures.common import (
     in_slices,
     named,
     required,
+    same_rows,
     tokens_spec,
 )
 
@@ -83,7 +84,7 @@ class MaskedLMModule(ModelModule):
           than M masks are filled with "", -1, 0 and -1. A mask beyond the longest sequence is cut
           off and not counted.
         """
-        inputs = self.text_encoder(text)
+        inputs = self.text_encoder(*same_rows(text=text))
         positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
         real = positions >= 0  # [B, M]
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)

@@ -76,6 +76,7 @@ class MultipleChoiceModule(ModelModule):
         """
         num_choices = tf.shape(options)[1]
         context, question, options = same_rows(context=context, question=question, options=options)
+        options = required(options, num_choices > 0, "options are at least one in a row")
         options = required(
             options,
             tf.size(options) <= MOST_SEQUENCES,

@@ -23,6 +23,7 @@ from export.signatures.common import (
     Signatures,
     graph_function,
     named,
+    same_rows,
     track_files,
 )
 
@@ -58,7 +59,12 @@ class PreprocessorModule(tf.train.Checkpoint):
         def preprocess(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
             return pad_to_length(text(text_batch), text.max_seq_length, text.pad_id)
 
+        @graph_function(input_signature=[named("text")])
+        def serve_text(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
+            return preprocess(*same_rows(text=text_batch))
+
         self.__call__ = preprocess
+        self.serve_text = serve_text
         self.tokenize = _callable(graph_function(text.tokenize, input_signature=[named("text")]))
         with_offsets = functools.partial(tokenize_with_offsets, text)
         self.tokenize_with_offsets = _callable(
@@ -72,7 +78,7 @@ class PreprocessorModule(tf.train.Checkpoint):
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
-        return {DEFAULT_SIGNATURE: self.__call__}
+        return {DEFAULT_SIGNATURE: self.serve_text}
 
 
 def tokenize_with_offsets(

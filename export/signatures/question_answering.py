@@ -177,7 +177,7 @@ class QuestionAnsweringModule(ModelModule):
         """int32 [B, S] -> the beams of `SpanHead`, and answer_logits float32 [B]. Padding is never
         an answer, whatever impossible_positions say of it.
         """
-        inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids)
+        inputs = self.token_inputs(input_word_ids, input_mask, input_type_ids, self._shortest)
         impossible = required(
             zero_or_one(impossible_positions, "impossible_positions"),
             tf.reduce_all(tf.shape(impossible_positions) == tf.shape(input_word_ids)),

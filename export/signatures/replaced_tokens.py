@@ -28,6 +28,7 @@ from export.signatures.common import (
     Tensors,
     graph_function,
     named,
+    same_rows,
 )
 
 
@@ -61,7 +62,7 @@ class ReplacedTokensModule(ModelModule):
           filled with "", 0 and -1; num_pieces int32 [B]. Ends are excluded; a word mark alone is
           empty. Pieces beyond the longest sequence are left out.
         """
-        characters = Characters(text)
+        characters = Characters(*same_rows(text=text))
         aligned = align_graph(self.text_encoder.tokenizer, characters)
         room = self.text_encoder.max_seq_length - 2
         ids, firsts, lasts = (each[:, :room] for each in aligned)

@@ -30,6 +30,7 @@ from export.signatures.common import (
     graph_function,
     named,
     required,
+    same_rows,
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
@@ -72,7 +73,7 @@ class TaggingModule(ModelModule):
           words, labels string, probabilities float32, starts, ends, byte_starts, byte_ends int32
           [B, W], filled with "", "", 0 and -1; num_words int32 [B]. Ends are excluded.
         """
-        characters = Characters(text)
+        characters = Characters(*same_rows(text=text))
         words = characters.words()
         rows = words.starts.value_rowids()
         # Rows are filled up: a text of many words makes those of all other texts as long.
@@ -100,6 +101,7 @@ class TaggingModule(ModelModule):
     @graph_function(input_signature=[_WORDS])
     def serve_words(self, words: tf.Tensor) -> Tensors:
         """string [B, W], filled up with "" -> labels string, probabilities float32 [B, W]."""
+        (words,) = same_rows(words=words)
         ragged = tf.RaggedTensor.from_tensor(words, padding="")
         return {
             name: value.to_tensor(default_value=_FILLERS[name], shape=tf.shape(words))

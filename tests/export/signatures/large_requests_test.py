@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from export.probes import serialized_examples
 from export.signatures.masked_lm import MASKS_AT_A_TIME, MOST_POSITIONS
 from export.signatures.multiple_choice import MOST_FILLED_BYTES, MOST_SEQUENCES
 from export.signatures.question_answering import MOST_WINDOWS
@@ -164,6 +165,39 @@ def test_options_of_all_rows(signatures):
 def test_inputs_have_as_many_rows(signatures, task, inputs):
     name = "similarity" if task == "embedding" else "serving_default"
     refused(signatures(task)[name], f"{', '.join(inputs)} have as many rows", **inputs)
+
+
+def sized(name, spec, rows, length):
+    """An input of so many rows; each of its other axes is of a length."""
+    rank = spec.shape.rank
+    shape = [rows, *[2] * (rank - 2), *[length] * (rank > 1)]
+    text = serialized_examples(["the cat"])[0] if name == "inputs" else b"the cat"
+    return np.full(shape, text if spec.dtype == tf.string else 0, spec.dtype.as_numpy_dtype)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_rows(signatures, task):
+    for signature in signatures(task).values():
+        specs = signature.structured_input_signature[1]
+        none, one = ({name: sized(name, specs[name], n, 8) for name in specs} for n in (0, 1))
+        refused(signature, "at least one", **none)
+        signature(**{name: tf.constant(value) for name, value in one.items()})
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "preprocessor"])
+@pytest.mark.parametrize("length", [0, 65])
+def test_rows_without_ids_and_longer_than_the_positions(signatures, config, task, length):
+    """Of the mask a whole row is padding: its length counts, and nothing else would be noticed."""
+    assert config.max_position_embeddings == 64
+    signature = signatures(task)["tokens"]
+    specs = signature.structured_input_signature[1]
+    given = {name: sized(name, spec, 1, length) for name, spec in specs.items()}
+    refused(signature, "input_word_ids are at least one row, of . to 64 ids", **given)
+
+
+def test_no_options(signatures):
+    given = {"context": ["a"], "question": ["b"], "options": tf.zeros([1, 0], tf.string)}
+    refused(signatures("multiple_choice")["serving_default"], "options are at least one", **given)
 
 
 @pytest.mark.parametrize("word", [-1, 10**6])

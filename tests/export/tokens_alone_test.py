@@ -1,0 +1,89 @@
+"""Exports that take token ids alone: they load where there is no TensorFlow Text."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from export.client import predict_rows
+from export.run_export import export_summary
+from export.tasks import TASKS, export_model
+from tests.export.conftest import EXPORTED
+from tests.export.saved_model_test import CORE_OPS, ops_of
+from tests.export.signatures.every_task_test import columns_of
+
+BY_TOKENS = [task for task in TASKS if task != "preprocessor"]
+# Answers the requests of a file with SavedModels, and knows neither this project nor TF Text.
+_ASK = """
+import sys, numpy as np, tensorflow as tf
+asked, answered = np.load(sys.argv[1]), {}
+for task, path in zip(sys.argv[3::2], sys.argv[4::2]):
+    for name, signature in tf.saved_model.load(path).signatures.items():
+        inputs = signature.structured_input_signature[1]
+        answer = signature(**{each: tf.constant(asked[task + "." + each]) for each in inputs})
+        for output, value in answer.items():
+            answered[".".join([task, name, output])] = value.numpy().astype(
+                "S" if value.dtype == tf.string else value.dtype.as_numpy_dtype
+            )
+assert not {"tensorflow_text", "export", "albert_tf"} & set(sys.modules)
+np.savez(sys.argv[2], **answered)
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(model_dirs, tmp_path_factory):
+    """Task -> its export for token ids alone."""
+    root = tmp_path_factory.mktemp("tokens")
+    return {
+        task: export_model(model_dirs[EXPORTED[task]], str(root / task), task, inputs="tokens")
+        for task in BY_TOKENS
+    }
+
+
+def test_a_process_without_tensorflow_text_answers_as_before(exports, alone, every_store, tmp_path):
+    asked, expected = {}, {}
+    for task in BY_TOKENS:
+        columns = columns_of(exports, task, "tokens")
+        asked |= {f"{task}.{name}": value.astype(np.int32) for name, value in columns.items()}
+        for name, value in every_store.get(task).predict("tokens", columns).items():
+            for signature in ("serving_default", "tokens"):
+                expected[f"{task}.{signature}.{name}"] = value
+    np.savez(tmp_path / "asked.npz", **asked)
+    paths = [part for task in BY_TOKENS for part in (task, alone[task].path)]
+    files = [str(tmp_path / name) for name in ("asked.npz", "answered.npz")]
+    subprocess.run([sys.executable, "-I", "-c", _ASK, *files, *paths], check=True)
+    found = np.load(files[1])
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
+        else:
+            assert found[name].tolist() == value.tolist(), name
+
+
+@pytest.mark.parametrize("task", BY_TOKENS)
+def test_only_operations_of_tensorflow_itself(exports, alone, task):
+    assert not sorted(ops_of(alone[task].path) - set(CORE_OPS.split()))
+    tokens = exports.results[task].signatures["tokens"]
+    assert alone[task].signatures == {"serving_default": tokens, "tokens": tokens}
+    assert alone[task].warmup_requests == 0
+
+
+@pytest.mark.parametrize("task", [task for task in BY_TOKENS if task != "encoder"])
+def test_the_printed_request_is_answered(alone, task):
+    command = export_summary(task, "out", alone[task])
+    [row] = json.loads(re.search(r"curl -d '(.*)' ", command)[1])["instances"]
+    assert predict_rows(alone[task].path, [row])
+
+
+def test_a_preprocessor_takes_text(model_dirs, tmp_path, run_module):
+    process = run_module(
+        "export.run_export", f"--model_dir={model_dirs['pretrainer']}", "--inputs=tokens",
+        f"--output_dir={tmp_path / 'out'}", "--task=preprocessor",
+    )  # fmt: skip
+    assert process.returncode == 2
+    assert "--inputs=tokens: a preprocessor makes token ids of text" in process.stderr
+    assert not (tmp_path / "out").exists()
