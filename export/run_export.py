@@ -54,7 +54,17 @@ def instance(task: str, inputs: Mapping[str, str]) -> str:
 
 
 def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str] = {}) -> str:
-    """The next command for an export, in lines to paste into a shell; `inputs`: see `instance`."""
+    """The next command for an export.
+
+    Args:
+      task: of the export.
+      output_dir: the folder of its versions.
+      path: its own.
+      inputs: of its default signature, see `instance`.
+
+    Returns:
+      Lines to paste into a shell.
+    """
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""
     if task == "preprocessor":
@@ -87,8 +97,8 @@ def export_summary(task: str, output_dir: str, exported: Exported) -> str:
     compared = export_flags.comparison_lines(exported.comparison, exported.weights_bytes)
     lines.extend(f"  {line}" for line in compared)
     lines.append(f"  graph {exported.graph_sha256[:16]}, weights {exported.weights_sha256[:16]}")
-    inputs = exported.signatures["serving_default"]["inputs"]
-    lines.append(f"next: {next_command(task, output_dir, exported.path, inputs)}")
+    asked = exported.signatures["serving_default"]["inputs"]
+    lines.append(f"next: {next_command(task, output_dir, exported.path, asked)}")
     return "\n".join(lines)
 
 

@@ -19,8 +19,11 @@ DOCUMENTS = sorted(
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
 # Documents that programs write.
 WRITTEN = {"results.md", "seeds.md", "search.md", "ensemble.md"}
-# Of docker, curl, pip and tensorflow/serving; of scripts/mutate.py.
-FLAGS_OF_OTHERS = {"rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under"}
+# Of docker, curl, pip, gcloud and tensorflow/serving; of scripts/mutate.py.
+FLAGS_OF_OTHERS = {
+    "rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under", "region",
+    "display-name", "artifact-uri", "container-image-uri",
+}  # fmt: skip
 
 
 def name_of(path: Path) -> str:

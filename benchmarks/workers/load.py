@@ -6,11 +6,76 @@ Runs in the environments of other libraries, so it needs nothing but Python.
 from __future__ import annotations
 
 import concurrent.futures
+import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 Row = Any  # A text, or {"question": ..., "context": ...}.
+
+
+class Batches:
+    """Rows of several requests asked together, as TensorFlow Serving's scheduler does it, before a
+    library that has none.
+
+    Args:
+      ask: the rows of a batch -> the answer to each.
+      max_batch_size: rows in a batch; a request of more is one by itself.
+      batch_timeout_micros: microseconds that a batch waits for more rows.
+      num_batch_threads: batches that are asked at a time.
+      max_enqueued_batches: of no use here, as there are fewer clients.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[list[Row]], list[str]],
+        max_batch_size: int,
+        batch_timeout_micros: int,
+        num_batch_threads: int,
+        max_enqueued_batches: int,
+    ) -> None:
+        del max_enqueued_batches
+        self._ask, self._most, self._seconds = ask, max_batch_size, batch_timeout_micros / 1e6
+        self._requests: queue.Queue = queue.Queue()
+        self._left: list[tuple] = []  # A request that did not fit into the last batch.
+        self._turn = threading.Lock()
+        for _ in range(num_batch_threads):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def __call__(self, rows: list[Row]) -> list[str]:
+        """The answers to the rows of a request."""
+        answers: concurrent.futures.Future = concurrent.futures.Future()
+        self._requests.put((rows, answers))
+        return answers.result()
+
+    def _work(self) -> None:
+        while True:
+            with self._turn:
+                batch = self._gathered()
+            try:
+                found = iter(self._ask([row for rows, _ in batch for row in rows]))
+                for rows, answers in batch:
+                    answers.set_result([next(found) for _ in rows])
+            except BaseException as error:
+                for _, answers in batch:
+                    answers.set_exception(error)
+
+    def _gathered(self) -> list[tuple]:
+        """The requests of the next batch."""
+        batch = [self._left.pop() if self._left else self._requests.get()]
+        size, end = len(batch[0][0]), time.monotonic() + self._seconds
+        while size < self._most:
+            try:
+                request = self._requests.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                break
+            size += len(request[0])
+            if size > self._most:
+                self._left.append(request)
+                break
+            batch.append(request)
+        return batch
 
 
 class Load:

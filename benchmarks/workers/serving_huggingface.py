@@ -3,7 +3,7 @@
 import sys
 
 import protocol
-from load import Load
+from load import Batches, Load
 from transformers import AlbertTokenizerFast, pipeline
 
 if sys.argv[1] == "onnx":
@@ -19,7 +19,7 @@ else:
 
 
 def build(case):
-    """A pipeline with the model of the case's task."""
+    """A pipeline with the model of the case's task; with `batching`, behind a queue."""
     name, kind, ask = {
         "classifier": ("text-classification", Classification, _labels),
         "question_answering": ("question-answering", QuestionAnswering, _answers),
@@ -30,7 +30,11 @@ def build(case):
         AlbertTokenizerFast.from_pretrained(folder),
     )
     run = pipeline(name, model=model, tokenizer=tokenizer, device=-1)
-    return Load(case, lambda rows: ask(run, rows, case))
+
+    def answers(rows):
+        return ask(run, rows, case)
+
+    return Load(case, Batches(answers, **case["batching"]) if case["batching"] else answers)
 
 
 def _labels(run, rows, case):

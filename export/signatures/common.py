@@ -219,7 +219,15 @@ class ModelModule(tf.Module):
         input_type_ids: tf.Tensor,
         shortest: int = 1,
     ) -> Tensors:
-        """The arguments of a signature by tokens, see `checked_tokens`."""
+        """`checked_tokens` of a model with this one's configuration.
+
+        Args:
+          input_word_ids, input_mask, input_type_ids: int32 [..., S].
+          shortest: S is at least this.
+
+        Returns:
+          The same tensors by the names of the inputs.
+        """
         return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config, shortest)
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import runpy
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,7 +34,7 @@ def test_loads():
         serving.parse_load("8")
 
 
-def test_a_row_compares_with_the_better_of_ours():
+def test_a_row_compares_with_ours_batched_alike():
     def turn(seconds: float, answers: str, latencies: list[float]) -> dict:
         return {
             "seconds": seconds,
@@ -42,14 +46,40 @@ def test_a_row_compares_with_the_better_of_ours():
     turns = {
         "ours": [turn(2.0, "aabb", [0.1] * 4), turn(2.0, "aabb", [0.2] * 4)],
         "ours, batched 32x1x1": [turn(1.0, "aabb", [0.1] * 4)],
+        "peer, batched 32x1x1": [turn(2.0, "aabb", [0.1] * 4)],
         "peer": [turn(4.0, "aaba", [0.01 * number for number in range(101)])],
     }
-    ours, batched, peer = serving.rows_of("topics", 2, 8, turns)
+    ours, batched, merged, peer = serving.rows_of("topics", 2, 8, turns)
     assert (ours["answers_per_s"], batched["answers_per_s"], peer["answers_per_s"]) == (2, 4, 1)
-    assert (ours["ours_over_it"], batched["ours_over_it"], peer["ours_over_it"]) == (2, 1, 4)
+    assert (ours["ours_over_it"], batched["ours_over_it"], peer["ours_over_it"]) == (1, 1, 2)
+    assert merged["ours_over_it"] == 2
     assert (peer["p50_ms"], peer["p99_ms"]) == (500, 990)
     assert (batched["same_answers"], peer["same_answers"]) == (1, 0.75)
     assert ours["peak_mb"] == 5
+
+
+def test_a_queue_merges_requests_as_the_scheduler_does():
+    folder = Path(serving.__file__).parent / "workers"
+    load = SimpleNamespace(**runpy.run_path(str(folder / "load.py")))
+    batches, all_asked = [], threading.Event()
+
+    def ask(rows):
+        all_asked.wait()
+        batches.append(len(rows))
+        return [row.upper() for row in rows]
+
+    merged = load.Batches(ask, **vars(serving.Batching(4, 200_000, 1)))
+    with ThreadPoolExecutor(9) as clients:
+        requests = [[f"a{number}"] for number in range(8)] + [["b"] * 5]
+        asked = [clients.submit(merged, rows) for rows in requests]
+        all_asked.set()
+        for rows, answers in zip(requests, asked):
+            assert answers.result(30) == [row.upper() for row in rows]
+    assert sum(batches) == 13 and 5 in batches and len(batches) < 9
+    assert max(size for size in batches if size != 5) <= 4
+    broken = load.Batches(lambda rows: rows.missing, **vars(serving.Batching(4, 0, 1)))
+    with pytest.raises(AttributeError):
+        broken(["a"])
 
 
 def test_answers_are_compared_as_squad_does():
