@@ -45,9 +45,8 @@ class Source(NamedTuple):
     def config(self) -> AlbertConfig:
         """The architecture; a UserError where no configuration lies beside the weights."""
         if self.config_file is None:
-            raise UserError(
-                f"{self.path} has no {native.CONFIG_FILE} beside it. Pass --config_file."
-            )
+            name = huggingface.CONFIG_FILE if self.format == "huggingface" else native.CONFIG_FILE
+            raise UserError(f"{self.path} has no {name} beside it. Pass --config_file.")
         if self.format == "huggingface":
             return huggingface.read_config(self.path)
         return AlbertConfig.from_json_file(self.config_file)

@@ -121,11 +121,17 @@ def _weights_file(directory: str) -> str:
     )
 
 
+def _content(path: str) -> bytes:
+    if tf.io.gfile.isdir(path):
+        raise UserError(f"{path} is a folder, and should be a file. Copy it again.")
+    with tf.io.gfile.GFile(path, "rb") as file:
+        return file.read()
+
+
 def _read_safetensors(path: str) -> Tensors:
     import safetensors
 
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = file.read()
+    content = _content(path)
     try:
         found = dict(safetensors.deserialize(content))
     except Exception as error:  # safetensors raises its own class, struct.error, ValueError.
@@ -191,11 +197,10 @@ def _read_h5(path: str) -> Tensors:
     """The weights of a file that Keras wrote; some lie in it twice."""
     import h5py
 
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = file.read()
+    content = io.BytesIO(_content(path))
     found: Tensors = {}
     try:
-        with h5py.File(io.BytesIO(content), "r") as file:
+        with h5py.File(content, "r") as file:
             for name, value in _datasets(file):
                 if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
                     raise UserError(f"{path} holds {name} twice, with different values.")

@@ -142,6 +142,11 @@ def replace_weights(folder: Path, name: str, content: bytes = b"") -> None:
     (folder / name).write_bytes(content)
 
 
+def folder_instead(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").mkdir()
+
+
 def other_h5(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     with h5py.File(folder / "tf_model.h5", "w") as file:
@@ -155,6 +160,7 @@ def other_h5(folder: Path) -> None:
         (functools.partial(replace_weights, name="flax_model.msgpack"), "msgpack cannot be read"),
         (functools.partial(replace_weights, name="pytorch_model.bin"), "a pickle, which can run"),
         (functools.partial(replace_weights, name="tf_model.h5", content=b"x"), "h5 is damaged or"),
+        (folder_instead, "model.safetensors is a folder, and should be a file"),
         (other_h5, "tf_model.h5 is damaged or no file of Keras"),
     ],
 )
