@@ -139,6 +139,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
             "corpus": {"problems": {}, "problem_examples": []},
             "statistics": statistics.summary(tokenizer.pieces),
         },
+        extra_files=(tokenizer.STORED_NAME, file_names.SETTINGS, record_folder.LABEL_COUNTS_FILE),
     )
 
 

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import literal_paths
 from data_pipeline.errors import UserError, needs_extra
-from export import graph_errors
-from export.saved_model import existing_versions
+from export import graph_errors, saved_model
 from export.signatures import DEFAULT_SIGNATURE
 
 _TIMEOUT_SECONDS = 60.0
@@ -43,7 +41,7 @@ def predict_saved_model(
     Raises:
       UserError: there is no SavedModel, or it has no such signature, or that has other inputs.
     """
-    versions = existing_versions(path)
+    versions = saved_model.existing_versions(path)
     folder = os.path.join(path, str(versions[-1])) if versions else path
     if not tf.io.gfile.exists(os.path.join(folder, "saved_model.pb")):
         raise UserError(
@@ -95,10 +93,7 @@ def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tens
 @functools.lru_cache(maxsize=1)  # Of a file many batches are asked, one after the other.
 def _load(folder: str) -> Mapping[str, Any]:
     """The signatures of a SavedModel; a version's folder never changes."""
-    import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
-
-    with literal_paths.literal(folder) as path:
-        return tf.saved_model.load(path).signatures
+    return saved_model.load(folder).signatures
 
 
 def predict_rest(

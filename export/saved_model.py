@@ -20,8 +20,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf import durable
 from albert_tf.checkpoints import literal_paths
-from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files
+from data_pipeline.errors import UserError, message_of
+from data_pipeline.files import atomic_files, sealed
 from export import fresh_process
 from export.comparison import Comparison, Evaluation
 from export.probes import Probe
@@ -31,6 +31,10 @@ from export.warmup import write_warmup
 TOLERANCE = 1e-4
 _NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
 _VALUES = ("string_val:", "tensor_content:")  # Lines of constants, such as labels.
+_TEMPORARY = ".tmp-"
+_ADVICE = "Copy the folder of the version again, or export again."
+# TensorFlow's, of files that are no protocol buffers, and of those with other names in them.
+_LOAD_ERRORS = (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, AttributeError)
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
 
@@ -87,8 +91,9 @@ def write_version(
         too low.
     """
     target = version_path(output_dir, version)
-    temporary = os.path.join(output_dir, f".tmp-{uuid.uuid4().hex}")
+    temporary = os.path.join(output_dir, f"{_TEMPORARY}{uuid.uuid4().hex}")
     tf.io.gfile.makedirs(output_dir)
+    _remove_leftovers(output_dir)
     try:
         # First what may lack a package, then what takes long.
         write_warmup(temporary, os.path.basename(output_dir.rstrip("/")), probes)
@@ -101,13 +106,54 @@ def write_version(
         }
         del manifest["path"]
         path = os.path.join(temporary, MANIFEST_FILE)
+        hashes = sealed.hashes_of(temporary, _files_of_answers(temporary))
         tf.io.gfile.makedirs(os.path.dirname(path))
-        atomic_files.write_json(path, manifest)
+        atomic_files.write_json(path, sealed.seal(manifest, hashes))
         _rename_new(temporary, target)
     finally:
         if tf.io.gfile.exists(temporary):
             tf.io.gfile.rmtree(temporary)
     return exported
+
+
+def _files_of_answers(directory: str) -> list[str]:
+    """Names in a SavedModel of the files that loading reads, of which its answers are made."""
+    found = ("", "variables", "assets")
+    return [
+        os.path.join(folder, name)
+        for folder in found
+        for name in tf.io.gfile.listdir(os.path.join(directory, folder))
+        if not tf.io.gfile.isdir(os.path.join(directory, folder, name))
+    ]
+
+
+def load(directory: str) -> Any:
+    """The SavedModel of a folder; where its manifest has hashes, its files are compared first.
+
+    Raises:
+      UserError: it is damaged, naming the file.
+    """
+    import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
+
+    manifest = os.path.join(directory, MANIFEST_FILE)
+    if tf.io.gfile.exists(manifest):
+        found = sealed.read(manifest, _ADVICE)
+        found.check(directory, found.hashes, _ADVICE)
+    try:
+        with literal_paths.literal(directory) as path:
+            return tf.saved_model.load(path)
+    except _LOAD_ERRORS as error:
+        reason = message_of(error).rstrip(".")
+        raise UserError(f"{directory} cannot be loaded: {reason}. {_ADVICE}") from None
+
+
+def _remove_leftovers(output_dir: str) -> None:
+    """Removes what an export that was killed has left; the folder is locked, but for gs://."""
+    if not durable.is_local(output_dir):
+        return
+    for name in tf.io.gfile.listdir(output_dir):
+        if name.startswith(_TEMPORARY):
+            tf.io.gfile.rmtree(os.path.join(output_dir, name))
 
 
 def version_path(output_dir: str, version: int | None) -> str:

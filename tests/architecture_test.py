@@ -106,12 +106,14 @@ KNOW_TEXT = {
     "albert_tf.flags",
     "albert_tf.finetuning_flags",
 }
-# All that the rest of the library imports of another package: the class of UserError, the names of
-# a vocabulary's files, and the lock of a folder.
+# All that the rest of the library imports of another package: the class of UserError, locks, the
+# names of a vocabulary's files, and JSON with hashes.
 SHARED = {
     "albert_tf.errors": {"data_pipeline.errors"},
+    "albert_tf.checkpoints.native": {"data_pipeline.files.sealed"},
     "albert_tf.checkpoints.vocabulary": {"data_pipeline.tokenizers.file_names"},
     "albert_tf.training.run_folder": {"data_pipeline.files.lock"},
+    "albert_tf.training.starts": {"data_pipeline.files.sealed"},
 }
 
 

@@ -99,7 +99,9 @@ def test_the_same_records_are_made_again(name, text, flags, folder, run_program)
     for path in earlier.iterdir():
         again = folder / "again" / path.name
         if path.name == "manifest.json":  # Its statistics depend on NumPy in the last digit.
-            assert rounded(again) == rounded(path)
+            made = rounded(again)
+            del made["sha256"]  # Earlier versions wrote no hashes.
+            assert made == rounded(path)
         else:
             assert again.read_bytes() == path.read_bytes(), path.name
 

@@ -78,6 +78,7 @@ def recognize(path: str) -> Source:
         return _at_prefix(path)
     names = set(tf.io.gfile.listdir(path))
     if native.METADATA_FILE in names:
+        native.read_metadata(path)  # An error where a file was changed.
         return Source("native", path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
     model_of_run = os.path.join(path, native.RUN_MODEL)
     if tf.io.gfile.exists(os.path.join(replacement.existing(model_of_run), native.METADATA_FILE)):

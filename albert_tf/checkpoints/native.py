@@ -1,7 +1,7 @@
 """Model folders, this project's own format: all that is needed to use a model, on either stack.
 
 albert_config.json   the architecture
-model.json           task, labels, lengths, hashes of its sources
+model.json           task, labels, lengths, hashes of its sources and of all files here
 model.ckpt.*         weights by name
 spiece.model         (or vocab.txt) the vocabulary
 tokenizer_settings.json   how text is normalized before it
@@ -10,7 +10,6 @@ tokenizer_settings.json   how text is normalized before it
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -36,11 +35,13 @@ from albert_tf.models import (
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
+from data_pipeline.files import sealed
 
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
 WEIGHTS_PREFIX = "model.ckpt"
 RUN_MODEL = "model"  # The model folder in the folder of a run.
+_ADVICE = "Copy the folder again, or make it again."
 
 # The task in model.json -> the class of the model.
 MODELS = {
@@ -79,12 +80,13 @@ def save(
     content = {**_describe(model), **_finite(metadata)}
     with replacement.replacing(directory) as new:
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
-        durable.write_json(os.path.join(new, METADATA_FILE), content)
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
             durable.write_json(os.path.join(new, vocabulary.SETTINGS), tokenizer)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
+        content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))
+        durable.write_json(os.path.join(new, METADATA_FILE), content)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
@@ -110,7 +112,32 @@ def _finite(value: Any) -> Any:
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
-    """The content of model.json; a UserError where there is none."""
+    """The content of model.json, without its hashes.
+
+    Raises:
+      UserError: there is none, or it or another file is not what was written; weights are compared
+        where they are loaded, and by `check`.
+    """
+    found = _read_metadata(directory)
+    folder = os.path.dirname(found.path)
+    small = (name for name in found.hashes if not name.startswith(WEIGHTS_PREFIX))
+    found.check(folder, small, _ADVICE)
+    return found.values
+
+
+def check(directory: str) -> None:
+    """Raises UserError where a file of a model folder is not what was written."""
+    read_metadata(directory)
+    _check_weights(directory)
+
+
+def _check_weights(directory: str) -> None:
+    found = _read_metadata(directory)
+    weights = [name for name in found.hashes if name.startswith(WEIGHTS_PREFIX)]
+    found.check(os.path.dirname(found.path), weights, _ADVICE)
+
+
+def _read_metadata(directory: str) -> sealed.Sealed:
     directory = replacement.existing(directory)
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
@@ -120,8 +147,7 @@ def read_metadata(directory: str) -> dict[str, Any]:
             f"other software, make one: python -m albert_tf.convert --input={directory} "
             "--format=native --output=FOLDER"
         )
-    with tf.io.gfile.GFile(path) as file:
-        return json.load(file, parse_constant=lambda name: None)  # Once, NaN was written there.
+    return sealed.read(path, _ADVICE)
 
 
 def read_config(directory: str) -> AlbertConfig:
@@ -182,6 +208,7 @@ def load_weights(
     Raises:
       UserError: listing every missing, unused or misshapen variable.
     """
+    _check_weights(directory)
     prefix = os.path.join(replacement.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)
     return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import native, replacement
+from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 
 _SCORED_ON = "eval_data_sha256"  # In model.json, where a run may change its held-out data.
@@ -35,7 +36,18 @@ class BestModel:
         metric: name of the metric that decides.
         higher_is_better: whether its largest value is the best.
         metadata, vocab_file, tokenizer: see `native.save`.
+
+        Raises:
+          UserError: the folder is there, and a file in it is not what was written.
         """
+        if tf.io.gfile.exists(replacement.existing(directory)):
+            try:
+                native.check(directory)
+            except UserError as error:
+                raise UserError(
+                    f"{error} Or delete {directory}: the run goes on, and keeps the best of the "
+                    "models that it still makes."
+                ) from None
         self.directory = directory
         self._model = model
         self._metric = metric

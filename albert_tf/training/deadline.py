@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.errors import UserError
 from albert_tf.training import starts
 
@@ -158,7 +157,7 @@ class Deadline:
             "decay_start": ending.decay_start if ending else None,
             "num_train_steps": ending.num_train_steps if ending else None,
         }
-        durable.write_json(self._path, values)
+        starts.write_run_json(self._path, values)
 
     def _seconds(self) -> float:
         """Seconds of training, of all starts."""

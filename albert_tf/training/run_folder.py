@@ -82,13 +82,14 @@ def claim(
             _empty(run_dir)
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
         if _holds_run(run_dir):
-            _check_model(run_dir, config)
-            _check_unchanged(run_dir, must_not_change)
+            last_config, before = read(run_dir)
+            _check_model(run_dir, config, last_config)
+            _check_unchanged(run_dir, must_not_change, before)
             changes = starts.changes_since_last(run_dir, flags, newest)
             starts.check_changes(run_dir, changes, allowed)
         durable.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
         starts.record(run_dir, flags, environment(), newest)
-        durable.write_json(os.path.join(run_dir, RUN_FILE), must_not_change, sort_keys=True)
+        starts.write_run_json(os.path.join(run_dir, RUN_FILE), must_not_change, [CONFIG_FILE])
         return stack.pop_all()
 
 
@@ -126,9 +127,8 @@ def _empty(run_dir: str) -> None:
         remove(path)
 
 
-def _check_model(run_dir: str, config: AlbertConfig) -> None:
+def _check_model(run_dir: str, config: AlbertConfig, last: AlbertConfig) -> None:
     """Raises UserError for another configuration; only `recompute` may change."""
-    last = AlbertConfig.from_json_file(os.path.join(run_dir, CONFIG_FILE))
     if last.replace(recompute=config.recompute) != config:
         raise UserError(
             f"--output_dir={run_dir} holds a run of a model with another configuration. Name "
@@ -136,11 +136,11 @@ def _check_model(run_dir: str, config: AlbertConfig) -> None:
         )
 
 
-def _check_unchanged(run_dir: str, must_not_change: dict[str, Any]) -> None:
+def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict[str, Any]) -> None:
     """Raises UserError where the batches would be others than those of the run so far."""
     changes = [
         f"{name} was {old!r} and is {must_not_change[name]!r}"
-        for name, old in read(run_dir)[1].items()
+        for name, old in before.items()
         if name in must_not_change and must_not_change[name] != old
     ]
     if changes:

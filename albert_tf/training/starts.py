@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf import durable
 from albert_tf.errors import UserError
+from data_pipeline.files import sealed
 
 FOLDER = "starts"
 FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
@@ -132,21 +133,25 @@ def record(
         "flags": flags,
     }
     path = os.path.join(folder, f"{max(_numbers(folder), default=0) + 1:04}.json")
-    durable.write_json(path, start, sort_keys=True)
+    write_run_json(path, start)
     durable.write_json(os.path.join(run_dir, ENVIRONMENT_FILE), environment, sort_keys=True)
-    durable.write_json(os.path.join(run_dir, FLAGS_FILE), flags, sort_keys=True)
+    write_run_json(os.path.join(run_dir, FLAGS_FILE), flags)
+
+
+def write_run_json(path: str, values: Mapping[str, Any], names: Sequence[str] = ()) -> None:
+    """Writes a file of a run folder with its hash, and those of other files there."""
+    hashes = sealed.hashes_of(os.path.dirname(path), names)
+    durable.write_json(path, sealed.seal(values, hashes), sort_keys=True)
 
 
 def read_run_json(path: str, remedy: str) -> dict[str, Any]:
-    """The JSON object in a file of a run folder; a UserError with a remedy if it is damaged."""
-    with tf.io.gfile.GFile(path, "rb") as file:
-        try:
-            return json.loads(file.read().decode("utf-8"))
-        except ValueError:
-            raise UserError(
-                f"{path} is damaged: it is not JSON. {remedy}, or pass --overwrite to delete the "
-                "run and start over."
-            ) from None
+    """The JSON object in a file of a run folder; a UserError with a remedy if it, or a file whose
+    hash is in it, is damaged.
+    """
+    advice = f"{remedy}, or pass --overwrite to delete the run and start over."
+    found = sealed.read(path, advice)
+    found.check(os.path.dirname(path), found.hashes, advice)
+    return found.values
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:

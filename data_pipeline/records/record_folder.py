@@ -11,17 +11,18 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import atomic_files, sealed, storage
 
 MANIFEST = "manifest.json"
 LABEL_COUNTS_FILE = "label_counts.json"
 FULL_CHECK_BYTES = 256 << 20
 _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
+_ADVICE = "Copy it again, or make the data again with --overwrite."
 _COMMIT_THREADS = 16
 _HASH_THREADS = 16
 
@@ -76,11 +77,25 @@ def making(output_dir: str) -> Iterator[str]:
 
 
 def write_manifest(
-    folder: str, manifest: dict[str, Any], kind: Kind = PRETRAINING
+    folder: str,
+    manifest: dict[str, Any],
+    kind: Kind = PRETRAINING,
+    extra_files: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Writes the manifest of a folder, with kind and format_version; returns it."""
+    """Writes the manifest of a folder.
+
+    Args:
+      folder: of the records.
+      manifest: the fields beside kind and format_version.
+      kind: of the records.
+      extra_files: names of the small files there, whose hashes it gets.
+
+    Returns:
+      The manifest, without the hashes.
+    """
     whole = _described(manifest, kind)
-    atomic_files.write_json(os.path.join(folder, MANIFEST), whole)
+    content = sealed.seal(whole, sealed.hashes_of(folder, extra_files))
+    atomic_files.write_json(os.path.join(folder, MANIFEST), content)
     return whole
 
 
@@ -118,7 +133,8 @@ def commit(
     for name, content in extra_files.items():
         atomic_files.write_bytes(path + name, content)
     ready = _described(manifest | {"extra_files": sorted(extra_files)}, kind)
-    atomic_files.write_json(path + MANIFEST, ready)
+    hashes = {name: hashlib.sha256(extra_files[name]).hexdigest() for name in ready["extra_files"]}
+    atomic_files.write_json(path + MANIFEST, sealed.seal(ready, hashes))
     published = complete_commit(output_dir)
     if published is None or content_fingerprint(published) != content_fingerprint(ready):
         raise UserError(
@@ -146,7 +162,7 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
     if ready is None:
         return None
     prefix = os.path.join(folder, ready.removesuffix(MANIFEST))
-    manifest = atomic_files.read_json(prefix + MANIFEST)
+    manifest = sealed.read(prefix + MANIFEST, "Delete it, and run the same command again.").values
     if wrong := _not_as_written(output_dir, prefix, manifest["files"]):
         for path in (*wrong, prefix + MANIFEST):
             storage.remove(path)
@@ -205,7 +221,7 @@ def _remove_older_data(output_dir: str, ready: str) -> None:
         return
     for kind in (PRETRAINING, FINETUNING):
         with contextlib.suppress(UserError):
-            for entry in _described_by(removing, kind)["files"]:
+            for entry in _described_by(removing, kind).values["files"]:
                 storage.remove(os.path.join(output_dir, os.path.basename(entry["name"])))
     storage.remove(removing)
 
@@ -226,7 +242,8 @@ def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
       kind: of the records.
 
     Raises:
-      UserError: there is no such folder, no manifest in it, or it describes something else.
+      UserError: there is no such folder, no manifest in it, it describes something else, or it or a
+        small file beside it is not what was written.
     """
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
@@ -237,20 +254,21 @@ def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
             f"{folder} holds no {MANIFEST}: it is not a folder of records, or writing it was "
             f"interrupted. Make it again with {kind.program}."
         )
-    return {**_described_by(path, kind), "directory": folder}
+    found = _described_by(path, kind)
+    found.check(folder, found.hashes, _ADVICE)
+    return {**found.values, "directory": folder}
 
 
-def _described_by(path: str, kind: Kind) -> dict[str, Any]:
+def _described_by(path: str, kind: Kind) -> sealed.Sealed:
     """The content of a manifest file; raises UserError when it describes something else."""
-    manifest = atomic_files.read_json(path)
-    name = manifest.get("kind") if isinstance(manifest, dict) else None
-    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    found = sealed.read(path, _ADVICE)
+    name, version = found.values.get("kind"), found.values.get("format_version")
     if (name, version) != (kind.name, kind.version):
         raise UserError(
             f"{path} should describe {kind.name}, version {kind.version}; it says {name!r}, "
             f"version {version!r}. Make a folder of this kind with {kind.program}."
         )
-    return manifest
+    return found
 
 
 def record_files(manifest: dict[str, Any]) -> list[str]:
@@ -276,23 +294,24 @@ def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING
         raise UserError(f"{data} holds no record; make it again from text with longer documents.")
     if full is None:
         full = sum(entry["bytes"] for entry in manifest["files"]) <= FULL_CHECK_BYTES
-    advice = "Copy it again, or make the data again with --overwrite."
     entries, folder = manifest["files"], manifest["directory"]
     sizes = storage.sizes_in(folder, [entry["name"] for entry in entries])
     for entry in entries:
         path, size = os.path.join(folder, entry["name"]), sizes.get(entry["name"])
         if size is None:
-            raise UserError(f"{path} is missing, though {MANIFEST} lists it. {advice}")
+            raise UserError(f"{path} is missing, though {MANIFEST} lists it. {_ADVICE}")
         if size != entry["bytes"]:
             raise UserError(
                 f"{path} should hold {entry['bytes']} bytes but holds {size}: it is damaged or cut "
-                f"short. {advice}"
+                f"short. {_ADVICE}"
             )
     paths = [os.path.join(folder, entry["name"]) for entry in entries] if full else []
     with concurrent.futures.ThreadPoolExecutor(_HASH_THREADS) as pool:
         for path, entry, digest in zip(paths, entries, pool.map(atomic_files.file_sha256, paths)):
             if digest != entry["sha256"]:
-                raise UserError(f"{path} is damaged: its content differs from {MANIFEST}. {advice}")
+                raise UserError(
+                    f"{path} is damaged: its content differs from {MANIFEST}. {_ADVICE}"
+                )
     return manifest
 
 

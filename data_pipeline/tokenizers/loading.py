@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import storage
+from data_pipeline.files import sealed, storage
 from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+
+_ADVICE = "Copy the folder of the vocabulary again."
 
 
 def load_tokenizer(
@@ -24,9 +26,15 @@ def load_tokenizer(
         lower-casing and google's rules, as the published models need.
 
     Raises:
-      UserError: the vocabulary is missing or bad, or `rules` are "plain" for WordPiece.
+      UserError: the vocabulary is missing, bad or not what train_vocabulary wrote there, or `rules`
+        are "plain" for WordPiece.
     """
-    path = os.path.join(os.path.dirname(os.fspath(vocab_file)), file_names.SETTINGS)
+    folder, name = os.path.split(os.fspath(vocab_file))
+    manifest = os.path.join(folder, file_names.MANIFEST)
+    if storage.exists(manifest):
+        found = sealed.read(manifest, _ADVICE)
+        found.check(folder, (name, file_names.SETTINGS), _ADVICE)
+    path = os.path.join(folder, file_names.SETTINGS)
     settings = TokenizerSettings()
     if storage.exists(path):
         settings = TokenizerSettings.from_json(path)

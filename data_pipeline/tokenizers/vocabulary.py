@@ -12,13 +12,12 @@ import sentencepiece
 from data_pipeline.corpus import documents
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, lock, storage
+from data_pipeline.files import atomic_files, lock, sealed, storage
 from data_pipeline.tokenizers import file_names, sentencepiece_vocabulary, wordpiece_vocabulary
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
-MANIFEST = "vocabulary.json"
 TOKENIZERS = ("sentencepiece", "wordpiece")
 
 
@@ -105,5 +104,8 @@ def train_vocabulary(
     settings.to_json(os.path.join(output_dir, file_names.SETTINGS))
     for file, content in files.items():
         atomic_files.write_bytes(os.path.join(output_dir, file), content)
-    atomic_files.write_json(os.path.join(output_dir, MANIFEST), manifest)
+    hashes = sealed.hashes_of(output_dir, [*files, file_names.SETTINGS])
+    atomic_files.write_json(
+        os.path.join(output_dir, file_names.MANIFEST), sealed.seal(manifest, hashes)
+    )
     return path

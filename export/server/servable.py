@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from albert_tf.checkpoints import literal_paths
+from export import saved_model
 from export.graph_errors import REFUSALS, reason
 from export.server.errors import (
     INVALID_ARGUMENT,
@@ -43,11 +43,8 @@ class Servable:
         path: str,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
-        import tensorflow_text  # noqa: F401  (registers the ops of text graphs)
-
         self.name, self.version, self.path, self.limits = name, version, path, limits
-        with literal_paths.literal(path) as readable:
-            self._loaded = tf.saved_model.load(readable)
+        self._loaded = saved_model.load(path)
         self.signature_defs = read_signature_defs(path)
 
     def signature_def(self, signature: str) -> meta_graph_pb2.SignatureDef:
@@ -110,8 +107,8 @@ class Servable:
 
 def read_signature_defs(path: str) -> dict[str, meta_graph_pb2.SignatureDef]:
     """The signatures in a SavedModel's folder, without running anything."""
-    saved_model = saved_model_pb2.SavedModel()
+    content = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
-        saved_model.ParseFromString(file.read())
-    signatures = saved_model.meta_graphs[0].signature_def
+        content.ParseFromString(file.read())
+    signatures = content.meta_graphs[0].signature_def
     return {name: value for name, value in signatures.items() if not name.startswith("__")}

@@ -60,7 +60,7 @@ def test_what_does_not_fit(folder, tmp_path, length, metadata, words):
 
 def test_a_missing_file(folder, tmp_path):
     (folder / "tokenizer_settings.json").unlink()
-    with pytest.raises(UserError, match="lacks tokenizer_settings.json, which an export takes"):
+    with pytest.raises(UserError, match="tokenizer_settings.json is missing, though"):
         opened(folder, tmp_path)
 
 

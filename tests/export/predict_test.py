@@ -1,6 +1,7 @@
 """The client's formats; its three kinds of model are compared in server/main_test.py."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from export import predict
 from export.client import predict_rows, predict_saved_model, predict_texts
 from export.encoding import encode_batch
 from export.predict import answers, format_row, read_rows, write_answers
+from export.server.models import ModelConfig
+from export.server.store import ModelStore
 
 
 def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(exports, run_module):
@@ -214,3 +217,45 @@ def test_a_list_in_the_place_of_a_number_is_shown():
     assert predict.format_row({"input_word_ids": [1, 2]}, {"value": [0.5, 0.25]}).endswith(
         '{"value": [0.5, 0.25]}'
     )
+
+
+def changed(content: bytes) -> bytes:
+    """With one other bit in the middle."""
+    half = len(content) // 2
+    return content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+
+
+@pytest.mark.parametrize(
+    "name, damage",
+    [
+        ("saved_model.pb", changed),
+        ("variables/variables.index", changed),
+        ("variables/variables.data-00000-of-00001", lambda content: content[:-1]),
+        ("fingerprint.pb", lambda content: bytes(len(content))),
+        ("assets.extra/export_manifest.json", changed),
+    ],
+)
+def test_a_damaged_export_is_refused(exports, tmp_path, name, damage):
+    """By the client, and by the server, which names the reason."""
+    folder = shutil.copytree(exports.paths["classifier"], tmp_path / "topics" / "1")
+    path = folder / name
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match=f"{path.name} is damaged.*or export again"):
+        predict_saved_model(str(folder), {"text": ["a"]})
+    with pytest.raises(UserError, match=f"does not load: .*{path.name} is damaged"):
+        ModelStore([ModelConfig("topics", str(folder.parent))])
+
+
+@pytest.mark.parametrize(
+    "name, damage",
+    [
+        ("saved_model.pb", lambda content: content[:99]),
+        ("variables/variables.index", lambda content: b""),
+    ],
+)
+def test_a_damaged_export_without_hashes(exports, tmp_path, name, damage):
+    folder = shutil.copytree(exports.paths["classifier"], tmp_path / "1")
+    (folder / "assets.extra" / "export_manifest.json").unlink()
+    (folder / name).write_bytes(damage((folder / name).read_bytes()))
+    with pytest.raises(UserError, match=f"{folder} cannot be loaded: .*[^.]\\. Copy the folder"):
+        predict_saved_model(str(folder), {"text": ["a"]})

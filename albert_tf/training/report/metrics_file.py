@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import math
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -11,6 +13,8 @@ import tensorflow as tf
 from albert_tf import durable
 
 METRICS_FILE = "metrics.csv"
+_HASH = ".sha256"  # After its name: of its first bytes, and their number.
+SPLITS = ("train", "eval")
 
 
 class MetricsFile:
@@ -28,13 +32,22 @@ class MetricsFile:
         """
         self._path = path
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))
+        if start_step and not _is_as_written(path):
+            print(
+                f"{path} is not what was written: figures of earlier steps are missing or changed, "
+                "and rows that cannot be read are left out. The weights are not concerned.",
+                flush=True,
+            )
         rows = read_metrics(path) if start_step else []
         kept = [row for row in rows if int(row["step"]) <= start_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: row.get(name) for name in self._columns} for row in kept)
+        if tf.io.gfile.exists(path + _HASH):  # Of a file that is about to be another.
+            tf.io.gfile.remove(path + _HASH)
         durable.write_text(path, text.getvalue())
+        self.sync()
 
     def add(self, step: int, split: str, metrics: Mapping[str, float]) -> None:
         """Appends a row."""
@@ -45,18 +58,57 @@ class MetricsFile:
             )
 
     def sync(self) -> None:
-        """Returns when the file is safe on the disk."""
+        """Returns when the file is safe on the disk, and its hash so far beside it."""
         durable.sync(self._path)
+        content = _content(self._path)
+        durable.write_text(self._path + _HASH, f"{_digest(content)} {len(content)}\n")
+
+
+def _content(path: str) -> bytes:
+    with tf.io.gfile.GFile(path, "rb") as file:
+        return file.read()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_as_written(path: str) -> bool:
+    """Whether a metrics.csv begins with the bytes that were there at the last `sync`; rows came
+    after them. True where nobody knows, as in runs of earlier versions.
+    """
+    if not tf.io.gfile.exists(path + _HASH):
+        return True
+    digest, _, size = _content(path + _HASH).decode("utf-8", "replace").partition(" ")
+    length = int(size) if size.strip().isdecimal() else 0
+    return tf.io.gfile.exists(path) and _digest(_content(path)[:length]) == digest
 
 
 def read_metrics(path: str) -> list[dict[str, str]]:
     """The rows of a metrics.csv, each from column to text; empty when there is no file.
 
-    A row that a power cut left half written is not among them.
+    A row that a power cut left half written, or that is damaged, is not among them.
     """
     if not tf.io.gfile.exists(path):
         return []
-    with tf.io.gfile.GFile(path, "rb") as file:
-        lines = file.read().decode("utf-8", "replace").split("\n")[:-1]
+    lines = _content(path).decode("utf-8", "replace").split("\n")[:-1]
     rows = csv.DictReader(line for line in lines if "\0" not in line)
-    return [row for row in rows if row.get("step", "").isdigit() and None not in row.values()]
+    return [row for row in rows if _is_row(row)]
+
+
+def _is_row(row: Mapping[str, str]) -> bool:
+    """Whether a row has a step, a split and numbers: {"step": "1", "split": "eval", "loss": ""}."""
+    return (
+        None not in row.values()
+        and row.get("step", "").isdecimal()
+        and row.get("split") in SPLITS
+        and all(_is_number(row[name]) for name in row if name not in ("step", "split"))
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a figure can be read; those that a split does not have are empty."""
+    try:
+        return not text or math.isfinite(float(text)) or text in ("nan", "inf", "-inf")
+    except ValueError:
+        return False

@@ -8,6 +8,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.encoder import AlbertEncoder
+from albert_tf.errors import UserError
 from albert_tf.training.best_model import BestModel
 
 
@@ -39,6 +40,19 @@ def test_what_is_kept_of_it(make, tmp_path):
     }
     assert native.vocabulary_file(folder) == str(tmp_path / "best" / "vocab.txt")
     assert native.load_model(folder).config.num_hidden_layers == 1
+
+
+def test_a_damaged_one_is_refused(make, tmp_path):
+    """The run would end with it."""
+    make(True).save_if_best(3, {"x": 0.5})
+    for name in ("vocab.txt", "tokenizer_settings.json", "model.ckpt.data-00000-of-00001"):
+        path = tmp_path / "best" / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-1])
+        with pytest.raises(UserError, match=f"{name} is damaged.*Or delete .*best: the run goes"):
+            make(True)
+        path.write_bytes(content)
+    make(True)
 
 
 @pytest.mark.parametrize(

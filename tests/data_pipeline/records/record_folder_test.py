@@ -200,7 +200,11 @@ def test_read_errors_are_explained(damaged):
 def test_what_is_no_folder_of_records_is_refused(tmp_path):
     with pytest.raises(UserError, match="none does not exist"):
         record_folder.read_manifest(str(tmp_path / "none"))
-    for content, message in [("{", "JSON"), ("[]", "None"), (json.dumps({"kind": "x"}), "'x'")]:
+    for content, message in [
+        ("{", "JSON"),
+        ("[]", "JSON object"),
+        (json.dumps({"kind": "x"}), "'x'"),
+    ]:
         (tmp_path / "manifest.json").write_text(content)
         with pytest.raises(UserError, match=message):
             record_folder.read_manifest(str(tmp_path))

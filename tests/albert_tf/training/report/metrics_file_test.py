@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from albert_tf import durable
@@ -50,21 +52,45 @@ def test_no_file(path):
 
 
 @pytest.mark.parametrize(
-    "torn", ["30", "30,train", "30,train\n", "x,train,1\n", ",train,1\n", "30,tr\0in,1\n", "\n"]
+    "torn",
+    [
+        *("30,train,7n0\n", "30,tra,1\n", "30", "30,train", "30,train\n", "x,train,1\n"),
+        *(",train,1\n", "30,tr\0in,1\n", "\n"),
+    ],
 )
 def test_what_a_power_cut_tore(path, torn):
-    """Without its end, with too few figures, without a step, with zeros, empty."""
+    """With a figure that is none, another split, without its end, with too few figures, without a
+    step, with zeros, empty.
+    """
     MetricsFile(path, ["loss"], 0).add(10, "train", {"loss": 1.0})
     with open(path, "a") as file:
         file.write(torn)
     assert read_metrics(path) == [{"step": "10", "split": "train", "loss": "1"}]
 
 
+def test_a_change_of_what_was_saved_is_told(path, capsys):
+    file = MetricsFile(path, ["loss"], 0)
+    file.add(10, "train", {"loss": 1.0})
+    file.sync()
+    file.add(20, "train", {"loss": 0.5})
+    MetricsFile(path, ["loss"], 20).sync()
+    assert not capsys.readouterr().out
+    for change in (lambda text: text.replace("10,train,1", "10,train,2"), lambda text: text[:20]):
+        text = text_of(path)
+        with open(path, "w") as file:
+            file.write(change(text))
+        MetricsFile(path, ["loss"], 20)
+        assert "metrics.csv is not what was written" in capsys.readouterr().out
+    os.remove(path)
+    MetricsFile(path, ["loss"], 20)
+    assert "metrics.csv is not what was written" in capsys.readouterr().out
+
+
 def test_it_is_made_safe_when_asked(path, monkeypatch):
     file, synced = MetricsFile(path, ["loss"], 0), []
     monkeypatch.setattr(durable, "sync", synced.append)
     file.sync()
-    assert synced == [path]
+    assert synced[0] == path
 
 
 def test_a_run_that_begins_anew_keeps_nothing(path):

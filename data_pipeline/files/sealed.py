@@ -1,0 +1,111 @@
+"""JSON that tells whether it, and files beside it, are still what was written.
+
+{"task": "span", "sha256": {"all other entries": "8f14...", "spiece.model": "73ab..."}}
+
+Folders of earlier versions have no such entry, and nothing of them is compared; whoever changes a
+file on purpose deletes the entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+
+KEY = "sha256"
+_OWN = "all other entries"
+
+
+class Sealed(NamedTuple):
+    """A JSON object that was read, and the hashes in it.
+
+    Attributes:
+      path: of its file.
+      values: all entries but the hashes.
+      hashes: of the files beside it, by name; empty where an earlier version wrote it.
+    """
+
+    path: str
+    values: dict[str, Any]
+    hashes: dict[str, str]
+
+    def check(self, folder: str, names: Iterable[str], advice: str) -> None:
+        """Compares files with their hashes; those that have none are left out.
+
+        Args:
+          folder: of the files.
+          names: of the files to compare, relative to it.
+          advice: what to do with a damaged file, as a sentence.
+
+        Raises:
+          UserError: names the first that is missing or was changed.
+        """
+        for name in names:
+            if name not in self.hashes:
+                continue
+            path = os.path.join(folder, name)
+            if not storage.exists(path) or storage.is_folder(path):
+                raise UserError(f"{path} is missing, though {self.path} lists it. {advice}")
+            if atomic_files.file_sha256(path) != self.hashes[name]:
+                raise UserError(
+                    f"{path} is damaged or was changed: its hash in {self.path} is another. "
+                    f"{advice} Who changed it on purpose deletes the entry {KEY!r} there."
+                )
+
+
+def seal(values: Mapping[str, Any], hashes: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The entries of a JSON file with the hashes of other files, and that of the entries."""
+    return {**values, KEY: {_OWN: _hash(values), **(hashes or {})}}
+
+
+def hashes_of(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of files by name, which is relative to the folder."""
+    return {name: atomic_files.file_sha256(os.path.join(folder, name)) for name in sorted(names)}
+
+
+def read(path: str, advice: str) -> Sealed:
+    """Reads what `seal` made, or a JSON object of an earlier version.
+
+    Args:
+      path: of the file.
+      advice: what to do where it is damaged, as a sentence.
+
+    Raises:
+      UserError: it is no JSON object, or not the one that was written.
+    """
+    if storage.is_folder(path):
+        raise UserError(f"{path} should be a file and is a folder. {advice}")
+    try:
+        # Earlier versions wrote numbers that JSON does not have.
+        values = json.loads(storage.read_bytes(path), parse_constant=lambda name: None)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is damaged: it is not JSON ({error}). {advice}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} is damaged: it should hold a JSON object. {advice}")
+    hashes = values.pop(KEY, None)
+    if not _is_own(values, hashes):
+        raise UserError(
+            f"{path} is damaged or was changed: its own hash in it is another. {advice} Who "
+            f"changed it on purpose deletes its entry {KEY!r}."
+        )
+    return Sealed(
+        path, values, {name: each for name, each in (hashes or {}).items() if name != _OWN}
+    )
+
+
+def _is_own(values: Mapping[str, Any], hashes: Any) -> bool:
+    """Whether JSON is what was written; hashes: its entry KEY, None where it has none."""
+    if hashes is None:  # Of an earlier version, unless it is the name KEY that was damaged.
+        return not any(isinstance(value, dict) and _OWN in value for value in values.values())
+    return isinstance(hashes, dict) and hashes.get(_OWN) == _hash(values)
+
+
+def _hash(values: Mapping[str, Any]) -> str:
+    """Hexadecimal SHA-256 of JSON, whatever the order of its entries."""
+    as_read = json.loads(json.dumps(values))  # Tuples are lists there, and all keys are text.
+    return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode("utf-8")).hexdigest()
