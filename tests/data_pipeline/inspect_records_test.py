@@ -73,4 +73,4 @@ def test_folders_that_do_not_hold_together_are_refused(inspect, folder, tmp_path
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_bytes(vocabulary.read_bytes() + b"more\n")
     code, _, errors = inspect(data=tmp_path)
-    assert code == 2 and "vocab.txt is not the vocabulary that the records were made with" in errors
+    assert code == 2 and "vocab.txt is damaged or was changed" in errors
