@@ -49,9 +49,15 @@ const TASKS = [
     show(row, values) {
       const { start, end } = row;
       const context = values.context;
-      if (!row.answer) return [element("p", { class: "text" }, "The text does not say.")];
+      const bars = row.answers.slice(0, row.num_answers).map((answer, k) => bar(answer, row.probabilities[k]));
+      const titled = (title, shown) => (shown.length ? [element("h2", {}, title), ...shown] : []);
+      if (!row.answer) {
+        return [element("p", { class: "text" }, "The text does not say."),
+          ...titled("If it did, the answer would be", bars)];
+      }
       return [element("p", { class: "text" }, slice(context, 0, start),
-        element("mark", {}, slice(context, start, end)), slice(context, end))];
+        element("mark", {}, slice(context, start, end)), slice(context, end)),
+        ...titled("Answer", bars.slice(0, 1)), ...titled("Further answers", bars.slice(1))];
     },
   },
   {
@@ -81,7 +87,9 @@ const TASKS = [
         parts.push(label === "O" ? word : tag);
         place = ends[k];
       });
-      return [element("p", { class: "text" }, ...parts, slice(values.text, place))];
+      const text = element("p", { class: "text" }, ...parts, slice(values.text, place));
+      const found = row.labels.some((label) => label && label !== "O");
+      return found ? [text] : [text, element("p", {}, "Nothing found: no word has a tag other than O.")];
     },
   },
   {

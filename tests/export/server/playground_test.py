@@ -195,7 +195,13 @@ def test_the_answer_is_marked_in_its_text(browser, tasks_address, exports):
         assert browser.run(TEXTS_OF.format("textContent"), "#answer mark") == [row["answer"]]
         assert browser.run(TEXTS_OF.format("textContent"), "#answer p") == [asked["context"]]
     else:
-        assert browser.text("#answer") == "The text does not say."
+        assert browser.text("#answer p") == "The text does not say."
+    shown = browser.run(TEXTS_OF.format("textContent"), "#answer .bar b")
+    assert shown == row["answers"][: row["num_answers"]]
+    shares = browser.run(TEXTS_OF.format("textContent"), "#answer .bar span")
+    assert [float(share.split()[0]) for share in shares] == pytest.approx(
+        [100 * value for value in row["probabilities"][: len(shown)]], abs=0.06
+    )
 
 
 def test_words_have_their_tags(browser, tasks_address, exports):
@@ -208,6 +214,16 @@ def test_words_have_their_tags(browser, tasks_address, exports):
     assert tagged and list(zip(words, labels)) == tagged
     [text] = browser.run(TEXTS_OF.format("textContent"), "#answer p")
     assert len(text) == len(asked["text"]) + sum(map(len, labels))
+
+
+def test_a_text_without_tags_says_so(browser, tasks_address, exports):
+    words = VIEWS["tagging"]["text"].split()
+    rows = predict_rows(exports.base("tagging"), [{"text": word} for word in words])
+    untagged = [word for word, row in zip(words, rows) if row["labels"][0] == "O"]
+    show(browser, tasks_address, "tagging", {"text": untagged[0]})
+    assert browser.run(TEXTS_OF.format("textContent"), "#answer p") == [
+        untagged[0], "Nothing found: no word has a tag other than O.",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
