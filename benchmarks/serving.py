@@ -4,7 +4,7 @@ out, in one process each.
     python -m benchmarks.serving --model_dirs=runs/sst2/model,runs/squad/model \
         --texts=glue/SST-2/dev.tsv --squad=squad/dev-v1.1.json --peers=benchmarks/.peers
 
-Each model folder (classification or SQuAD 1.1) is exported for this project, with --freeze, and
+Each model folder (classification or SQuAD 1.1) is exported for this project, and
 converted for the others, so that all run the same weights. `concurrency` clients send requests of
 `batch` rows, each the next when it has its answer; the libraries take turns
 (make_peer_environments.sh makes their environments). Where it says "batched", requests of several
@@ -113,7 +113,7 @@ def prepare(model_dir: str, folder: Path) -> Model:
             f"{', '.join(_EXPORT_TASKS)}."
         )
     task = _EXPORT_TASKS[metadata["task"]]
-    exported = export_model(model_dir, str(folder / "saved_model"), task, freeze=True)
+    exported = export_model(model_dir, str(folder / "saved_model"), task)
     source = locate(model_dir)
     converted = str(folder / "huggingface")
     model = native.load_model(model_dir)

@@ -120,11 +120,6 @@ def define_flags() -> None:
         "What requests hold. tokens: token ids alone, so that servers without TensorFlow Text can "
         "load the export; text: both, by signatures of their own.",
     )
-    flags.DEFINE_bool(
-        "freeze",
-        False,
-        "Store the weights as constants of the graph: faster for few texts at a time, up to 2 GB.",
-    )
 
 
 def main() -> None:
@@ -138,7 +133,6 @@ def main() -> None:
         FLAGS.max_seq_length,
         FLAGS.precision,
         export_flags.scored_on(),
-        FLAGS.freeze,
         FLAGS.inputs,
     )
     print(export_summary(FLAGS.task, FLAGS.output_dir, exported))
