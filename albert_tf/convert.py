@@ -67,6 +67,8 @@ def main() -> None:
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder
     vocab_file = FLAGS.vocab_file or source.vocab_file
+    if vocab_file:
+        vocabulary.check_size(vocab_file, load_tokenizer(vocab_file).vocab_size, config.vocab_size)
     temporary = f"{FLAGS.output.rstrip('/')}.partial"
     if tf.io.gfile.exists(temporary):
         tf.io.gfile.rmtree(temporary)

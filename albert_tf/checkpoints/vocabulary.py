@@ -6,14 +6,31 @@ import os
 
 import tensorflow as tf
 
+from albert_tf.errors import UserError
 from data_pipeline.tokenizers.file_names import SENTENCEPIECE, SETTINGS, WORDPIECE
 
-__all__ = ["SENTENCEPIECE", "SETTINGS", "WORDPIECE", "find", "stored_name"]
+__all__ = ["SENTENCEPIECE", "SETTINGS", "WORDPIECE", "check_size", "find", "stored_name"]
+
+
+_MOST_UNUSED = 0.1
 
 
 def stored_name(vocab_file: str) -> str:
     """The name of a copy in a model folder: a file ending in .txt is a WordPiece vocabulary."""
     return WORDPIECE if vocab_file.endswith(".txt") else SENTENCEPIECE
+
+
+def check_size(vocab_file: str, num_pieces: int, vocab_size: int) -> None:
+    """Raises UserError unless a vocabulary may be that of a model with `vocab_size` embeddings.
+
+    Some models have a few more than their vocabulary has pieces, to make them divisible or for
+    tokens that were added; one with a tenth more has another vocabulary, or half of its own.
+    """
+    if not (1 - _MOST_UNUSED) * vocab_size <= num_pieces <= vocab_size:
+        raise UserError(
+            f"{vocab_file} has {num_pieces} pieces, and the model's vocab_size is {vocab_size}. "
+            "Use the vocabulary that the model was trained with; if this is it, copy it again."
+        )
 
 
 def find(folder: str, *other_names: str) -> str | None:

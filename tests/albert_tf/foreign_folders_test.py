@@ -13,8 +13,14 @@ import tensorflow as tf
 from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, AlbertTokenClassifier
 from albert_tf.checkpoints import google, huggingface, native
 from albert_tf.errors import UserError
+from data_pipeline.tokenizers.loading import load_tokenizer
 
-UNTIED = Path(__file__).parents[1] / "goldens" / "hf_tiny_untied"
+GOLDENS = Path(__file__).parents[1] / "goldens"
+UNTIED = GOLDENS / "hf_tiny_untied"
+VOCABULARIES = {
+    "spiece.model": GOLDENS / "hf_tokenizer" / "spiece.model",
+    "vocab.txt": GOLDENS / "wordpiece" / "vocab.txt",
+}
 NAMES = ["no", "maybe", "yes"]
 
 
@@ -194,3 +200,53 @@ def test_outputs_that_are_not_finite_are_said(convert, tiny_config, tmp_path):
     result = convert(f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=native")
     assert result.returncode == 2 and "outputs are not finite" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def flipped(content: bytes) -> bytes:
+    """The bytes with all bits of every seventh one changed."""
+    return bytes(byte ^ 255 if place % 7 == 3 else byte for place, byte in enumerate(content))
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "flipped": flipped,
+    "NUL": lambda content: bytes(len(content)),
+    "random": lambda content: np.random.default_rng(0).bytes(len(content)),
+    "a text": lambda content: b"A text that is no vocabulary.\n" * 90,
+}
+
+
+@pytest.mark.parametrize("kind", ["native", "huggingface", "google"])
+@pytest.mark.parametrize("name", ["spiece.model", "vocab.txt"])
+def test_a_vocabulary_is_read_before_it_is_copied(convert, tiny_config, tmp_path, kind, name):
+    """To every format; also one that lies elsewhere."""
+    good = VOCABULARIES[name].read_bytes()
+    pieces = load_tokenizer(str(VOCABULARIES[name])).vocab_size
+    folder = tmp_path / "in"
+    huggingface.save(AlbertEncoder(tiny_config.replace(vocab_size=pieces + 9)), str(folder))
+    arguments = [f"--input={folder}", f"--output={tmp_path}/out", f"--format={kind}"]
+    for damage, change in DAMAGES.items():
+        (folder / name).write_bytes(change(good))
+        result = convert(*arguments)
+        assert result.returncode == 2 and name in result.stderr, damage
+        assert "Traceback" not in result.stderr and not (tmp_path / "out").exists()
+    (folder / name).write_bytes(good)
+    result = convert(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert next((tmp_path / "out").glob(f"*{Path(name).suffix}")).read_bytes() == good
+
+
+@pytest.mark.parametrize(("vocab_size", "code"), [(999, 2), (1000, 0), (1100, 0), (1200, 2)])
+def test_a_vocabulary_of_another_size(convert, tiny_config, tmp_path, vocab_size, code):
+    huggingface.save(
+        AlbertEncoder(tiny_config.replace(vocab_size=vocab_size)), str(tmp_path / "in")
+    )
+    vocab_file = VOCABULARIES["spiece.model"]
+    result = convert(
+        f"--input={tmp_path}/in", f"--output={tmp_path}/out", "--format=huggingface",
+        f"--vocab_file={vocab_file}",
+    )  # fmt: skip
+    assert result.returncode == code
+    if code:
+        assert f"has 1000 pieces, and the model's vocab_size is {vocab_size}" in result.stderr
