@@ -5,7 +5,8 @@ from albert_tf.training.devices import DeviceSettings, prepare_devices
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings, TrainingData
 from albert_tf.training.initial_model import InitialModel
-from albert_tf.training.loop import Hooks, LoopSettings, train
+from albert_tf.training.loop import Hooks, train
+from albert_tf.training.loop_settings import LoopSettings
 from albert_tf.training.optimizers import OptimizerSettings
 from albert_tf.training.report.progress import StepCost
 from albert_tf.training.steps import Stepper

@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import time
 from collections.abc import Callable
+from typing import NoReturn
 
 import tensorflow as tf
 
 from albert_tf.errors import UserError
+from albert_tf.losses import Ratio
 from albert_tf.optimization.base import AdamFamily
-from albert_tf.training import before_decay
-from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir
+from albert_tf.training import before_decay, partial_report
+from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir, whole
 from albert_tf.training.deadline import ENDING_FILE, Deadline
 from albert_tf.training.evaluation import HeldOutScores
-from albert_tf.training.preemption import Preempted, TerminationNotice
+from albert_tf.training.loop_settings import MAX_BAD_IN_A_ROW, LoopSettings
+from albert_tf.training.preemption import Preempted, StopRequest
 from albert_tf.training.report.curves import plot_curves
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
@@ -23,66 +27,9 @@ from albert_tf.training.state import TrainingState
 from albert_tf.training.steps import Outcome, Stepper
 from albert_tf.training.strategy import is_chief
 
-MAX_BAD_IN_A_ROW = 10  # Steps; see `LoopSettings.max_bad_steps`.
-
 
 class Diverged(UserError):
     """Loss, gradient or weights of a run are not finite."""
-
-
-@dataclasses.dataclass(frozen=True)
-class LoopSettings:
-    """The length of a run, and what is done when; all figures are in steps, but for
-    `keep_checkpoints` and `max_minutes`.
-
-    Attributes:
-      num_train_steps: updates in all.
-      steps_per_loop: updates between two reports, run without returning to Python.
-      checkpoint_steps: updates between two checkpoints.
-      eval_steps: updates between two evaluations; 0 evaluates at the end only.
-      keep_checkpoints: how many of the newest checkpoints are kept.
-      max_bad_steps: how many steps without a finite loss and gradient are left out before the run
-        stops; 0 stops at the first. It stops after MAX_BAD_IN_A_ROW of them in a row, too: weights
-        that are not updated do not heal.
-      allow_changes: which of starts.CHANGES are accepted when a run is continued.
-      max_minutes: of training, over all starts, the decay included: where `num_train_steps` would
-        take longer, the decay begins earlier, see deadline.py; 0: no limit.
-      eval_first: whether the weights that training begins with are evaluated, too, as step 0.
-    """
-
-    num_train_steps: int
-    steps_per_loop: int = 10
-    checkpoint_steps: int = 1000
-    eval_steps: int = 0
-    keep_checkpoints: int = 3
-    max_bad_steps: int = 0
-    allow_changes: tuple[str, ...] = ()
-    max_minutes: float = 0.0
-    eval_first: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name}={getattr(self, name)} is not a positive number.")
-        for name in ("eval_steps", "max_bad_steps", "max_minutes"):
-            if getattr(self, name) < 0:
-                raise UserError(f"--{name}={getattr(self, name)} is negative.")
-
-    def next_stop(self, step: int) -> int:
-        """The next step after `step` at which something is reported, saved or evaluated.
-
-        With periods of 10, 25 and 40 steps: 0 -> 10 -> 20 -> 25 -> 30 -> 40 -> 50.
-        """
-        periods = [self.steps_per_loop, self.checkpoint_steps] + (
-            [self.eval_steps] if self.eval_steps else []
-        )
-        return min(self.num_train_steps, *(step - step % period + period for period in periods))
-
-    def is_due(self, step: int, period: int) -> bool:
-        """Whether something done every `period` steps (0: never) and at the end is to be done at
-        `step`.
-        """
-        return step == self.num_train_steps or (period > 0 and step % period == 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,14 +83,15 @@ def train(
     Raises:
       UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
         that are not finite.
-      Preempted: SIGTERM came; everything is saved, unless the last step was left out.
+      Preempted: SIGTERM or Ctrl-C came; everything is saved, unless the last step was left out.
     """
-    with TerminationNotice() as notice:
+    with StopRequest() as request:
         loop = _Loop(
             stepper, evaluator, settings, run_dir, cost, hooks or Hooks(), decay_start, deadline
         )
+        request.watch(loop)
         try:
-            return loop.run(training_data, notice)
+            return loop.run(training_data, request)
         finally:
             loop.close()
 
@@ -173,7 +121,11 @@ class _Loop:
         self._num_bad = 0
         self._is_save_due = False
         self._evaluated: dict[str, float] = {}
+        self._is_evaluating = False
+        self._call = 0, 0.0  # Step and time at which TensorFlow was last called.
+        self._seconds: dict[str, float] = {}  # The last duration of an update, of an evaluation.
         self._is_chief = is_chief(stepper.strategy)
+        stepper.stop(False)
         check_steps(run_dir, settings.num_train_steps)
         self._go_back()
         with stepper.strategy.scope():
@@ -188,7 +140,7 @@ class _Loop:
                 must_match=not {"optimizer", "precision"} & set(settings.allow_changes),
             )
             resumed = self._state.restore()
-        self._last_good = self._last_saved = self._state.step
+        self._first = self._last_good = self._last_saved = self._state.step
         self._reporter: Reporter | SilentReporter = SilentReporter()
         if self._is_chief:
             self._say_where(resumed)
@@ -200,6 +152,30 @@ class _Loop:
                 self._state.step,
                 cost,
             )
+
+    def ask_to_stop(self) -> str:
+        """See `Stoppable`; another thread calls it."""
+        self._stepper.stop()
+        step = self._state.step
+        if not self._is_evaluating:
+            self._measure(step)
+        seconds = self._seconds.get("evaluation" if self._is_evaluating else "update")
+        about = "" if seconds is None else f" (about {max(seconds, 0.1):.1f} seconds)"
+        if self._is_evaluating:
+            return f"the evaluation at step {step}{about}"
+        if step == self._first:
+            about = ", which is compiled first"
+        return f"update {min(step + 1, self._settings.num_train_steps)}{about}"
+
+    def _measure(self, step: int) -> None:
+        """Notes the duration of an update; not of those of the first call, which is compiled."""
+        first, began = self._call
+        if step > first > self._first:
+            self._seconds["update"] = (time.monotonic() - began) / (step - first)
+
+    def newest_checkpoint(self) -> int:
+        """See `Stoppable`."""
+        return max(whole(checkpoints_dir(self._run_dir)), default=0)
 
     def _go_back(self) -> None:
         """Returns to the checkpoint before the decay, if the decay now begins later."""
@@ -237,10 +213,11 @@ class _Loop:
             )
 
     def run(
-        self, training_data: Callable[..., tf.data.Dataset], notice: TerminationNotice
+        self, training_data: Callable[..., tf.data.Dataset], request: StopRequest
     ) -> dict[str, float]:
         """Trains to the end; returns the held-out figures there."""
         step = self._state.step
+        totals = self._totals_before(step)
         data = functools.partial(training_data, start_step=step)
         iterator = iter(self._stepper.distribute(data))
         if self._deadline:
@@ -252,10 +229,15 @@ class _Loop:
             if step == self._decay_start and step > 0:
                 self._keep_before_decay(step)
             stop = self._next_stop(step)
-            outcome = self._stepper.train(iterator, tf.constant(stop - step))
-            step = stop
+            self._call = step, time.monotonic()
+            outcome = self._stepper.train(iterator, tf.constant(stop - step), totals)
+            step, totals = self._state.step, self._stepper.no_totals()
+            self._measure(step)
+            self._check(step, outcome)
+            if step < stop:  # Asked to end; the next start makes the report.
+                self._end_before_report(step, outcome, request)
             self._report(step, outcome)
-            if self._ends_at(step, notice):
+            if self._ends_at(step, request):
                 return {}
             self._reporter.restart_clock()
         self._state.wait()
@@ -275,7 +257,21 @@ class _Loop:
             return stop
         return min(stop, self._decay_start)
 
-    def _ends_at(self, step: int, notice: TerminationNotice) -> bool:
+    def _totals_before(self, step: int) -> dict[str, Ratio]:
+        """The sums of the updates since the last report, where the last start was stopped then."""
+        none, found = self._stepper.no_totals(), partial_report.read(self._run_dir, step)
+        return found if found and found.keys() == none.keys() else none
+
+    def _end_before_report(self, step: int, outcome: Outcome, request: StopRequest) -> NoReturn:
+        """Saves, with the sums for the report that is due next; raises Preempted."""
+        if self._is_sound(step):
+            if self._is_chief:
+                partial_report.write(self._run_dir, step, outcome.totals)
+            self._save(step)
+        self._state.wait()
+        raise Preempted(step, self._last_saved, request.number)
+
+    def _ends_at(self, step: int, request: StopRequest) -> bool:
         """Evaluates and saves what is due; whether `train` ends here, before the decay.
 
         Raises:
@@ -285,7 +281,7 @@ class _Loop:
         if is_sound and settings.is_due(step, settings.eval_steps):
             self._evaluate(step)
         # After the evaluation, so that a run interrupted in between makes it again.
-        is_preempted = notice.arrived(self._stepper.strategy)
+        is_preempted = request.arrived(self._stepper.strategy)
         is_over = is_sound and not is_preempted and self._is_over(step)
         # After a step that was left out the save stays due, until the next sound stop.
         self._is_save_due |= settings.is_due(step, settings.checkpoint_steps)
@@ -294,7 +290,7 @@ class _Loop:
             self._save(step)
         if is_preempted and step < settings.num_train_steps:
             self._state.wait()
-            raise Preempted(step, self._last_saved)
+            raise Preempted(step, self._last_saved, request.number)
         if is_over:
             self._choose_ending(step)
         return is_over
@@ -328,14 +324,17 @@ class _Loop:
             "any machine repeats it"
         )
 
-    def _report(self, step: int, outcome: Outcome) -> None:
-        """Shows and stores the figures of the steps since the last stop."""
-        metrics = {name: float(value) for name, value in outcome.metrics.items()}
+    def _check(self, step: int, outcome: Outcome) -> None:
+        """Counts the steps that were left out; raises UserError when they were too many."""
         num_bad = int(outcome.num_bad)
         self._last_good = int(outcome.last_good) or self._last_good
         if num_bad:
             self._num_bad += num_bad
             self._check_bad(int(outcome.first_bad), num_bad, step - self._last_good)
+
+    def _report(self, step: int, outcome: Outcome) -> None:
+        """Shows and stores the figures of the steps since the last report."""
+        metrics = {name: float(value) for name, value in outcome.metrics.items()}
         details = None
         if self._is_chief and isinstance(self._stepper.optimizer, AdamFamily):
             details = self._stepper.describe_updates()
@@ -383,7 +382,9 @@ class _Loop:
         """Evaluates, where there is something to evaluate on, and tells everybody the figures."""
         if self._evaluator is None:
             return
+        began, self._is_evaluating = time.monotonic(), True
         self._evaluated = self._evaluator()
+        self._is_evaluating, self._seconds["evaluation"] = False, time.monotonic() - began
         self._reporter.evaluation(step, self._evaluated)
         if self._is_chief and self._hooks.examples:
             self._reporter.examples(step, self._hooks.examples())

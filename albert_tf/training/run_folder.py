@@ -5,6 +5,7 @@ starts/                                             those of each start, see sta
 albert_config.json  run.json                        settings that a continued run may not change
 run.lock                                            while a process trains there
 minutes.json                                        see deadline.py
+partial_report.json                                 see partial_report.py
 checkpoints/                                        to resume from
 metrics.csv  tensorboard/  curves.png               its figures
 model/                                              the result, see checkpoints/native.py

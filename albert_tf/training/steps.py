@@ -16,6 +16,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras, require_keras_2
 from albert_tf.losses import EPSILON, Ratio
 from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
+from albert_tf.training.strategy import reduce_over_workers
 
 # Global batches, or a function that makes them.
 Data: TypeAlias = tf.data.Dataset | Callable[..., tf.data.Dataset]
@@ -33,12 +34,14 @@ class Outcome(NamedTuple):
         in no metric.
       first_bad: the first of them, int64 (1-based); 0 without any.
       last_good: the last of the others, int64 (1-based); 0 without any.
+      totals: the sums that `metrics` are made of, with which the next call may go on.
     """
 
     metrics: dict[str, tf.Tensor]
     num_bad: tf.Tensor
     first_bad: tf.Tensor
     last_good: tf.Tensor
+    totals: dict[str, Ratio]
 
 
 class Stepper:
@@ -78,6 +81,8 @@ class Stepper:
         if isinstance(optimizer, keras.mixed_precision.LossScaleOptimizer):
             self._scaler, self.optimizer = optimizer, optimizer.inner_optimizer
         self._seed = tf.constant([seed, 0], tf.int32)
+        with tf.device("CPU:0"):
+            self._is_stopped = tf.Variable(False, trainable=False)
 
     @property
     def loss_scaling(self) -> keras.mixed_precision.LossScaleOptimizer | None:
@@ -87,11 +92,27 @@ class Stepper:
         varies = self._scaler is not None and self._scaler.initial_scale > 1
         return self._scaler if varies else None
 
-    @tf.function
-    def train(self, iterator: Iterator[Batch], num_steps: tf.Tensor) -> Outcome:
-        """Runs `num_steps` (int32 scalar) updates, in one call of TensorFlow."""
+    def no_totals(self) -> dict[str, Ratio]:
+        """The `totals` of no update at all."""
         names = (*self.task.metrics, "gradient_norm")
-        totals = {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
+        return {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
+
+    def stop(self, is_stopped: bool = True) -> None:
+        """Ends `train`, which runs in another thread, after the current update; False: no more."""
+        self._is_stopped.assign(is_stopped)
+
+    @tf.function
+    def train(
+        self,
+        iterator: Iterator[Batch],
+        num_steps: tf.Tensor,
+        totals: dict[str, Ratio] | None = None,
+    ) -> Outcome:
+        """Runs `num_steps` (int32 scalar) updates, in one call of TensorFlow; fewer when `stop` is
+        called. totals: sums of earlier updates, which the figures include.
+        """
+        totals = self.no_totals() if totals is None else totals
+        was_good = totals["gradient_norm"].denominator > 0
         num_bad = tf.constant(0)
         first_bad = last_good = tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
@@ -101,7 +122,19 @@ class Stepper:
             if first_bad == 0 and not is_good:
                 first_bad = step
             last_good = tf.where(is_good, step, last_good)
-        return Outcome(self._metrics(totals, last_good > 0), num_bad, first_bad, last_good)
+            if self._has_to_stop(step):
+                break
+        metrics = self._metrics(totals, was_good | (last_good > 0))
+        return Outcome(metrics, num_bad, first_bad, last_good, totals)
+
+    @tf.autograph.experimental.do_not_convert
+    def _has_to_stop(self, step: tf.Tensor) -> tf.Tensor:
+        """Whether `stop` was called until the update `step` was made, here or on another worker."""
+        with tf.control_dependencies([step]):
+            is_stopped = self._is_stopped.read_value()
+        if not isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            return is_stopped
+        return reduce_over_workers(self.strategy, tf.cast(is_stopped, tf.float32)) > 0
 
     @tf.autograph.experimental.do_not_convert
     def _update(self, batch: Batch, totals: dict[str, Ratio]) -> tuple[dict[str, Ratio], tf.Tensor]:

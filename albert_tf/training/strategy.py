@@ -61,12 +61,18 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 
 def sum_over_workers(strategy: tf.distribute.Strategy, value: float) -> float:
     """The sum of the values that the replicas of all workers pass."""
-    total = strategy.run(
-        lambda: tf.distribute.get_replica_context().all_reduce(
-            tf.distribute.ReduceOp.SUM, tf.constant(value)
-        )
-    )
-    return float(strategy.experimental_local_results(total)[0])
+    return float(reduce_over_workers(strategy, tf.constant(value)))
+
+
+def reduce_over_workers(strategy: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
+    """`sum_over_workers` of scalars, also in a graph."""
+
+    def replica_sum() -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        # The copy is on the replica's device; a tensor from elsewhere may be on none.
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
+
+    return strategy.experimental_local_results(strategy.run(replica_sum))[0]
 
 
 def _local_devices() -> list[str]:

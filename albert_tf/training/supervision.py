@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -24,8 +25,8 @@ _POLL_SECONDS = 0.2
 def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
     """Runs `main()`, in this process or under supervision.
 
-    Ends the process with `preemption.EXIT_CODE` when training was stopped by SIGTERM, and with one
-    of the exit codes in failures.py when the machine failed.
+    Ends the process with `preemption.EXIT_CODE` when training was stopped by SIGTERM, with 130 when
+    it was by Ctrl-C, and with one of the exit codes in failures.py when the machine failed.
 
     Args:
       main: trains in `run_dir`.
@@ -35,11 +36,14 @@ def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) ->
     """
     if max_failures:
         sys.exit(supervise(_this_command(), max_failures, run_dir))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, preemption.interrupt_program)
     try:
         main()
     except preemption.Preempted as notice:
         print(notice, flush=True)
-        sys.exit(preemption.EXIT_CODE)
+        gc.freeze()  # Or Python looks through all that was imported before it ends: seconds.
+        sys.exit(notice.exit_code)
     except Exception as error:
         failure = failures.explain(error)
         if failure is None:

@@ -19,7 +19,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from albert_tf.training import experiment
-from albert_tf.training.preemption import EXIT_CODE, TerminationNotice
+from albert_tf.training.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
 
@@ -95,9 +95,9 @@ def stop_at(monkeypatch, stop: int) -> None:
     """A run of this process is stopped by SIGTERM at its so-manieth report."""
     calls: list[object] = []
     monkeypatch.setattr(
-        TerminationNotice,
+        StopRequest,
         "arrived",
-        lambda notice, strategy: calls.append(strategy) or len(calls) == stop,
+        lambda request, strategy: calls.append(strategy) or len(calls) == stop,
     )
 
 

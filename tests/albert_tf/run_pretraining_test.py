@@ -75,7 +75,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(pretraining_command, start_p
 
 def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_path, work):
     """Two processes that talk over loopback; only the first writes. The other one is killed, the
-    first says so, and both go on where they were.
+    first says so, and both go on where they were; one gets a signal, and both stop.
     """
     config = work / "no_dropout.json"
     values = json.loads((work / "config.json").read_text())
@@ -100,6 +100,17 @@ def test_two_workers_equal_one_process(pretraining_command, start_program, tmp_p
     output = first.communicate(timeout=300)[0]
     assert first.returncode == failures.WORKER_LOST, output[-4000:]
     assert "error: another worker is gone" in output and "Traceback" not in output
+
+    first, second = start_workers()
+    for line in first.stdout:
+        if "resuming at step" in line:  # Both now compile the update that follows.
+            break
+    second.send_signal(signal.SIGTERM)
+    outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
+    assert [process.returncode for process in (first, second)] == [EXIT_CODE] * 2, outputs
+    step = int(line.split()[-1]) + 1
+    assert f"stopped by a signal to another worker at step {step}; run the same" in outputs[0]
+    assert f"stopped by SIGTERM at step {step}; run the same command to go on" in outputs[1]
 
     outputs = [output_of(process) for process in (alone, *start_workers())]
     assert "resuming at step" in outputs[1]

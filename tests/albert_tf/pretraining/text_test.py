@@ -52,7 +52,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(run, work, tmp_path, monkeyp
     """Stopped in its second epoch, with dropout and dynamic masks; only on the same text."""
     assert not run(output_dir=tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(preemption.TerminationNotice, "arrived", lambda self, strategy: True)
+        patch.setattr(preemption.StopRequest, "arrived", lambda self, strategy: True)
         assert run() == preemption.EXIT_CODE
     fixed = json.loads((tmp_path / "run" / "run.json").read_text())
     assert fixed["records"] is None and len(fixed["text"]) == 64

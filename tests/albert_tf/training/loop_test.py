@@ -106,7 +106,7 @@ def test_the_weights_that_a_run_begins_with_are_evaluated_once(
 def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data, tmp_path):
     run(make_stepper(tiny_config), pretraining_data, tmp_path, num_train_steps=1)
     wider = make_stepper(tiny_config.replace(intermediate_size=48))
-    with pytest.raises(UserError, match="does not fit this model.*--overwrite"):
+    with pytest.raises(UserError, match="does not fit this model.*--output_dir"):
         run(wider, pretraining_data, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM is remembered, and what it ends says what is saved."""
+"""Signals are heard at once, and what they end says what is saved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.training import preemption
-from albert_tf.training.preemption import Preempted, TerminationNotice
+from albert_tf.training.preemption import Preempted, StopRequest
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -27,11 +27,23 @@ def test_the_exit_code_asks_for_another_try():
         (0, "step 7, which was left out .* there is no checkpoint yet; run the same"),
     ],
 )
-def test_what_is_said(last_saved, message):
+def test_what_is_said_at_the_end(last_saved, message):
     error = Preempted(7, last_saved)
     assert (error.step, error.last_saved) == (7, last_saved)
     with pytest.raises(Preempted, match=message):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (signal.SIGINT, 130, "stopped by Ctrl-C at step 7; run"),
+        (None, 75, "stopped by a signal to another worker at step 7; run"),
+    ],
+)
+def test_what_is_said_of_other_signals(number, code, message):
+    error = Preempted(7, 7, number)
+    assert error.exit_code == code and message in str(error)
 
 
 def test_a_signal_is_remembered_and_the_handler_put_back():
@@ -40,12 +52,12 @@ def test_a_signal_is_remembered_and_the_handler_put_back():
 
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        with TerminationNotice() as notice:
-            assert not notice.arrived(ONE_DEVICE)
+        with StopRequest() as request:
+            assert not request.arrived(ONE_DEVICE)
             os.kill(os.getpid(), signal.SIGTERM)
-            assert notice.arrived(ONE_DEVICE)
+            assert request.arrived(ONE_DEVICE)
         assert signal.getsignal(signal.SIGTERM) is handler
-        assert not TerminationNotice().arrived(ONE_DEVICE)
+        assert not StopRequest().arrived(ONE_DEVICE)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -55,8 +67,8 @@ def test_in_another_thread_nothing_is_changed():
     before, found = signal.getsignal(signal.SIGTERM), []
 
     def work():
-        with TerminationNotice() as notice:
-            found.append((notice.arrived(ONE_DEVICE), signal.getsignal(signal.SIGTERM)))
+        with StopRequest() as request:
+            found.append((request.arrived(ONE_DEVICE), signal.getsignal(signal.SIGTERM)))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -75,8 +87,8 @@ def test_workers_stop_together(monkeypatch, total, expected):
         return total
 
     monkeypatch.setattr(preemption, "sum_over_workers", sum_over_workers)
-    notice = TerminationNotice()
-    assert notice.arrived(strategy) is expected and told == [0.0]
-    notice._remember(signal.SIGTERM, None)
-    notice.arrived(strategy)
+    request = StopRequest()
+    assert request.arrived(strategy) is expected and told == [0.0]
+    request._remember(signal.SIGTERM, None)
+    request.arrived(strategy)
     assert told == [0.0, 1.0]

@@ -1,0 +1,106 @@
+"""SIGTERM and Ctrl-C of run_pretraining: said at once, saved after the current update."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.training.report.metrics_file import read_metrics
+
+# Reports are so far apart that a run stops between two of them, and so are checkpoints.
+FLAGS = {"num_train_steps": 600, "steps_per_loop": 200, "checkpoint_steps": 200}
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[0][-4000:]
+        time.sleep(0.01)
+
+
+def line_with(text: str, process: subprocess.Popen) -> str:
+    """The next line of the output that has a text."""
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"no line has {text!r}")
+
+
+def tensors(prefix: Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def figures(run_dir: Path) -> list[dict[str, str]]:
+    """All of metrics.csv but how fast the machine was."""
+    rows = read_metrics(str(run_dir / "metrics.csv"))
+    return [{**row, "tokens_per_second": ""} for row in rows]
+
+
+def stop(process: subprocess.Popen, number: int, code: int, name: str) -> int:
+    """Sends a signal to a run; returns the step that it is saved at."""
+    process.send_signal(number)
+    said = line_with(f"{name}: the run ends after update ", process)
+    assert re.search(r"update \d+ \(about \d\.\d seconds\), and saves", said), said
+    began = time.monotonic()
+    output = process.communicate(timeout=60)[0]
+    assert time.monotonic() - began < 5
+    assert process.returncode == code and "Traceback" not in output, output[-4000:]
+    return int(re.search(rf"stopped by {name} at step (\d+); run the same command", output)[1])
+
+
+def stop_twice(process: subprocess.Popen, number: int, code: int, newest: str) -> None:
+    """Two signals in the first update of a start, which takes seconds to compile."""
+    process.send_signal(number)
+    assert ", which is compiled first, and saves" in line_with("the run ends after", process)
+    process.send_signal(number)
+    began = time.monotonic()
+    output = process.communicate(timeout=60)[0]
+    assert time.monotonic() - began < 2 and process.returncode == code, output[-4000:]
+    assert f"again: ended at once; {newest}; run the same command to go on" in output
+    assert "Traceback" not in output and "interrupted" not in output
+
+
+def test_a_signal_stops_after_the_update_and_changes_nothing(
+    pretraining_command, start_program, tmp_path
+):
+    """A run that is stopped by each signal, and once killed by a second one, ends with the bits and
+    rows of one that was not.
+    """
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    reference = start_program(pretraining_command(**FLAGS, output_dir=whole))
+    signals = ((signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "Ctrl-C"))
+    for (number, code, name), last in zip(signals, (200, 400)):
+        process = start_program(pretraining_command(**FLAGS))
+        wait_for(run / "checkpoints" / f"step-{last}.index", process)
+        step = stop(process, number, code, name)
+        assert step > last and step % 200, step
+        assert (run / "checkpoints" / f"step-{step}.index").exists()
+
+    before = (run / "metrics.csv").stat().st_mtime_ns
+    process = start_program(pretraining_command(**FLAGS))
+    while (run / "metrics.csv").stat().st_mtime_ns == before:  # Written when the loop begins.
+        assert process.poll() is None, process.communicate()[0][-4000:]
+        time.sleep(0.01)
+    stop_twice(process, signal.SIGTERM, 75, f"the newest checkpoint is of step {step}")
+
+    for process in (start_program(pretraining_command(**FLAGS)), reference):
+        output = process.communicate(timeout=300)[0]
+        assert process.returncode == 0, output[-4000:]
+    expected, found = tensors(whole / "checkpoints/step-600"), tensors(run / "checkpoints/step-600")
+    assert sorted(expected) == sorted(found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert figures(run) == figures(whole)
+    assert [row["step"] for row in figures(run)] == ["200", "400", "600"]
+
+
+def test_a_second_signal_before_there_is_a_checkpoint(pretraining_command, start_program, tmp_path):
+    process = start_program(pretraining_command(**FLAGS))
+    wait_for(tmp_path / "run" / "metrics.csv", process)
+    stop_twice(process, signal.SIGINT, 130, "there is no checkpoint yet")
