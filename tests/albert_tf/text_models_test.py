@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,34 @@ def test_vectors_are_the_mean_over_the_tokens_of_a_text(folder, tokenizer):
         hidden = embed.model.encoder(inputs)["sequence_output"][0].numpy()
         real = inputs["input_mask"][0].astype(bool)
         np.testing.assert_allclose(vector, hidden[real].mean(axis=0), atol=1e-5)
+
+
+def test_the_default_is_the_length_of_training_and_a_cut_is_said_once(folder, tokenizer):
+    """model.json says 16; ids are as many as fit, and longer texts do not change shorter ones."""
+    long = "the cat sat on the mat " * 8
+    embed = SentenceEmbedder(folder)
+    with pytest.warns(UserWarning, match="a text of .* tokens is cut to 16") as said:
+        found = embed([long, *TEXTS])
+        np.testing.assert_allclose(found[:1], embed([long]), atol=1e-6)
+    assert len(said) == 1
+    np.testing.assert_allclose(found[1:], embed(TEXTS), atol=1e-6)
+
+
+def test_the_positions_are_the_default_where_the_folder_does_not_say(folder, tokenizer, tmp_path):
+    model, text = native.load_model(folder), "[MASK] " + "the cat sat on the mat " * 8 + "[MASK]"
+    path = str(tmp_path / "model")
+    native.save(model, path, {}, str(VOCABULARY), dataclasses.asdict(tokenizer.settings))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert len(MaskFiller(path)(text)) == 2
+
+
+def test_a_mask_that_is_cut_off_is_said(folder):
+    fill = MaskFiller(folder)
+    text = "[MASK] " + "the cat sat on the mat " * 8 + "[MASK]"
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="1 of 2 masks lie beyond the first 16 tokens"):
+            assert len(fill(text)) == 1
 
 
 def test_similarity_is_the_cosine(folder):
