@@ -23,10 +23,12 @@ from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
 from albert_tf.pretrained import locate
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from data_pipeline.tokenizers import tokenizer_flags
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.conversion import write_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-_GOOGLE_PREFIX = "model.ckpt"
 
 
 def define_flags() -> None:
@@ -48,6 +50,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
+    tokenizer_flags.define_flags()
 
 
 def main() -> None:
@@ -67,14 +70,15 @@ def main() -> None:
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder
     vocab_file = FLAGS.vocab_file or source.vocab_file
-    if vocab_file:
-        vocabulary.check_size(vocab_file, load_tokenizer(vocab_file).vocab_size, config.vocab_size)
+    tokenizer = load_tokenizer(vocab_file, **tokenizer_flags.by_hand()) if vocab_file else None
+    if tokenizer:
+        vocabulary.check_size(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size)
     temporary = f"{FLAGS.output.rstrip('/')}.partial"
     if tf.io.gfile.exists(temporary):
         tf.io.gfile.rmtree(temporary)
     try:
-        write(model, temporary, source, vocab_file)
-        checked = check(model, temporary)
+        write(model, temporary, source, tokenizer)
+        checked = target_tensors.check(model, temporary, FLAGS.format, FLAGS.dtype)
         difference = formats.round_trip(model, temporary)
         tf.io.gfile.rename(temporary, FLAGS.output)
     finally:
@@ -89,60 +93,41 @@ def main() -> None:
           f"{difference:.1e}")  # fmt: skip
 
 
-def write(model: keras.Model, folder: str, source: formats.Source, vocab_file: str | None) -> None:
+def write(
+    model: keras.Model, folder: str, source: formats.Source, tokenizer: Tokenizer | None
+) -> None:
     """Writes a folder with weights, configuration and vocabulary in --format.
 
     Args:
       model: with the weights of the input.
       folder: to be made.
       source: the input, whose model.json is carried over if it has one.
-      vocab_file: path of the vocabulary, if there is one.
+      tokenizer: of the vocabulary, if there is one.
     """
     metadata = native.read_metadata(source.path) if source.format == "native" else {}
     names = formats.class_names(source) if hasattr(model, "num_classes") else []
     if FLAGS.format == "native":
-        tokenizer = load_tokenizer(vocab_file) if vocab_file else None
-        settings = dataclasses.asdict(tokenizer.settings) if tokenizer else None
         metadata.setdefault("max_seq_length", model.config.max_position_embeddings)
         if names and source.format != "native":  # [] says that the model's answer is a number.
             is_number = type(model) is AlbertClassifier and model.num_classes == 1
             metadata["labels"] = [] if is_number else names
-        if tokenizer:
-            metadata.setdefault("vocab_fingerprint", tokenizer.fingerprint)
-        native.save(model, folder, metadata, vocab_file, settings)
-        return
+        if tokenizer is None:
+            return native.save(model, folder, metadata)
+        metadata.setdefault("vocab_fingerprint", tokenizer.fingerprint)
+        settings = dataclasses.asdict(tokenizer.settings)
+        return native.save(model, folder, metadata, tokenizer.vocab_file, settings)
     tf.io.gfile.makedirs(folder)
     if FLAGS.format == "google":
         if names:
             print(f"google has no place for the names of the classes: {', '.join(names)}")
-        google.save(model, os.path.join(folder, _GOOGLE_PREFIX))
+        google.save(model, os.path.join(folder, google.PREFIX))
         as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
     else:
         huggingface.save(model, folder, names, FLAGS.dtype)
-    if vocab_file:
-        name = vocabulary.stored_name(vocab_file)
-        if FLAGS.format == "google" and name == vocabulary.SENTENCEPIECE:
-            name = google.VOCABULARY
-        tf.io.gfile.copy(vocab_file, os.path.join(folder, name))
-
-
-def check(model: keras.Model, folder: str) -> str:
-    """Compares a written folder with the tensors that --format's software has for such a model.
-
-    Returns a clause for the program's last line; empty for this project's own format.
-    """
-    if FLAGS.format == "google":
-        count = target_tensors.check_google(
-            os.path.join(folder, _GOOGLE_PREFIX),
-            os.path.join(folder, native.CONFIG_FILE),
-            type(model).__name__,
-            getattr(model, "num_classes", 2),
-        )
-        return f", {count} tensors as google-research/albert has them"
-    if FLAGS.format == "huggingface":
-        count = target_tensors.check_huggingface(folder, FLAGS.dtype)
-        return f", {count} tensors as transformers has them"
-    return ""
+    if tokenizer:
+        positions = model.config.max_position_embeddings
+        for line in write_tokenizer(tokenizer, folder, FLAGS.format, positions):
+            print(line)
 
 
 if __name__ == "__main__":

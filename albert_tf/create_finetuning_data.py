@@ -10,6 +10,7 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 from albert_tf import finetuning_flags
 from albert_tf.finetuning.training_examples import write_training_records
+from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -30,7 +31,7 @@ def main() -> None:
     manifest, was_there = write_training_records(
         finetuning_flags.task(),
         finetuning_flags.data_source(),
-        load_tokenizer(FLAGS.vocab_file),
+        load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand()),
         finetuning_flags.lengths(),
         FLAGS.output_dir,
         FLAGS.overwrite,

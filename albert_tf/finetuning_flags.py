@@ -19,6 +19,7 @@ from albert_tf.optimization import Recipe
 from albert_tf.training import RunSettings
 from data_pipeline.command_line import flags
 from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers import tokenizer_flags
 
 FLAGS = flags.FLAGS
 
@@ -58,6 +59,7 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         "Vocabulary (spiece.model, vocab.txt); a model folder has one.",
         required=needs_vocabulary,
     )
+    tokenizer_flags.define_flags()
     flags.DEFINE_integer(
         "max_seq_length",
         LengthSettings.max_seq_length,

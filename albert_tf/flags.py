@@ -30,6 +30,7 @@ from albert_tf.training.starts import CHANGES
 from data_pipeline.command_line import flags
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -38,7 +39,10 @@ OBJECTIVES = ("mlm", "replaced_tokens")
 MAX_BATCH_SIZE = 2**20  # 32 times the largest that LAMB was shown for.
 # Settings of examples made while they are trained on; they have no flag here.
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": False}
-_READING = {"vocab_file", "lower_case", "input_format", "text_field", "language"}
+_READING = {
+    *("vocab_file", "lower_case", "strip_accents", "space_chinese"),
+    *("input_format", "text_field", "language"),
+}
 
 
 def define_architecture_flags() -> None:
@@ -381,7 +385,7 @@ def _text() -> PretrainingData:
         raise UserError("--train_data and --train_text are both given. Give one.")
     return open_text(
         settings_flags.corpus_from_flags(FLAGS.train_text),
-        load_tokenizer(chosen_vocabulary(), FLAGS.lower_case),
+        load_tokenizer(chosen_vocabulary(), **tokenizer_flags.by_hand()),
         settings_flags.settings_from_flags(**_FIXED_FOR_TEXT),
         FLAGS.train_batch_size,
         FLAGS.seed,

@@ -32,6 +32,8 @@ from albert_tf.keras_compat import keras
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised
+from data_pipeline.tokenizers import tokenizer_flags
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 
@@ -60,6 +62,7 @@ def main() -> None:
     folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
     found = load_finetuned(folder, task, devices)
+    load_tokenizer(found.tokenizer.vocab_file, **tokenizer_flags.by_hand())  # Says what differs.
     finetuning_flags.print_unused_lengths(found.lengths, folder)
     use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 

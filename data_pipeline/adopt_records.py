@@ -24,7 +24,7 @@ from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics, summary_table
 from data_pipeline.records import features, record_folder
-from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers import file_names, tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -39,9 +39,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "vocab_file", None, "The vocabulary that they were made with.", required=True
     )
-    flags.DEFINE_bool(
-        "lower_case", None, "Whether text was lower-cased; default as in create_pretraining_data."
-    )
+    tokenizer_flags.define_flags()
     flags.DEFINE_enum(
         "sentence_objective",
         "sop",
@@ -128,7 +126,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
         masking="static",
     )
     atomic_files.write_bytes(os.path.join(data, tokenizer.STORED_NAME), tokenizer.content())
-    tokenizer.settings.to_json(os.path.join(data, file_names.SETTINGS))
+    atomic_files.write_bytes(os.path.join(data, file_names.SETTINGS), tokenizer.settings_json())
     counts = statistics.label_counts_json()
     atomic_files.write_bytes(os.path.join(data, record_folder.LABEL_COUNTS_FILE), counts)
     return record_folder.write_manifest(
@@ -145,7 +143,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
 
 def main() -> None:
     """Writes the manifest, then prints the numbers of the records and the next command."""
-    tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
+    tokenizer = load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand())
     manifest = adopt_records(FLAGS.data, tokenizer, FLAGS.sentence_objective)
     print(f"{FLAGS.data}:\n{summary_table(manifest)}")
     print(f"Look:  python -m data_pipeline.inspect_records --data={FLAGS.data}")

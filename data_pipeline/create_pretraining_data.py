@@ -18,6 +18,7 @@ from data_pipeline.pretraining.creation import create_pretraining_data, make_pla
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import summary_table, unknown_warning
 from data_pipeline.records import features
+from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
@@ -121,7 +122,7 @@ def _check_runner() -> None:
 def main() -> None:
     """Makes the records, then prints their numbers, warnings and the next command."""
     _check_runner()
-    tokenizer = load_tokenizer(FLAGS.vocab_file, FLAGS.lower_case)
+    tokenizer = load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand())
     corpus = settings_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
     settings = settings_flags.settings_from_flags()
     if FLAGS.runner:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from data_pipeline.command_line import flags
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers import tokenizer_flags
 from export.comparison import Comparison, EvalSettings, shown
 from export.model_folder import MIN_SEQ_LENGTH
 from export.precision import FLOAT32
@@ -27,6 +28,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
         required=True,
     )
     flags.DEFINE_enum("task", None, list(tasks), "What to export.", required=True)
+    tokenizer_flags.define_flags()
     flags.DEFINE_integer(
         "max_seq_length",
         None,

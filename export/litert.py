@@ -146,6 +146,7 @@ def export_litert(
     precision: str = FLOAT32,
     max_seq_length: int | None = None,
     scored_on: EvalSettings | None = None,
+    by_hand: Mapping[str, Any] | None = None,
 ) -> LiteRTExport:
     """Writes a model folder as a model for LiteRT, after its answers were checked.
 
@@ -156,6 +157,7 @@ def export_litert(
       precision: one of PRECISIONS.
       max_seq_length: longest sequence that the application makes of a text; None: see `open_model`.
       scored_on: labeled data, on which float32 and LiteRT are scored.
+      by_hand: settings of the tokenizer, see `open_model`.
 
     Returns:
       The path, signature and checks.
@@ -178,7 +180,7 @@ def export_litert(
     if scored_on:
         check_scored(task)
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
-        loaded = open_model(model_dir, metadata, max_seq_length, folder)
+        loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)
         module, probes = TASKS[task].build(loaded)
         check_range(loaded.model, precision)

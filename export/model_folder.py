@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +12,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.encoder import AlbertEncoder
 from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files
 from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph import graph_tokenizer
@@ -66,7 +68,11 @@ def model_kind(metadata: dict[str, Any]) -> str:
 
 
 def open_model(
-    model_dir: str, metadata: dict[str, Any], max_seq_length: int | None, folder: str
+    model_dir: str,
+    metadata: dict[str, Any],
+    max_seq_length: int | None,
+    folder: str,
+    by_hand: Mapping[str, Any] | None = None,
 ) -> LoadedModel:
     """Loads a model folder, and copies the files that go along with the export.
 
@@ -75,6 +81,8 @@ def open_model(
       metadata: content of its model.json.
       max_seq_length: longest sequence that a text becomes; None: that of training.
       folder: an empty local folder for the files.
+      by_hand: settings of the tokenizer, see `load_tokenizer`, which must not contradict those that
+        are stored.
 
     Returns:
       The model with its tokenizer.
@@ -82,14 +90,16 @@ def open_model(
     Raises:
       UserError: a file is missing, or vocabulary, labels or length do not fit the model.
     """
-    vocab_name = os.path.basename(native.vocabulary_file(model_dir))
-    for name in (vocab_name, file_names.SETTINGS, native.CONFIG_FILE):
-        path = os.path.join(model_dir, name)
-        if not tf.io.gfile.exists(path):
-            raise UserError(
-                f"{model_dir} lacks {name}, which an export takes along. Copy it there."
-            )
-        tf.io.gfile.copy(path, os.path.join(folder, name))
+    vocab_file = native.vocabulary_file(model_dir)
+    settings = load_tokenizer(vocab_file, **(by_hand or {})).settings_json()
+    atomic_files.write_bytes(os.path.join(folder, file_names.SETTINGS), settings)
+    vocab_name, config = os.path.basename(vocab_file), os.path.join(model_dir, native.CONFIG_FILE)
+    if not tf.io.gfile.exists(config):
+        raise UserError(
+            f"{model_dir} lacks {native.CONFIG_FILE}, which an export takes along. Copy it there."
+        )
+    for path in (vocab_file, config):
+        tf.io.gfile.copy(path, os.path.join(folder, os.path.basename(path)))
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
     # An export is the same wherever it is made, also on a GPU, where models pad by default.
     model = native.load_model(model_dir, packed=True)

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from data_pipeline.tokenizers import tokenizer_flags
 from export import flags as export_flags
 from export.precision import PRECISIONS
 from export.saved_model import Exported
@@ -134,6 +135,7 @@ def main() -> None:
         FLAGS.precision,
         export_flags.scored_on(),
         FLAGS.inputs,
+        tokenizer_flags.by_hand(),
     )
     print(export_summary(FLAGS.task, FLAGS.output_dir, exported))
 

@@ -10,6 +10,7 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import tensorflow as tf
 
+from data_pipeline.tokenizers import tokenizer_flags
 from export import flags as export_flags
 from export.litert import LITERT_TASKS, PRECISIONS, LiteRTExport, export_litert
 
@@ -44,6 +45,7 @@ def main() -> None:
         FLAGS.precision,
         FLAGS.max_seq_length,
         export_flags.scored_on(),
+        tokenizer_flags.by_hand(),
     )
     print(export_summary(exported))
 

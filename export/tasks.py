@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import os
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -81,6 +81,7 @@ def export_model(
     precision: str = FLOAT32,
     scored_on: EvalSettings | None = None,
     inputs: str = TEXT,
+    by_hand: Mapping[str, Any] | None = None,
 ) -> Exported:
     """Exports a model folder as `<output_dir>/<version>/`.
 
@@ -95,6 +96,7 @@ def export_model(
       scored_on: labeled data, on which float32 and the export are scored.
       inputs: one of INPUTS; TOKENS: requests are token ids alone, and no operation of TensorFlow
         Text is needed.
+      by_hand: settings of the tokenizer, see `open_model`.
 
     Returns:
       The export's path, signatures and checks.
@@ -117,7 +119,7 @@ def export_model(
     version_path(output_dir, version)  # Fails before the work, not after it.
     fresh_process.shared()  # Starts while the model is loaded.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
-        loaded = open_model(model_dir, metadata, max_seq_length, folder)
+        loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)
         size = float32_bytes(loaded.model)
         module, asked = TASKS[task].build(loaded)

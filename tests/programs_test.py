@@ -15,7 +15,7 @@ import pytest
 from absl.flags import (
     FLAGS,
     BaseListParser,
-    BooleanFlag,
+    BooleanParser,
     EnumParser,
     Flag,
     FloatParser,
@@ -99,7 +99,7 @@ def expected(flag: Flag, text: str) -> object:
         if not (np.isfinite(np.float32(value)) and lowest <= value <= highest):
             raise ValueError
         return value
-    if isinstance(flag, BooleanFlag):
+    if isinstance(flag.parser, BooleanParser):
         return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(
             text.lower()
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from albert_tf.checkpoints import bundle
+from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.names import check_sharing, variable_names
 from albert_tf.checkpoints.weights import Weights, assign
 from albert_tf.config import AlbertConfig
@@ -20,7 +20,8 @@ from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
 # Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
-VOCABULARY, CHINESE_VOCABULARY = "30k-clean.model", "vocab_chinese.txt"
+PREFIX = "model.ckpt"  # Of the checkpoints that are written.
+VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 _SOFTWARE = "google-research/albert"
 _LAYER_NORM_EPS = 1e-12
 

@@ -72,7 +72,8 @@ def save(
       metadata: entries of model.json beside task and classes, e.g. labels, max_seq_length, hashes;
         a number that is not finite, as an undefined score, becomes null.
       vocab_file: vocabulary to copy into the folder.
-      tokenizer: content of tokenizer_settings.json; goes with `vocab_file`.
+      tokenizer: settings for tokenizer_settings.json, which gets the vocabulary's SHA-256, too;
+        goes with `vocab_file`.
 
     Raises:
       UserError: the model is of no class of MODELS.
@@ -82,7 +83,8 @@ def save(
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
         if vocab_file:
             tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
-            durable.write_json(os.path.join(new, vocabulary.SETTINGS), tokenizer)
+            stored = {**(tokenizer or {}), "vocab_sha256": vocabulary.sha256(vocab_file)}
+            durable.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
         content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))

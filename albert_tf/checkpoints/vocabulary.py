@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from data_pipeline.tokenizers.file_names import SENTENCEPIECE, SETTINGS, WORDPIECE
+from data_pipeline.tokenizers.file_names import (
+    GOOGLE_SENTENCEPIECE,
+    SENTENCEPIECE,
+    SETTINGS,
+    WORDPIECE,
+)
 
-__all__ = ["SENTENCEPIECE", "SETTINGS", "WORDPIECE", "check_size", "find", "stored_name"]
+__all__ = [
+    "GOOGLE_SENTENCEPIECE",
+    "SENTENCEPIECE",
+    "SETTINGS",
+    "WORDPIECE",
+    "check_size",
+    "find",
+    "sha256",
+    "stored_name",
+]
 
 
 _MOST_UNUSED = 0.1
@@ -31,6 +46,12 @@ def check_size(vocab_file: str, num_pieces: int, vocab_size: int) -> None:
             f"{vocab_file} has {num_pieces} pieces, and the model's vocab_size is {vocab_size}. "
             "Use the vocabulary that the model was trained with; if this is it, copy it again."
         )
+
+
+def sha256(vocab_file: str) -> str:
+    """Hexadecimal SHA-256 of a vocabulary."""
+    with tf.io.gfile.GFile(vocab_file, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def find(folder: str, *other_names: str) -> str | None:

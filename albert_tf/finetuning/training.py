@@ -65,6 +65,8 @@ class FineTuningSettings:
         configuration.
       init_head: the output layer, too, comes from the initial model, which has to have the same.
       vocab_file: None: that of the initial model.
+      lower_case, strip_accents, space_chinese: see `load_tokenizer`; None: as the files beside the
+        vocabulary say.
       length_window: see `TrainingOrder`.
       seed: of the output layer, the order and dropout.
     """
@@ -81,6 +83,9 @@ class FineTuningSettings:
     attention_dropout: float | None = None
     init_head: bool = False
     vocab_file: str | None = None
+    lower_case: bool | None = None
+    strip_accents: bool | None = None
+    space_chinese: bool | None = None
     length_window: int = LENGTH_WINDOW
     seed: int = 0
 
@@ -129,7 +134,12 @@ def finetune(
     source = DataSource(data) if isinstance(data, str) else data
 
     splits = _read_all(task, source)
-    tokenizer = load_tokenizer(start.chosen_vocabulary(settings.vocab_file))
+    tokenizer = load_tokenizer(
+        start.chosen_vocabulary(settings.vocab_file),
+        settings.lower_case,
+        strip_accents=settings.strip_accents,
+        space_chinese=settings.space_chinese,
+    )
     if source.train_records:
         training = read_training_records(source.train_records, task, tokenizer, settings.lengths)
     else:
@@ -283,6 +293,7 @@ def _training_data(
             "labels": list(training.labels),  # As JSON gives them back.
             "num_examples": len(training),
             "vocab_fingerprint": tokenizer.fingerprint,
+            **dataclasses.asdict(tokenizer.settings),
             "examples": training.content_sha256,
             "scored_examples": dict(scored),
             "length_window": settings.length_window,

@@ -16,7 +16,7 @@ from data_pipeline.finetuning.feature_records import read_features, write_featur
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tsv import numbers_note
 from data_pipeline.records import record_folder
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ def write_training_records(
         found = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
         _check_same(
             f"--output_dir={output_dir}",
-            {**found["settings"], "examples": found["examples_sha256"]},
+            {**_settings_of(found, tokenizer), "examples": found["examples_sha256"]},
             {**settings, "examples": examples_sha256},
             "Choose another folder, or replace it with --overwrite.",
         )
@@ -179,7 +179,7 @@ def read_training_records(
     manifest = record_folder.verify_records(folder, kind=record_folder.FINETUNING)
     _check_same(
         f"--train_records={folder}",
-        manifest["settings"],
+        _settings_of(manifest, tokenizer),
         made_with(task, tokenizer, lengths),
         f"Give the same here, or make records with {record_folder.FINETUNING.program}.",
     )
@@ -190,6 +190,13 @@ def read_training_records(
         manifest["examples_sha256"],
         manifest["content_sha256"],
     )
+
+
+def _settings_of(manifest: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
+    """The settings of records; those of earlier versions lack the latest of the tokenizer."""
+    settings = manifest["settings"]
+    tokenizer_settings = TokenizerSettings(settings["lower"], settings["rules"])
+    return {**dataclasses.asdict(tokenizer.resolve(tokenizer_settings)), **settings}
 
 
 def _check_same(place: str, found: dict[str, Any], expected: dict[str, Any], remedy: str) -> None:

@@ -124,6 +124,19 @@ def _define_float(
     _define_number(name, default, help, NumberParser(float, lower_bound, upper_bound, above, below))
 
 
+class AutoBoolParser(flags.BooleanParser):
+    """A parser of true, false and auto, which becomes None."""
+
+    def parse(self, argument: str | int | bool) -> bool | None:
+        return None if argument == "auto" else super().parse(argument)
+
+
+def _define_auto_bool(name: str, default: bool | None, help: str) -> None:
+    serializer = flags.ArgumentSerializer()
+    flags.DEFINE(AutoBoolParser(), name, default, help, serializer=serializer, boolean=True)
+
+
+DEFINE_auto_bool = _registered(_define_auto_bool)
 DEFINE_bool = _registered(flags.DEFINE_bool)
 DEFINE_enum = _registered(flags.DEFINE_enum)
 DEFINE_float = _registered(_define_float)

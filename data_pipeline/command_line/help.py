@@ -47,6 +47,8 @@ def _kind(flag: Flag) -> str:
         return " | ".join(flag.parser.enum_values)
     if isinstance(flag.parser, ListParser):
         return "texts separated by commas"
+    if isinstance(flag.parser, flags.AutoBoolParser):
+        return "auto | true | false"
     if isinstance(flag, BooleanFlag):
         return "true | false"
     return "text, may be repeated" if isinstance(flag, MultiFlag) else "text"
@@ -55,6 +57,8 @@ def _kind(flag: Flag) -> str:
 def _default(flag: Flag) -> str:
     if flag.required:
         return "required"
+    if isinstance(flag.parser, flags.AutoBoolParser):
+        return "default: auto"
     if flag.default is None or flag.default in ("", []):
         return "default: none"
     default = flag.default

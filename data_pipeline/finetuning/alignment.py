@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import normalize
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK, SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import CONTINUATION, WordPieceTokenizer, split_words
@@ -67,17 +67,18 @@ def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _size_normalized(character: str, lower: bool) -> int:
+def _size_normalized(character: str, lower: bool, strip_accents: bool) -> int:
     """Characters that one character, no white space, becomes: "ﬁ" -> 2, a combining accent -> 0.
 
     Characters do not change each other's number: a letter's neighbors decide which sigma it
     becomes, never how many letters.
     """
-    return len(normalize(character, lower))
+    return len(normalize(character, lower, strip_accents=strip_accents))
 
 
-def _trace_normalization(text: str, lower: bool, join_quotes: bool) -> _Traced:
+def _trace_normalization(text: str, settings: TokenizerSettings) -> _Traced:
     """`normalize` with places: " Ça  ﬁn" -> "ca fin", firsts = lasts = [1, 2, 3, 5, 5, 6]."""
+    lower, strips = settings.lower, bool(settings.strip_accents)
     firsts: list[int] = []
     lasts: list[int] = []
 
@@ -94,13 +95,13 @@ def _trace_normalization(text: str, lower: bool, join_quotes: bool) -> _Traced:
             # White space at either end of the text goes away, a run inside is one space.
             if place and end < length:
                 add(*_space_places(text, place, end))
-        elif join_quotes and text[place : place + 2] in ("``", "''"):
+        elif settings.join_quotes and text[place : place + 2] in ("``", "''"):
             end = place + 2
             add(place, end - 1)
         else:
-            add(place, place, _size_normalized(text[place], lower))
+            add(place, place, _size_normalized(text[place], lower, strips))
         place = end
-    return _Traced(normalize(text, lower, join_quotes), firsts, lasts)
+    return _Traced(normalize(text, lower, settings.join_quotes, strips), firsts, lasts)
 
 
 def _space_places(text: str, start: int, end: int) -> tuple[int, int]:
@@ -119,7 +120,7 @@ def _sentencepiece_places(
     tokenizer: SentencePieceTokenizer, text: str
 ) -> list[tuple[int, int, int]]:
     """Id, start and end of each piece."""
-    traced = _trace_normalization(text, tokenizer.lower, tokenizer.settings.rules == "huggingface")
+    traced = _trace_normalization(text, tokenizer.settings)
     # Where nothing precedes a piece, as before the word mark of the first word, the text starts.
     firsts = [*traced.firsts, len(text)]
     lasts = [*traced.lasts, -1]  # lasts[-1], before the first character.
@@ -184,20 +185,21 @@ def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _size_of_words(character: str, lower: bool) -> int:
+def _size_of_words(character: str, lower: bool, strip_accents: bool) -> int:
     """Characters that one character becomes in the words of `split_words`; white space is none."""
-    return sum(map(len, split_words(character, lower)))
+    return sum(map(len, split_words(character, lower, strip_accents)))
 
 
 def _wordpiece_places(tokenizer: WordPieceTokenizer, text: str) -> list[tuple[int, int, int]]:
     """Id, start and end of each piece; an unknown word is one piece."""
     # "Ça 你" -> the words "ca", "你" and the places 0, 1, 3 of their characters.
+    lower, strips = tokenizer.settings.lower, bool(tokenizer.settings.strip_accents)
     places: list[int] = []
     for place, character in enumerate(text):
-        places.extend([place] * _size_of_words(character, tokenizer.lower))
+        places.extend([place] * _size_of_words(character, lower, strips))
     found: list[tuple[int, int, int]] = []
     begin = 0
-    for word in split_words(text, tokenizer.lower):
+    for word in tokenizer.split_words(text):
         for i in tokenizer.encode_word(word) if word else ():
             end = begin + len(tokenizer.pieces[i].removeprefix(CONTINUATION))
             if i == tokenizer.unk_id:

@@ -34,7 +34,7 @@ from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import example_bytes
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -50,8 +50,8 @@ class Job:
     Attributes:
       corpus: the corpus, for format and language.
       settings: the settings of the records.
-      vocab_file, lower, rules: the tokenizer, see `load_tokenizer`.
-      vocab_fingerprint: hexadecimal SHA-256 of the vocabulary.
+      vocab_file, tokenizer: the tokenizer's vocabulary, and its settings without None.
+      identity: of the tokenizer.
       folder: the folder for records and notes.
       fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
     """
@@ -59,15 +59,14 @@ class Job:
     corpus: Corpus
     settings: PretrainingSettings
     vocab_file: str
-    lower: bool
-    rules: str
-    vocab_fingerprint: str
+    tokenizer: TokenizerSettings
+    identity: tuple[str | bool | None, ...]
     folder: str
     fast: bool = True
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer; loaded once per process."""
-        return _load_tokenizer(self.vocab_file, self.lower, self.rules)
+        return _load_tokenizer(self.vocab_file, **dataclasses.asdict(self.tokenizer))
 
     @functools.cached_property
     def fingerprint(self) -> bytes:
@@ -77,7 +76,7 @@ class Job:
             "text_field": self.corpus.text_field,
             "language": self.corpus.language,
             "settings": dataclasses.asdict(self.settings),
-            "vocabulary": [self.vocab_fingerprint, self.lower, self.rules],
+            "vocabulary": self.identity,
         }
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode("utf-8")).digest()
 

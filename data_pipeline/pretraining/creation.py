@@ -106,9 +106,8 @@ def make_plan(
         dataclasses.replace(corpus, patterns=()),
         settings,
         tokenizer.vocab_file,
-        tokenizer.lower,
-        tokenizer.settings.rules,
-        tokenizer.fingerprint,
+        tokenizer.settings,
+        tokenizer.identity,
         record_folder.partial_dir(output_dir),
         fast,
     )
@@ -250,7 +249,7 @@ def finish(
         raise UserError(_nothing_made(plan.files, manifest))
     extra_files = {
         tokenizer.STORED_NAME: tokenizer.content(),
-        file_names.SETTINGS: tokenizer.settings.json_bytes(),
+        file_names.SETTINGS: tokenizer.settings_json(),
         record_folder.LABEL_COUNTS_FILE: merged.statistics.label_counts_json(),
     }
     return record_folder.commit(output_dir, manifest, extra_files, prefix=plan.job.prefix)

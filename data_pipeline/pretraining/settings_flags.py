@@ -10,6 +10,7 @@ from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.formats import INPUT_FORMATS
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers import tokenizer_flags
 
 FLAGS = flags.FLAGS
 _DEFAULTS = PretrainingSettings()
@@ -35,11 +36,7 @@ def reading_arguments() -> str:
 
 def define_flags() -> None:
     """Defines the flags by which text is read, and examples are made of it."""
-    flags.DEFINE_bool(
-        "lower_case",
-        None,
-        "Lower-case the text; default: tokenizer_settings.json of the vocabulary, or true.",
-    )
+    tokenizer_flags.define_flags()
     define_reading_flags()
     flags.group("Examples made of text")
     flags.DEFINE_integer(

@@ -78,7 +78,7 @@ def write_records(
         }
         extra_files = {
             tokenizer.STORED_NAME: tokenizer.content(),
-            file_names.SETTINGS: tokenizer.settings.json_bytes(),
+            file_names.SETTINGS: tokenizer.settings_json(),
             record_folder.LABEL_COUNTS_FILE: statistics.label_counts_json(),
         }
     return record_folder.commit(output_dir, manifest, extra_files)

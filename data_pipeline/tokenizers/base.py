@@ -29,34 +29,68 @@ class TokenizerSettings:
         were trained; "huggingface": split again without the word mark that google-research leaves
         in front, and quotes written `` or '' become "; "plain": SentencePiece alone. Of a WordPiece
         vocabulary, "huggingface" says that the number of a line is the id of its piece, whatever
-        the line, and that of a piece that occurs twice the last counts.
+        the line, that of a piece that occurs twice the last counts, and that a word of more than
+        100 characters, not 200, is unknown.
+      strip_accents: drop accents. SentencePiece decomposes text first (NFKD), only if so. None
+        becomes True for SentencePiece, `lower` for WordPiece, as in the references.
+      space_chinese: set ideographs apart, as WordPiece does. None becomes True for WordPiece, False
+        for SentencePiece, which has no such step.
     """
 
     lower: bool = True
     rules: str = "google"
+    strip_accents: bool | None = None
+    space_chinese: bool | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.rules not in RULES:
             raise UserError(
                 f"tokenizer rules should be one of {', '.join(RULES)}; received {self.rules!r}."
             )
 
-    def json_bytes(self) -> bytes:
-        """Content of a tokenizer_settings.json."""
-        return (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode("utf-8")
+    @property
+    def join_quotes(self) -> bool:
+        """Whether `` and '' are written as ", before SentencePiece."""
+        return self.rules == "huggingface"
 
-    def to_json(self, path: str) -> None:
-        """Writes the settings as JSON, atomically."""
-        atomic_files.write_bytes(path, self.json_bytes())
+    def json_bytes(self, vocab_sha256: str) -> bytes:
+        """Content of a tokenizer_settings.json beside the vocabulary with this SHA-256."""
+        values = {**dataclasses.asdict(self), "vocab_sha256": vocab_sha256}
+        return (json.dumps(values, indent=2) + "\n").encode("utf-8")
 
     @classmethod
-    def from_json(cls, path: str) -> TokenizerSettings:
-        """Reads what `to_json` wrote; raises UserError for unknown or missing fields."""
+    def from_json(cls, path: str) -> tuple[TokenizerSettings, str | None]:
+        """Reads a tokenizer_settings.json.
+
+        Returns:
+          The settings, and the SHA-256 of their vocabulary; earlier versions wrote neither that nor
+          the latest fields.
+
+        Raises:
+          UserError: a field is missing, unknown or of another type.
+        """
         values = atomic_files.read_json(path)
-        fields = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or set(values) != fields:
-            raise UserError(f"{path} should hold exactly the fields {sorted(fields)}: {values!r}.")
-        return cls(**values)
+        if not isinstance(values, dict) or not {"lower", "rules"} <= set(values) <= set(_STORED):
+            raise UserError(
+                f"{path} should hold the fields lower and rules, and may hold "
+                f"{', '.join(list(_STORED)[2:])}: {values!r}."
+            )
+        for name, value in values.items():
+            if not isinstance(value, _STORED[name]):
+                raise UserError(f"{path}: {name} is {value!r}, which it cannot be.")
+        vocab_sha256 = values.pop("vocab_sha256", None)
+        return cls(**values), vocab_sha256
+
+
+# The fields of a tokenizer_settings.json.
+_FLAG = (bool, type(None))
+_STORED: dict[str, type | tuple[type, ...]] = {
+    "lower": bool,
+    "rules": str,
+    "strip_accents": _FLAG,
+    "space_chinese": _FLAG,
+    "vocab_sha256": str,
+}
 
 
 class FlatIds(NamedTuple):
@@ -82,7 +116,7 @@ class Tokenizer(abc.ABC):
     """A tokenizer in Python; its twin in TensorFlow graphs is made by `graph.graph_tokenizer`.
 
     Attributes:
-      settings: TokenizerSettings.
+      settings: TokenizerSettings without None.
       vocab_file: path of the vocabulary.
       fingerprint: hexadecimal SHA-256 of that file.
       pieces: V pieces by id; `vocab_size` is V.
@@ -95,8 +129,8 @@ class Tokenizer(abc.ABC):
 
     def __init__(self, vocab_file: str, settings: TokenizerSettings) -> None:
         """Loads a vocabulary; raises UserError for a bad file or one without a special piece."""
-        self.settings = settings
         self.vocab_file = os.fspath(vocab_file)
+        self.settings = self.resolve(settings)
         content = self._read()
         self.fingerprint = hashlib.sha256(content).hexdigest()
         self.pieces = self._load(content)
@@ -112,6 +146,30 @@ class Tokenizer(abc.ABC):
             ids[piece] for piece in self.SPECIAL_PIECES
         )
         self.is_word_start = np.array([self._starts_word(piece) for piece in self.pieces])
+
+    @classmethod
+    def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
+        """Settings with this kind's own values in place of None.
+
+        Raises:
+          UserError: a value that this kind of tokenizer cannot follow.
+        """
+        strips = settings.lower if settings.strip_accents is None else settings.strip_accents
+        spaces = bool(settings.space_chinese)
+        return dataclasses.replace(settings, strip_accents=strips, space_chinese=spaces)
+
+    @property
+    def identity(self) -> tuple[str | bool | None, ...]:
+        """Everything that decides ids, as hashes of earlier versions have it: fingerprint, lower,
+        rules, and accents and ideographs where they are not as these imply."""
+        settings = self.settings
+        plain = self.resolve(TokenizerSettings(settings.lower, settings.rules))
+        others = (settings.strip_accents, settings.space_chinese) if settings != plain else ()
+        return (self.fingerprint, settings.lower, settings.rules, *others)
+
+    def settings_json(self) -> bytes:
+        """Content of the tokenizer_settings.json to lie beside the vocabulary."""
+        return self.settings.json_bytes(self.fingerprint)
 
     def _read(self) -> bytes:
         if storage.is_folder(self.vocab_file):

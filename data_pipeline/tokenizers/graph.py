@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.normalization import (
     REPLACEMENT,
     UNSTABLE_RANGES,
@@ -22,7 +22,6 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
     IDEOGRAPHS,
-    MAX_WORD_CHARACTERS,
     WordPieceTokenizer,
     accent_ranges,
     dropped_ranges,
@@ -36,12 +35,14 @@ def graph_class(ranges: Sequence[tuple[int, int]]) -> str:
     return "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in ranges) + "]"
 
 
-def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = False) -> tf.Tensor:
+def normalize_graph(
+    text: tf.Tensor, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
+) -> tf.Tensor:
     """`normalization.normalize` in a TensorFlow graph.
 
     Args:
       text: UTF-8 strings of any shape; bytes that are not UTF-8 become U+FFFD.
-      lower, join_quotes: see `normalize`.
+      lower, join_quotes, strip_accents: see `normalize`.
 
     Returns:
       UTF-8 strings of the same shape, equal to `normalize`.
@@ -55,18 +56,26 @@ def normalize_graph(text: tf.Tensor, lower: bool = True, join_quotes: bool = Fal
     text = tf.strings.regex_replace(text, "^ | $", "")
     if join_quotes:
         text = tf.strings.regex_replace(text, "``|''", '"')
-    text = normalize_utf8(text, "NFKD")
-    text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
+    if strip_accents:
+        text = normalize_utf8(text, "NFKD")
+        text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
     return tf.strings.lower(text, encoding="utf-8") if lower else text
 
 
 def normalize_mostly_ascii(
-    text: tf.Tensor, lower: bool = True, join_quotes: bool = False
+    text: tf.Tensor, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> tf.Tensor:
     """`normalize_graph` of strings [B], three times as fast where most are ASCII.
 
     Of all that is done to text, ASCII needs only the whitespace collapsed and letters lowered. So
     ASCII strings and others are parted, and stitched together again in their order.
+
+    Args:
+      text: UTF-8 strings [B].
+      lower, join_quotes, strip_accents: see `normalize`.
+
+    Returns:
+      UTF-8 strings [B].
     """
     is_ascii = tf.strings.regex_full_match(text, r"[\x01-\x7f]*")  # NUL is replaced.
     other, plain = tf.dynamic_partition(text, tf.cast(is_ascii, tf.int32), 2)
@@ -78,7 +87,13 @@ def normalize_mostly_ascii(
         plain = tf.strings.regex_replace(plain, "``|''", '"')
     if lower:
         plain = tf.strings.lower(plain)
-    return tf.dynamic_stitch(places, [normalize_graph(other, lower, join_quotes), plain])
+    others = normalize_graph(other, lower, join_quotes, strip_accents)
+    return tf.dynamic_stitch(places, [others, plain])
+
+
+def _normalization(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
+    """The arguments lower, join_quotes and strip_accents of `normalize`."""
+    return settings.lower, settings.join_quotes, bool(settings.strip_accents)
 
 
 def _lasting_processor(model: bytes, fingerprint: str):
@@ -151,15 +166,17 @@ class GraphSentencePieceTokenizer(tf.Module):
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        settings = self.settings
-        text = normalize_graph(text, settings.lower, settings.rules == "huggingface")
-        return self._tokenize_normalized(text)
+        return self._tokenize_normalized(self.normalize(text))
+
+    def normalize(self, text: tf.Tensor) -> tf.Tensor:
+        """`normalize_graph` by the settings."""
+        return normalize_graph(text, *_normalization(self.settings))
 
     def tokenize_mostly_ascii(self, text: tf.Tensor) -> tf.RaggedTensor:
         """`tokenize`, faster where most strings are ASCII, with ops that exports must not have."""
-        settings = self.settings
-        text = normalize_mostly_ascii(text, settings.lower, settings.rules == "huggingface")
-        return self._tokenize_normalized(text)
+        return self._tokenize_normalized(
+            normalize_mostly_ascii(text, *_normalization(self.settings))
+        )
 
     def _tokenize_normalized(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of normalized strings [B], where pieces such as "2010," are split again."""
@@ -234,12 +251,17 @@ class GraphSentencePieceTokenizer(tf.Module):
         )
 
 
-def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
+def split_words_graph(
+    text: tf.Tensor,
+    lower: bool = True,
+    strip_accents: bool | None = None,
+    space_chinese: bool = True,
+) -> tf.RaggedTensor:
     """`wordpiece.split_words` in a TensorFlow graph.
 
     Args:
       text: UTF-8 strings [B]; bytes that are not UTF-8 are dropped.
-      lower: lower-case the text and drop accents.
+      lower, strip_accents, space_chinese: see `wordpiece.split_words`.
 
     Returns:
       Strings [B, (words)].
@@ -249,9 +271,12 @@ def split_words_graph(text: tf.Tensor, lower: bool = True) -> tf.RaggedTensor:
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     text = tf.strings.regex_replace(text, graph_class(dropped_ranges()), "")
     text = tf.strings.regex_replace(text, graph_class(space_ranges()), " ")
-    text = tf.strings.regex_replace(text, f"({graph_class(IDEOGRAPHS)})", r" \1 ")
+    if space_chinese:
+        text = tf.strings.regex_replace(text, f"({graph_class(IDEOGRAPHS)})", r" \1 ")
     if lower:
-        text = normalize_utf8(tf.strings.lower(text, encoding="utf-8"), "NFD")
+        text = tf.strings.lower(text, encoding="utf-8")
+    if lower if strip_accents is None else strip_accents:
+        text = normalize_utf8(text, "NFD")
         text = tf.strings.regex_replace(text, graph_class(accent_ranges()), "")
     text = tf.strings.regex_replace(text, f"({graph_class(punctuation_ranges())})", r" \1 ")
     return tf.strings.split(text)
@@ -269,7 +294,8 @@ class GraphWordPieceTokenizer(tf.Module):
 
         super().__init__(name="tokenizer")
         self.vocabulary = tf.saved_model.Asset(python_face.vocab_file)
-        self.lower = python_face.lower
+        self.settings = python_face.settings
+        self._max_word_characters = python_face.max_word_characters
         self.unknown_id = python_face.unk_id
         # A piece inside a word has a mark that stands for no character.
         self.piece_sizes = np.array(
@@ -284,7 +310,7 @@ class GraphWordPieceTokenizer(tf.Module):
         self._splitter = WordpieceTokenizer(
             self._table,
             suffix_indicator=CONTINUATION,
-            max_bytes_per_word=4 * MAX_WORD_CHARACTERS,
+            max_bytes_per_word=4 * self._max_word_characters,
             unknown_token=self._unknown,
             token_out_type=tf.int64,
         )
@@ -294,13 +320,21 @@ class GraphWordPieceTokenizer(tf.Module):
         words, ids = self.pieces_of_words(text)
         return words.with_values(ids).merge_dims(1, 2)  # [B, (words), (tokens)] -> flat
 
+    def split_words(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """`split_words_graph` by the settings."""
+        settings = self.settings
+        return split_words_graph(
+            text, settings.lower, settings.strip_accents, bool(settings.space_chinese)
+        )
+
     def pieces_of_words(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Words of strings [B] as strings [B, (words)], and ids of their pieces, int32.
 
         Ids are [W, (pieces)], of the W words of all texts.
         """
-        words = split_words_graph(text, self.lower)
-        too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARACTERS
+        words = self.split_words(text)
+        lengths = tf.strings.length(words.values, unit="UTF8_CHAR")
+        too_long = lengths > self._max_word_characters
         known = tf.where(too_long, self._unknown, words.values)
         return words, tf.cast(self._splitter.tokenize(known), tf.int32)
 

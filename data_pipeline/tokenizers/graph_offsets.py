@@ -18,7 +18,6 @@ from data_pipeline.tokenizers.graph import (
     GraphWordPieceTokenizer,
     PieceParts,
     normalize_graph,
-    split_words_graph,
 )
 from data_pipeline.tokenizers.graph_characters import FAR, Characters, first_of_run, is_in
 from data_pipeline.tokenizers.normalization import ranges_where
@@ -87,11 +86,15 @@ def _repeated(
     return _Traced(tf.repeat(firsts, sizes), tf.repeat(lasts, sizes), begins, lengths)
 
 
-def _trace_normalization(characters: Characters, lower: bool, join_quotes: bool) -> _Traced:
+def _trace_normalization(
+    characters: Characters, lower: bool, join_quotes: bool, strip_accents: bool
+) -> _Traced:
     """`normalize_graph` with places."""
     places, is_space = characters.places, characters.is_space
     sizes = characters.sizes(
-        lambda strings: tf.strings.length(normalize_graph(strings, lower), unit="UTF8_CHAR")
+        lambda strings: tf.strings.length(
+            normalize_graph(strings, lower, strip_accents=strip_accents), unit="UTF8_CHAR"
+        )
     )
     space_firsts, space_lasts = characters.space_places()
     firsts = tf.where(is_space, space_firsts, places)
@@ -144,9 +147,10 @@ def _align_sentencepiece(
     tokenizer: GraphSentencePieceTokenizer, characters: Characters
 ) -> AlignedBatch:
     settings = tokenizer.settings
-    join_quotes = settings.rules == "huggingface"
-    traced = _trace_normalization(characters, settings.lower, join_quotes)
-    normalized = normalize_graph(characters.text, settings.lower, join_quotes)
+    traced = _trace_normalization(
+        characters, settings.lower, settings.join_quotes, bool(settings.strip_accents)
+    )
+    normalized = tokenizer.normalize(characters.text)
     ids, strings, byte_starts, byte_limits = tokenizer.pieces_with_offsets(normalized)
     rows = ids.value_rowids()
     inner = _Normalized(normalized)
@@ -260,7 +264,7 @@ def _part_places(
 
 def _align_wordpiece(tokenizer: GraphWordPieceTokenizer, characters: Characters) -> AlignedBatch:
     def size_of(strings: tf.Tensor) -> tf.Tensor:
-        words = split_words_graph(strings, tokenizer.lower)
+        words = tokenizer.split_words(strings)
         return tf.reduce_sum(tf.strings.length(words, unit="UTF8_CHAR"), axis=1)
 
     traced = _repeated(characters, characters.places, characters.places, characters.sizes(size_of))

@@ -1,50 +1,129 @@
-"""Loading of a tokenizer of either kind by the path of its vocabulary."""
+"""Loading of a tokenizer of either kind by its vocabulary, as the files beside that say."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from typing import Any
 
 from data_pipeline.errors import UserError
 from data_pipeline.files import sealed, storage
-from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers import file_names, huggingface_files
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 _ADVICE = "Copy the folder of the vocabulary again."
+_MODEL = "model.json"
+# Files that this project writes into a folder with a vocabulary, and a key that each has.
+_OWN = {
+    file_names.MANIFEST: "vocab_fingerprint",
+    _MODEL: "task",
+    "manifest.json": "vocab_fingerprint",
+}
+_FLAGS = {"lower": "--lower_case", "strip_accents": "--strip_accents"}
 
 
 def load_tokenizer(
-    vocab_file: str, lower: bool | None = None, rules: str | None = None
+    vocab_file: str,
+    lower: bool | None = None,
+    rules: str | None = None,
+    strip_accents: bool | None = None,
+    space_chinese: bool | None = None,
 ) -> Tokenizer:
-    """A tokenizer with the settings in the file beside the vocabulary, if there is one.
+    """A tokenizer with the settings in the files beside the vocabulary, if there are any.
+
+    These are tokenizer_settings.json, or Hugging Face's (`huggingface_files`); without any, text is
+    lower-cased and google's rules hold, as the published models need. Beside a vocab.txt, Hugging
+    Face's files stand for its rules, too.
 
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
         otherwise.
-      lower, rules: as in TokenizerSettings; None: as that file says, and without a file
-        lower-casing and google's rules, as the published models need.
+      lower, rules, strip_accents, space_chinese: as in TokenizerSettings; None: as the files say.
+
+    Returns:
+      The tokenizer, whose `settings` have no None.
 
     Raises:
-      UserError: the vocabulary is missing, bad or not what train_vocabulary wrote there, or `rules`
-        are "plain" for WordPiece.
+      UserError: the vocabulary is missing or bad, or another one than its settings were stored
+        with; settings cannot be followed or contradict each other; or those of a vocabulary that
+        this project wrote are missing.
     """
-    folder, name = os.path.split(os.fspath(vocab_file))
+    path = os.fspath(vocab_file)
+    folder = os.path.dirname(path)
+    kind = WordPieceTokenizer if path.endswith(".txt") else SentencePieceTokenizer
     manifest = os.path.join(folder, file_names.MANIFEST)
     if storage.exists(manifest):
-        found = sealed.read(manifest, _ADVICE)
-        found.check(folder, (name, file_names.SETTINGS), _ADVICE)
-    path = os.path.join(folder, file_names.SETTINGS)
-    settings = TokenizerSettings()
-    if storage.exists(path):
-        settings = TokenizerSettings.from_json(path)
-    lower = settings.lower if lower is None else lower
-    rules = settings.rules if rules is None else rules
-    if not os.fspath(vocab_file).endswith(".txt"):
-        return SentencePieceTokenizer(vocab_file, lower, rules)
-    if rules == "plain":
+        names_there = (os.path.basename(path), file_names.SETTINGS)
+        sealed.read(manifest, _ADVICE).check(folder, names_there, _ADVICE)
+    names = ("lower", "rules", "strip_accents", "space_chinese")
+    values = zip(names, (lower, rules, strip_accents, space_chinese))
+    given = {name: value for name, value in values if value is not None}
+    foreign = huggingface_files.read_settings(folder, kind)
+    settings_file = os.path.join(folder, file_names.SETTINGS)
+    vocab_sha256: str | None = None
+    beside: dict[str, Any] = {name: stated.value for name, stated in foreign.items()}
+    if storage.exists(settings_file):
+        stored, vocab_sha256 = TokenizerSettings.from_json(settings_file)
+        beside = _stored(settings_file, kind.resolve(stored), foreign, given)
+    elif lower is None and (own := _own_file(folder)):
         raise UserError(
-            f"rules {rules!r} are for SentencePiece models, and {vocab_file} is a WordPiece "
-            f"vocabulary. Leave them at {TokenizerSettings.rules!r}."
+            f"{settings_file} is missing, which was written with {own}: without it, nobody knows "
+            "how text is to be read. Copy it there from where the vocabulary was made; or say it "
+            "by hand, --lower_case=true or false, and google's rules hold."
         )
-    return WordPieceTokenizer(vocab_file, lower, rules)
+    elif kind is WordPieceTokenizer and huggingface_files.has_files(folder):
+        beside["rules"] = "huggingface"
+    if "lower" in given and "strip_accents" not in foreign:
+        _follow_lower(kind, beside)
+    tokenizer = kind(path, **{**beside, **given})
+    if vocab_sha256 not in (None, tokenizer.fingerprint):
+        raise UserError(
+            f"{path} is not the vocabulary that {settings_file} was written with: the SHA-256 of "
+            f"the one is {tokenizer.fingerprint}, vocab_sha256 of the other {vocab_sha256}. Copy "
+            "both from one place."
+        )
+    huggingface_files.check_tokens(folder, tokenizer)
+    return tokenizer
+
+
+def _own_file(folder: str) -> str | None:
+    """The file in a folder by which this project's own vocabularies are known."""
+    for name, key in _OWN.items():
+        path = os.path.join(folder, name)
+        if storage.exists(path) and key in sealed.read(path, _ADVICE).values:
+            return path
+    return None
+
+
+def _stored(
+    path: str,
+    stored: TokenizerSettings,
+    foreign: dict[str, huggingface_files.Stated],
+    given: dict[str, Any],
+) -> dict[str, Any]:
+    """The settings of a tokenizer_settings.json, which nothing beside it may contradict."""
+    values = dataclasses.asdict(stored)
+    for name, stated in foreign.items():
+        if values[name] != stated.value:
+            raise UserError(
+                f"{path} has {name} {values[name]}, and {stated.place}: they contradict each "
+                "other. Correct the one that is wrong."
+            )
+    is_model = storage.exists(os.path.join(os.path.dirname(path), _MODEL))
+    for name, value in given.items():
+        if is_model and values[name] != value:
+            flag = _FLAGS.get(name, f"--{name}")
+            raise UserError(
+                f"{name}={str(value).lower()} ({flag}) contradicts {path}, by which the model was "
+                f"trained: {str(values[name]).lower()}. Leave it out."
+            )
+    return values
+
+
+def _follow_lower(kind: type[Tokenizer], values: dict[str, Any]) -> None:
+    """Leaves the accents of settings to another `lower`, where they have followed the old one."""
+    plain = TokenizerSettings(values.get("lower", True), values.get("rules", "google"))
+    if values.get("strip_accents") == kind.resolve(plain).strip_accents:
+        values.pop("strip_accents", None)

@@ -84,19 +84,26 @@ def _combining_pattern() -> re.Pattern:
     return re.compile(python_class(combining_ranges()) + "+")
 
 
-def normalize(text: str, lower: bool = True, join_quotes: bool = False) -> str:
+def normalize(
+    text: str, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
+) -> str:
     """One string, cleaned as the published models expect it: " Ça  va\\n" -> "ca va".
 
     Args:
       text: any string; NUL, lone surrogates and the code points above become U+FFFD.
       lower: lower-case the result; the published English models need it.
       join_quotes: write `` and '' as ", as Hugging Face's tokenizer does.
+      strip_accents: decompose text (NFKD) and drop its accents; False is `keep_accents` there.
+
+    Returns:
+      The string that SentencePiece is to see.
     """
     text = " ".join(text.replace("\0", REPLACEMENT).split())
     if join_quotes:
         text = text.replace("``", '"').replace("''", '"')
     if not text.isascii():
         text = _UNSTABLE.sub(REPLACEMENT, text)
+    if strip_accents and not text.isascii():
         text = _combining_pattern().sub("", unicodedata.normalize("NFKD", text))
     return text.lower() if lower else text
 
@@ -125,23 +132,30 @@ def _with_action(text: str, action: int, replacement: str) -> str:
 
 
 def normalize_many(
-    texts: Sequence[str], lower: bool = True, join_quotes: bool = False
+    texts: Sequence[str],
+    lower: bool = True,
+    join_quotes: bool = False,
+    strip_accents: bool = True,
 ) -> list[str]:
     """`normalize` of many strings; faster.
 
     Args:
       texts: any strings.
-      lower, join_quotes: see `normalize`.
+      lower, join_quotes, strip_accents: see `normalize`.
+
+    Returns:
+      A string for each.
     """
     if join_quotes:
-        return [normalize(text, lower, join_quotes) for text in texts]
+        return [normalize(text, lower, join_quotes, strip_accents) for text in texts]
     if not texts:
         return []
     found = [" ".join(text.split()) for text in texts]  # No line breaks are left.
     special = [i for i, text in enumerate(found) if not text.isascii() or "\0" in text]
     if special:
         text = _with_action("\n".join(found[i] for i in special), _REPLACE, REPLACEMENT)
-        text = _with_action(unicodedata.normalize("NFKD", text), _DROP, "")
+        if strip_accents:
+            text = _with_action(unicodedata.normalize("NFKD", text), _DROP, "")
         for i, line in zip(special, text.split("\n")):
             found[i] = line
     if not lower:

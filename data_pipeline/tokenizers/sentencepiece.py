@@ -6,6 +6,7 @@ a piece such as "2010," (a digit before a final comma) is split again.
 
 from __future__ import annotations
 
+import dataclasses
 import string
 from collections.abc import Sequence
 
@@ -39,7 +40,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     Args:
       vocab_file: path of the model.
-      lower, rules: see `TokenizerSettings`.
+      lower, rules, strip_accents, space_chinese: see `TokenizerSettings`.
 
     Attributes:
       processor: SentencePiece with the model.
@@ -49,10 +50,28 @@ class SentencePieceTokenizer(Tokenizer):
     STORED_NAME = file_names.SENTENCEPIECE
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google") -> None:
-        super().__init__(vocab_file, TokenizerSettings(lower, rules))
+    def __init__(
+        self,
+        vocab_file: str,
+        lower: bool = True,
+        rules: str = "google",
+        strip_accents: bool | None = None,
+        space_chinese: bool | None = None,
+    ) -> None:
+        settings = TokenizerSettings(lower, rules, strip_accents, space_chinese)
+        super().__init__(vocab_file, settings)
         self.resplit = self._resplit_table()
         self._resplit_ids = frozenset(self.resplit)
+
+    @classmethod
+    def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
+        if settings.space_chinese:
+            raise UserError(
+                "space_chinese=true (--space_chinese) is a step of WordPiece, whose vocabularies "
+                "end in .txt, and not of SentencePiece models. Leave it out."
+            )
+        strips = settings.strip_accents is not False
+        return super().resolve(dataclasses.replace(settings, strip_accents=strips))
 
     def _load(self, content: bytes) -> list[str]:
         self.processor = sentencepiece.SentencePieceProcessor()
@@ -89,7 +108,8 @@ class SentencePieceTokenizer(Tokenizer):
         return [*parts, ","]
 
     def _normalize(self, text: str) -> str:
-        return normalize(text, self.lower, self.settings.rules == "huggingface")
+        settings = self.settings
+        return normalize(text, self.lower, settings.join_quotes, bool(settings.strip_accents))
 
     def encode(self, text: str) -> list[int]:
         return self._split_again(self.processor.EncodeAsIds(self._normalize(text)))
@@ -100,7 +120,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def normalize_batch(self, texts: Sequence[str]) -> list[str]:
         """Many strings, normalized at once, which is faster than one by one."""
-        return normalize_many(texts, self.lower, self.settings.rules == "huggingface")
+        settings = self.settings
+        return normalize_many(texts, self.lower, settings.join_quotes, bool(settings.strip_accents))
 
     def encode_normalized(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of strings that are normalized already."""

@@ -61,7 +61,8 @@ def train_vocabulary(
       UserError: bad input, a vocabulary exists already, or `vocab_size` does not fit the text.
     """
     is_wordpiece = tokenizer == "wordpiece"
-    name = (WordPieceTokenizer if is_wordpiece else SentencePieceTokenizer).STORED_NAME
+    kind = WordPieceTokenizer if is_wordpiece else SentencePieceTokenizer
+    name = kind.STORED_NAME
     path = os.path.join(output_dir, name)
     names = (file_names.SENTENCEPIECE, file_names.WORDPIECE, file_names.SETTINGS)
     existing = [each for each in names if storage.exists(os.path.join(output_dir, each))]
@@ -101,7 +102,8 @@ def train_vocabulary(
     for other in (file_names.SENTENCEPIECE, file_names.WORDPIECE):
         if other in existing and other != name:  # Its settings are replaced.
             storage.remove(os.path.join(output_dir, other))
-    settings.to_json(os.path.join(output_dir, file_names.SETTINGS))
+    stored = kind.resolve(settings).json_bytes(manifest["vocab_fingerprint"])
+    atomic_files.write_bytes(os.path.join(output_dir, file_names.SETTINGS), stored)
     for file, content in files.items():
         atomic_files.write_bytes(os.path.join(output_dir, file), content)
     hashes = sealed.hashes_of(output_dir, [*files, file_names.SETTINGS])

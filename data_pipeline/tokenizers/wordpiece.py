@@ -7,6 +7,7 @@ pieces that fit.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import sys
@@ -28,7 +29,8 @@ from data_pipeline.tokenizers.normalization import (
 
 CONTINUATION = "##"
 BYTE_ORDER_MARK = "\ufeff"
-MAX_WORD_CHARACTERS = 200  # A longer word is unknown, as in the reference.
+# A longer word is unknown: in google-research/albert, and in Hugging Face's BertTokenizer.
+MAX_WORD_CHARACTERS, _MAX_OF_HUGGINGFACE = 200, 100
 _DROP, _KEEP, _SPACE, _APART = range(4)
 _SIZES = np.array([0, 1, 1, 3], np.uint8)  # Characters in place of one, by action.
 _ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
@@ -77,22 +79,31 @@ def _pattern(ranges: tuple[tuple[int, int], ...]) -> re.Pattern:
     return re.compile(f"({python_class(ranges)})")
 
 
-def split_words(text: str, lower: bool = True) -> list[str]:
+def split_words(
+    text: str,
+    lower: bool = True,
+    strip_accents: bool | None = None,
+    space_chinese: bool = True,
+) -> list[str]:
     """The reference's BasicTokenizer: "Ça va, 你好" -> "ca", "va", ",", "", "", "你", ...
 
     Args:
       text: any string.
-      lower: lower-case the text and drop accents.
+      lower: lower-case the text.
+      strip_accents: drop accents; None: if it is lower-cased.
+      space_chinese: make each ideograph a word of its own.
 
     Returns:
       Words, punctuation characters and ideographs, with empty strings between some of them.
     """
     text = _pattern((*dropped_ranges(), SURROGATES)).sub("", text)
     text = _pattern(space_ranges()).sub(" ", text)
-    text = _pattern(IDEOGRAPHS).sub(r" \1 ", text)
+    if space_chinese:
+        text = _pattern(IDEOGRAPHS).sub(r" \1 ", text)
     if lower:
-        text = unicodedata.normalize("NFD", text.lower())
-        text = _pattern(accent_ranges()).sub("", text)
+        text = text.lower()
+    if lower if strip_accents is None else strip_accents:
+        text = _pattern(accent_ranges()).sub("", unicodedata.normalize("NFD", text))
     return _pattern(punctuation_ranges()).sub(r" \1 ", text).split(" ")
 
 
@@ -117,13 +128,14 @@ def _actions() -> np.ndarray:
     return actions
 
 
-def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
+def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> list[str]:
     """The first half of `split_words` for many texts at once: "ab你好\t!" -> "ab 你  好  !".
 
     An ideograph is a word of its own then, which is looked up instead of covered with pieces again.
 
     Args:
       texts: strings without line breaks.
+      space_chinese: False leaves ideographs where they are: "ab你好 !".
     """
     found = list(texts)
     others = [i for i, text in enumerate(found) if not (text.isascii() and text.isprintable())]
@@ -132,6 +144,8 @@ def set_ideographs_apart(texts: Sequence[str]) -> list[str]:
     text = "\n".join(found[i] for i in others)
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     actions = _actions()[points]
+    if not space_chinese:
+        actions = np.where(actions == _APART, _KEEP, actions)
     is_kept = actions != _DROP
     ends = np.cumsum(_SIZES[actions], dtype=np.int64)
     apart = np.full(ends[-1] if len(ends) else 0, ord(" "), "<u4")
@@ -168,20 +182,41 @@ class WordPieceTokenizer(Tokenizer):
     Args:
       vocab_file: path of a file with a piece on each line; the line's number, from 0, is its id.
         What becomes of other lines is in `legacy_numbered`.
-      lower: lower-case the text and drop accents.
-      rules: "google" or "huggingface", see `TokenizerSettings`.
+      lower, strip_accents, space_chinese: see `TokenizerSettings`.
+      rules: "google" or "huggingface", see there, too.
 
     Attributes:
       ids: id of each piece; of a piece that occurs twice, the last.
+      max_word_characters: a longer word is unknown.
     """
 
     STORED_NAME = file_names.WORDPIECE
     SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(self, vocab_file: str, lower: bool = True, rules: str = "google") -> None:
-        super().__init__(vocab_file, TokenizerSettings(lower, rules))
+    def __init__(
+        self,
+        vocab_file: str,
+        lower: bool = True,
+        rules: str = "google",
+        strip_accents: bool | None = None,
+        space_chinese: bool | None = None,
+    ) -> None:
+        settings = TokenizerSettings(lower, rules, strip_accents, space_chinese)
+        super().__init__(vocab_file, settings)
         self.ids = {piece: i for i, piece in enumerate(self.pieces)}
+        is_google = rules == "google"
+        self.max_word_characters = MAX_WORD_CHARACTERS if is_google else _MAX_OF_HUGGINGFACE
         self._longest = max(map(len, self.pieces))
+
+    @classmethod
+    def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
+        if settings.rules == "plain":
+            raise UserError(
+                "rules 'plain' are for SentencePiece models, and a file ending in .txt is a "
+                f"WordPiece vocabulary. Leave them at {TokenizerSettings.rules!r}."
+            )
+        spaces = settings.space_chinese is not False
+        return super().resolve(dataclasses.replace(settings, space_chinese=spaces))
 
     def _load(self, content: bytes) -> list[str]:
         try:
@@ -235,17 +270,24 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = []
-        for word in split_words(text, self.lower):
+        for word in self.split_words(text):
             if word:
                 ids.extend(self.encode_word(word))
         return ids
+
+    def split_words(self, text: str) -> list[str]:
+        """`split_words` by the settings."""
+        settings = self.settings
+        return split_words(
+            text, settings.lower, settings.strip_accents, bool(settings.space_chinese)
+        )
 
     def encode_word(self, word: str) -> list[int]:
         """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing".
 
         A word is unknown as a whole when no piece fits at some place.
         """
-        if len(word) > MAX_WORD_CHARACTERS:
+        if len(word) > self.max_word_characters:
             return [self.unk_id]
         ids, start = [], 0
         while start < len(word):

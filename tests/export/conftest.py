@@ -66,7 +66,8 @@ def vocabulary_dir(tmp_path_factory):
             pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"],
             user_defined_symbols=["(", ")", '"', "-", ".", "–", "£", "€"],
         )  # fmt: skip
-    TokenizerSettings().to_json(str(folder / "tokenizer_settings.json"))
+    tokenizer = load_tokenizer(str(folder / "spiece.model"))
+    (folder / "tokenizer_settings.json").write_bytes(tokenizer.settings_json())
     return folder
 
 

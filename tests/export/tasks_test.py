@@ -65,8 +65,8 @@ def test_no_model_folder(tmp_path):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("spiece.model", "holds no vocabulary"),
-        ("tokenizer_settings.json", "lacks tokenizer_settings.json"),
+        ("spiece.model", "spiece.model is missing, though"),
+        ("tokenizer_settings.json", "tokenizer_settings.json is missing, though"),
     ],
 )
 def test_missing_vocabulary(broken_dir, tmp_path, name, message):

@@ -53,7 +53,8 @@ def _encoder_of_pieces(tokenizer: WordPieceTokenizer) -> Callable[[Sequence[str]
         return flatten(rows), np.array(short)
 
     cache = WordCache(encode_words, tokenizer.encode_batch, sys.maxsize)
-    return lambda texts: cache.encode(set_ideographs_apart(texts))
+    spaces = bool(tokenizer.settings.space_chinese)
+    return lambda texts: cache.encode(set_ideographs_apart(texts, spaces))
 
 
 def _encoder_of_unigrams(

@@ -1,5 +1,6 @@
 """Model folders: what is saved comes back, replacement is whole, mistakes are named."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -35,7 +36,8 @@ def test_round_trip_and_replacement(tiny_config, vocab_file, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["30k-clean.model", "model"]
     assert (tmp_path / "model" / "spiece.model").read_text() == "pieces"
     assert json.loads((tmp_path / "model" / "tokenizer_settings.json").read_text()) == {
-        "lower": False
+        "lower": False,
+        "vocab_sha256": hashlib.sha256(b"pieces").hexdigest(),
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.flags import NumberParser
+from data_pipeline.command_line.help import flag_help
 
 LARGEST_FLOAT = 3.4028234663852886e38
 
@@ -114,3 +115,18 @@ def test_resolved_values_are_those_to_be_recorded(defining):
     assert flags.resolved() == {
         "test_integer": 7, "test_list": ["a", "b"], "test_enum": "b", "test_several": [],
     }  # fmt: skip
+
+
+def test_auto_is_neither_true_nor_false(defining):
+    flags.DEFINE_auto_bool("lowers", None, "Whether text is lower-cased.")
+    for argument, value in (
+        *(("--lowers=auto", None), ("--lowers=true", True), ("--lowers=false", False)),
+        *(("--lowers", True), ("--nolowers", False)),
+    ):
+        defining(["program", argument])
+        assert defining.lowers is value and defining["lowers"].present
+        assert flag_help(defining["lowers"]).startswith(
+            "  --lowers  (auto | true | false; default: auto)"
+        )
+    with pytest.raises(flags.flags.IllegalFlagValueError, match="--lowers=perhaps"):
+        defining(["program", "--lowers=perhaps"])

@@ -32,8 +32,8 @@ SETTINGS = PretrainingSettings(max_seq_length=16, dupe_factor=2, masking="static
 def job(tmp_path, wordpiece):
     """Small static records in two copies, by the plain tokenizer."""
     return Job(
-        Corpus((), "lines"), SETTINGS, wordpiece.vocab_file, True, "google",
-        wordpiece.fingerprint, str(tmp_path), fast=False,
+        Corpus((), "lines"), SETTINGS, wordpiece.vocab_file, wordpiece.settings,
+        wordpiece.identity, str(tmp_path), fast=False,
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_fingerprints_tell_what_decides(job):
         assert dataclasses.replace(job, **change).fingerprint == job.fingerprint
     for change in (
         dict(corpus=Corpus((), text_field="body")), dict(corpus=Corpus((), language="de")),
-        dict(lower=False), dict(rules="plain"), dict(vocab_fingerprint="other"),
+        dict(identity=("other", True, "google")), dict(identity=(*job.identity, False, True)),
         dict(settings=dataclasses.replace(SETTINGS, max_seq_length=17)),
     ):  # fmt: skip
         assert dataclasses.replace(job, **change).fingerprint != job.fingerprint

@@ -1,7 +1,10 @@
 """What a manifest says of records, and what of their vocabulary."""
 
+import dataclasses
+
 from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers.base import TokenizerSettings
 
 
 def test_readers_find_everything(wordpiece):
@@ -18,7 +21,7 @@ def test_readers_find_everything(wordpiece):
         "vocab_fingerprint": wordpiece.fingerprint,
         "vocab_file": "vocab.txt",
         "label_counts_file": "label_counts.json",
-        "tokenizer": {"lower": True, "rules": "google"},
+        "tokenizer": dataclasses.asdict(TokenizerSettings(True, "google", True, True)),
     }
     empty = manifest_fields([], settings, wordpiece)
     assert (empty["num_records"], empty["num_shards"]) == (0, 0)

@@ -1,0 +1,294 @@
+"""Hugging Face's files beside a vocabulary, which decide ids, too: read, and written.
+
+tokenizer_config.json     case, accents, ideographs, names of special tokens
+tokenizer.json            the same as a normalizer
+special_tokens_map.json   names of special tokens
+added_tokens.json         tokens that the vocabulary lacks
+
+Each key is followed, known to change no id, or refused with its name. The ids are those of
+transformers' AlbertTokenizer and BertTokenizer, the classes in Python.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from data_pipeline.errors import UserError
+from data_pipeline.files import atomic_files, storage
+from data_pipeline.tokenizers import file_names
+from data_pipeline.tokenizers.base import Tokenizer
+
+CONFIG, FAST = "tokenizer_config.json", "tokenizer.json"
+TOKENS_MAP, ADDED = "special_tokens_map.json", "added_tokens.json"
+
+# Key of tokenizer_config.json -> field of TokenizerSettings, and the value that stands for True.
+_FOLLOWED = {
+    file_names.SENTENCEPIECE: {
+        "do_lower_case": ("lower", True),
+        "keep_accents": ("strip_accents", False),
+    },
+    file_names.WORDPIECE: {
+        "do_lower_case": ("lower", True),
+        "strip_accents": ("strip_accents", True),
+        "tokenize_chinese_chars": ("space_chinese", True),
+    },
+}
+_CLASSES = {
+    file_names.SENTENCEPIECE: ("AlbertTokenizer",),
+    file_names.WORDPIECE: ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+}
+# Keys that change ids unless they have one of these values.
+_ONLY: dict[str, tuple[Any, ...]] = {
+    "remove_space": (True,),
+    "sp_model_kwargs": ({}, None),
+    "do_basic_tokenize": (True,),
+    "never_split": ([], None),
+    "clean_text": (True,),
+    "extra_special_tokens": ({}, [], None),
+    "wordpieces_prefix": ("##",),
+}
+_ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # As SPECIAL_PIECES.
+_ENDS = ("bos_token", "eos_token")
+_TOKENS = (*_ROLES, *_ENDS, "additional_special_tokens", "added_tokens_decoder")
+# Keys that change no id of a text: lengths, padding, decoding, names of files and of programs.
+_HARMLESS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        auto_map backend chat_template clean_up_tokenization_spaces device_map errors from_slow
+        full_tokenizer_file init_inputs is_fast is_local legacy local_files_only max_len max_length
+        model_input_names model_max_length name_or_path pad_to_multiple_of pad_token_type_id padding
+        padding_side processor_class return_token_type_ids special_tokens_map_file
+        split_special_tokens stride tokenizer_file transformers_version truncation truncation_side
+        truncation_strategy use_fast verbose vocab_file vocab_size
+        keep_accents strip_accents tokenize_chinese_chars
+        """,  # The last line: of the other kind.
+    )
+)
+# Steps of tokenizer.json's normalizer of an ALBERT that other files or the rules decide.
+_REPLACED = (({"String": "``"}, '"'), ({"String": "''"}, '"'))
+_SPACES = {"Regex": " {2,}"}
+
+
+class Stated(NamedTuple):
+    """The value of a field of TokenizerSettings, and the file and key that say so."""
+
+    value: bool
+    place: str
+
+
+def _read(folder: str, name: str) -> dict[str, Any]:
+    """The content of a JSON file of a folder; {} if there is none."""
+    path = os.path.join(folder, name)
+    if not storage.exists(path):
+        return {}
+    values = atomic_files.read_json(path)
+    if not isinstance(values, dict):
+        raise UserError(f"{path} should hold a JSON object; received {values!r:.60}.")
+    return values
+
+
+def has_files(folder: str) -> bool:
+    """Whether one of these files is in a folder."""
+    names = (CONFIG, FAST, TOKENS_MAP, ADDED)
+    return any(storage.exists(os.path.join(folder, name)) for name in names)
+
+
+def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
+    """The settings that the files of a folder state, by field of TokenizerSettings.
+
+    Args:
+      folder: of the vocabulary.
+      kind: of the tokenizer.
+
+    Returns:
+      `lower`, `strip_accents` and `space_chinese`, those that are stated.
+
+    Raises:
+      UserError: two files contradict each other, or a key that changes ids cannot be followed.
+    """
+    stated: dict[str, Stated] = {}
+    for name, found in [*_of_config(folder, kind), *_of_fast(folder, kind)]:
+        known = stated.setdefault(name, found)
+        if known.value != found.value:
+            raise UserError(
+                f"{known.place}, and {found.place}: they contradict each other. Correct the one "
+                "that is wrong."
+            )
+    return stated
+
+
+def _refused(path: str, key: str, value: Any, remedy: str) -> UserError:
+    return UserError(
+        f"{path}: {key} is {value!r:.80}, which changes ids and cannot be followed. {remedy}"
+    )
+
+
+def _of_config(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]:
+    """The settings in tokenizer_config.json; its other keys are checked."""
+    path = os.path.join(folder, CONFIG)
+    followed, classes = _FOLLOWED[kind.STORED_NAME], _CLASSES[kind.STORED_NAME]
+    for key, value in _read(folder, CONFIG).items():
+        if key in followed:
+            if value is None and key == "strip_accents":  # As `lower` says.
+                continue
+            if not isinstance(value, bool):
+                raise UserError(f"{path}: {key} should be true or false; received {value!r:.80}.")
+            name, meaning = followed[key]
+            yield name, Stated(value == meaning, f"{path} has {key} {value}")
+        elif key == "tokenizer_class":
+            if value not in (*classes, *(f"{each}Fast" for each in classes), None):
+                remedy = f"{kind.STORED_NAME} is read as {classes[0]} does; convert it first."
+                raise _refused(path, key, value, remedy)
+        elif key in _ONLY:
+            if value not in _ONLY[key]:
+                remedy = f"Use a tokenizer with {key} {_ONLY[key][0]!r}."
+                raise _refused(path, key, value, remedy)
+        elif key not in _HARMLESS and key not in _TOKENS:
+            raise UserError(
+                f"{path}: the key {key} is unknown here, and could change ids; received "
+                f"{value!r:.80}. Take it out of the file if it does not."
+            )
+
+
+def _of_fast(folder: str, kind: type[Tokenizer]) -> Iterator[tuple[str, Stated]]:
+    """The settings in the normalizer of tokenizer.json; its other steps are checked."""
+    path, values = os.path.join(folder, FAST), _read(folder, FAST)
+    if "model" not in values:
+        return
+    is_wordpiece = kind.STORED_NAME == file_names.WORDPIECE
+    model = values["model"]
+    kinds = ("WordPiece",) if is_wordpiece else ("Unigram", "BPE")
+    # The oldest files do not name the type.
+    if model.get("type", kinds[0]) not in kinds:
+        remedy = f"{kind.STORED_NAME} needs a model of {' or '.join(kinds)}."
+        raise _refused(path, "model.type", model["type"], remedy)
+    if is_wordpiece and model.get("continuing_subword_prefix", "##") != "##":
+        prefix = model["continuing_subword_prefix"]
+        raise _refused(path, "continuing_subword_prefix", prefix, "Use a vocabulary with '##'.")
+    allowed = {"BertPreTokenizer"} if is_wordpiece else {"WhitespaceSplit", "Metaspace"}
+    splits = {step["type"] for step in _steps(values.get("pre_tokenizer"), "pretokenizers")}
+    if not splits or not splits <= allowed:
+        remedy = f"Use one with {' and '.join(sorted(allowed))}."
+        raise _refused(path, "pre_tokenizer", values.get("pre_tokenizer"), remedy)
+    steps = _steps(values.get("normalizer"), "normalizers")
+    found = _of_bert(path, steps) if is_wordpiece else _of_albert(path, steps)
+    for name, value in found.items():
+        if value is not None:
+            yield name, Stated(value, f"{path} has a normalizer with {name} {value}")
+
+
+def _steps(step: dict[str, Any] | None, parts: str) -> list[dict[str, Any]]:
+    """The steps of a normalizer or pre-tokenizer, without sequences around them."""
+    if step is None:
+        return []
+    if step.get("type") != "Sequence":
+        return [step]
+    return [each for part in step[parts] for each in _steps(part, parts)]
+
+
+def _of_bert(path: str, steps: list[dict[str, Any]]) -> dict[str, bool | None]:
+    if len(steps) != 1 or steps[0]["type"] != "BertNormalizer":
+        raise _refused(path, "normalizer", steps, "Use one with a BertNormalizer.")
+    step = steps[0]
+    if not step.get("clean_text", True):
+        raise _refused(path, "clean_text", False, "Use a tokenizer that cleans text.")
+    return {
+        "lower": step.get("lowercase"),
+        "strip_accents": step.get("strip_accents"),
+        "space_chinese": step.get("handle_chinese_chars"),
+    }
+
+
+def _of_albert(path: str, steps: list[dict[str, Any]]) -> dict[str, bool | None]:
+    for step in steps:
+        if step["type"] == "Replace":
+            pattern, content = step["pattern"], step["content"]
+            is_known = (pattern, content) in _REPLACED or pattern == _SPACES
+        else:
+            is_known = step["type"] in ("NFKD", "StripAccents", "Lowercase", "Precompiled")
+        if not is_known:
+            raise _refused(path, "normalizer", step, "Use one as AlbertTokenizer has it.")
+    types = {step["type"] for step in steps}
+    if ("NFKD" in types) != ("StripAccents" in types):
+        remedy = "Use NFKD and StripAccents together, or neither."
+        raise _refused(path, "normalizer", sorted(types), remedy)
+    return {"lower": "Lowercase" in types, "strip_accents": "NFKD" in types}
+
+
+class _Token(NamedTuple):
+    """A token that a file names: its key there, its text, and its id, if the file says that."""
+
+    place: str
+    key: str
+    content: str
+    id: int | None
+
+
+def _content(token: Any) -> str:
+    return str(token["content"]) if isinstance(token, dict) else str(token)
+
+
+def _tokens(folder: str) -> Iterator[_Token]:
+    """All tokens that the files of a folder name."""
+    for file in (CONFIG, TOKENS_MAP):
+        path = os.path.join(folder, file)
+        for key, value in _read(folder, file).items():
+            if value is None or (file == CONFIG and key not in _TOKENS):
+                continue
+            if key == "added_tokens_decoder":
+                for number, token in value.items():
+                    yield _Token(path, key, _content(token), int(number))
+            else:
+                for token in value if isinstance(value, list) else [value]:
+                    yield _Token(path, key, _content(token), None)
+    path = os.path.join(folder, ADDED)
+    for token, number in _read(folder, ADDED).items():
+        yield _Token(path, "added_tokens", token, number)
+    path = os.path.join(folder, FAST)
+    for token in _read(folder, FAST).get("added_tokens") or ():
+        yield _Token(path, "added_tokens", _content(token), token["id"])
+
+
+def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
+    """Checks that the tokens which files name are special pieces of the vocabulary.
+
+    Other added tokens are cut out of a text before all else, which no vocabulary of a graph does.
+
+    Raises:
+      UserError: a special token of another name, or an added one.
+    """
+    tokens, special = list(_tokens(folder)), dict(zip(_ROLES, tokenizer.SPECIAL_PIECES))
+    ends = {token.content for token in tokens if token.key in _ENDS}
+    for place, key, content, number in tokens:
+        if key in special and content != special[key]:
+            raise UserError(
+                f"{place}: {key} is {content!r}, and the vocabularies that are read here have "
+                f"{special[key]!r}. Rename it in {tokenizer.vocab_file} and in that file."
+            )
+        is_special = content in ends or content in special.values()
+        if not (is_special and _is_piece(tokenizer, content, number)):
+            raise UserError(
+                f"{place}: {key} has the added token {content!r}, which is no special piece of "
+                f"{tokenizer.vocab_file}{'' if number is None else f' with the id {number}'}, and "
+                "cannot be followed. Take it out of that file if no text needs it; it is then "
+                "split like other words."
+            )
+
+
+def _is_piece(tokenizer: Tokenizer, content: str, number: int | None) -> bool:
+    """Whether a vocabulary has a piece, with the id `number` unless that is None."""
+    if number is None:
+        return content in tokenizer.pieces
+    return tokenizer.pieces[number : number + 1] == [content]
+
+
+def config_of(tokenizer: Tokenizer, max_length: int) -> dict[str, Any]:
+    """The content of a tokenizer_config.json with which transformers gives the same ids."""
+    values = {"tokenizer_class": _CLASSES[tokenizer.STORED_NAME][0], "model_max_length": max_length}
+    for key, (name, meaning) in _FOLLOWED[tokenizer.STORED_NAME].items():
+        values[key] = getattr(tokenizer.settings, name) == meaning
+    return values

@@ -1,0 +1,34 @@
+"""The flags that say by hand what otherwise lies beside a vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from data_pipeline.command_line import flags
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Defines --lower_case, --strip_accents and --space_chinese, in the group that has begun."""
+    beside = "auto: as the files beside the vocabulary say"
+    flags.DEFINE_auto_bool("lower_case", None, f"Lower-case the text; {beside}, or true.")
+    flags.DEFINE_auto_bool(
+        "strip_accents",
+        None,
+        f"Drop accents; {beside}, or true, and of WordPiece as --lower_case says.",
+    )
+    flags.DEFINE_auto_bool(
+        "space_chinese",
+        None,
+        f"Make each ideograph a word of its own, before WordPiece; {beside}, or true.",
+    )
+
+
+def by_hand() -> dict[str, Any]:
+    """The flags as arguments of `load_tokenizer`."""
+    return {
+        "lower": FLAGS.lower_case,
+        "strip_accents": FLAGS.strip_accents,
+        "space_chinese": FLAGS.space_chinese,
+    }

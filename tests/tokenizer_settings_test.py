@@ -1,0 +1,154 @@
+"""What decides ids beside a vocabulary reaches records, fine-tuning, exports and other formats."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import huggingface
+from albert_tf.config import AlbertConfig
+from albert_tf.models import AlbertClassifier
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+GOLDENS = Path(__file__).parent / "goldens" / "tokenizer_folders"
+ROWS = [json.loads(line) for line in (GOLDENS / "ids.jsonl").read_bytes().splitlines()]
+# Not those in which the rules of google and Hugging Face differ.
+TEXTS = ["The Cat sat in Zürich.", "Hello World! The Zürich café", "我们在2010年 用了iPhone手机！"]
+
+
+def ids_of(vocabulary, **config):
+    """The ids of TEXTS by transformers."""
+    (row,) = (row for row in ROWS if (row["vocabulary"], row["config"]) == (vocabulary, config))
+    return [row["ids"][text] for text in TEXTS]
+
+
+@pytest.fixture
+def run(result_of):
+    """Program and its flags -> what it says; it has to succeed."""
+
+    def run(program, **flags):
+        result = result_of(program, *(f"--{name}={value}" for name, value in flags.items()))
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture
+def refused(result_of):
+    """Program and its flags -> its message; it has to end with exit code 2."""
+
+    def refused(program, **flags):
+        result = result_of(program, *(f"--{name}={value}" for name, value in flags.items()))
+        assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
+        return result.stderr
+
+    return refused
+
+
+def folder_of_transformers(folder, vocabulary, **config):
+    """A folder as transformers writes it: a classifier with random weights, and its tokenizer."""
+    folder.mkdir()
+    pieces = load_tokenizer(str(GOLDENS / vocabulary)).vocab_size
+    architecture = AlbertConfig(
+        vocab_size=pieces,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+    )
+    huggingface.save(AlbertClassifier(architecture, 2), str(folder), ["no", "yes"])
+    shutil.copy(GOLDENS / vocabulary, folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def texts_file(folder):
+    path = folder / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return path
+
+
+def rows_file(folder):
+    path = folder / "rows.tsv"
+    path.write_text(
+        "text\tlabel\n" + "".join(f"{text}\tyes\n{text}\tno\n" for text in TEXTS), "utf-8"
+    )
+    return path
+
+
+def ids_in_records(folder):
+    """All ids of dynamic records, which hold no special pieces."""
+    found = []
+    for path in sorted(folder.glob("*.tfrecord")):
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            columns = tf.train.Example.FromString(record).features.feature
+            found.extend(columns["token_ids"].int64_list.value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "config"),
+    [
+        ("spiece.model", {"do_lower_case": False, "keep_accents": True}),
+        ("vocab.txt", {"strip_accents": False, "tokenize_chinese_chars": False}),
+    ],
+)
+def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, vocabulary, config):
+    """Records, fine-tuning, conversion, export and back: the ids are those of transformers."""
+    expected = ids_of(vocabulary, **config)
+    theirs = folder_of_transformers(tmp_path / "theirs", vocabulary, **config)
+    stored = load_tokenizer(str(theirs / vocabulary)).settings_json()
+
+    run(
+        "data_pipeline.create_pretraining_data",
+        input=texts_file(tmp_path),
+        vocab_file=theirs / vocabulary,
+        output_dir=tmp_path / "records",
+        max_seq_length=64,
+        short_seq_prob=0,
+        num_processes=1,
+    )
+    every = list(itertools.chain.from_iterable(expected))
+    assert sorted(ids_in_records(tmp_path / "records")) == sorted(every)
+    assert (tmp_path / "records" / "tokenizer_settings.json").read_bytes() == stored
+
+    tuned = {"task": "tsv", "train_file": rows_file(tmp_path), "dev_file": rows_file(tmp_path)}
+    tuned |= {"num_train_steps": 1, "train_batch_size": 2, "max_seq_length": 32}
+    tuned |= {"distribution": "one_device", "warmup_proportion": 0}
+    run("albert_tf.run_finetuning", init_checkpoint=theirs, output_dir=tmp_path / "run", **tuned)
+    model = tmp_path / "run" / "model"
+    assert (model / "tokenizer_settings.json").read_bytes() == stored
+    other = str(not json.loads(stored)["lower"]).lower()
+    message = refused(
+        "albert_tf.run_finetuning",
+        init_checkpoint=model,
+        output_dir=tmp_path / "other",
+        lower_case=other,
+        **tuned,
+    )
+    assert "--lower_case) contradicts" in message and "tokenizer_settings.json" in message
+
+    native = tmp_path / "native"
+    run("albert_tf.convert", input=theirs, output=native, format="native")
+    assert (native / "tokenizer_settings.json").read_bytes() == stored
+    exported = {"model_dir": native, "task": "preprocessor", "output_dir": tmp_path / "export"}
+    assert "contradicts" in refused("export.run_export", lower_case=other, **exported)
+    run("export.run_export", **exported)
+    answer = tf.saved_model.load(str(tmp_path / "export" / "1"))(tf.constant(TEXTS))
+    lengths = tf.reduce_sum(answer["input_mask"], axis=1).numpy()
+    rows = [row[1 : n - 1].tolist() for row, n in zip(answer["input_word_ids"].numpy(), lengths)]
+    assert rows == expected
+
+    back = tmp_path / "back"
+    run("albert_tf.convert", input=native, output=back, format="huggingface")
+    assert (back / "tokenizer_settings.json").read_bytes() == stored
+    said = json.loads((back / "tokenizer_config.json").read_text())
+    assert said.items() >= {"do_lower_case": True, **config}.items()
+    (back / "tokenizer_settings.json").unlink()  # transformers reads the other file alone.
+    assert load_tokenizer(str(back / vocabulary)).settings_json() == stored
