@@ -1,5 +1,5 @@
-"""The error that is meant for the user; one class for all packages of the project."""
+"""The error that is meant for the user, and other errors in a line, for all packages alike."""
 
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, message_of
 
-__all__ = ["UserError"]
+__all__ = ["UserError", "message_of"]

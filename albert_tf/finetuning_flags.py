@@ -18,6 +18,7 @@ from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
 from albert_tf.training import RunSettings
 from data_pipeline.command_line import flags
+from data_pipeline.files import storage
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers import tokenizer_flags
 
@@ -198,6 +199,13 @@ def task() -> FineTuning:
       UserError: a flag is for other tasks.
     """
     columns = {name: FLAGS[name].value for name in _COLUMNS}
+    answers = [name for name in _ANSWERS if name in FLAGS]
+    given = [name for name in answers if FLAGS[name].present]
+    if given and FLAGS.task not in SQUAD_TASKS:
+        raise UserError(
+            f"--{given[0]} is for answers in a text, and --task={FLAGS.task} has none. Leave it "
+            f"out, or use --task={' or --task='.join(SQUAD_TASKS)}."
+        )
     if FLAGS.task in OWN_FILES:
         return OWN_FILES[FLAGS.task](**columns)
     if given := [name for name in _COLUMNS if FLAGS[name].present]:
@@ -205,14 +213,8 @@ def task() -> FineTuning:
             f"--{given[0]} is for files of your own, and --task={FLAGS.task} knows its columns. "
             f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
         )
-    answers = [name for name in _ANSWERS if name in FLAGS]
     if FLAGS.task in SQUAD_TASKS:
         return squad(FLAGS.task, SquadSettings(**{name: FLAGS[name].value for name in answers}))
-    if given := [name for name in answers if FLAGS[name].present]:
-        raise UserError(
-            f"--{given[0]} is for answers in a text, and --task={FLAGS.task} has none. Leave it "
-            f"out, or use --task={' or --task='.join(SQUAD_TASKS)}."
-        )
     return get_task(FLAGS.task)
 
 
@@ -250,6 +252,23 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
     for name, value in dataclasses.asdict(used).items():
         if FLAGS[name].present and FLAGS[name].value != value:
             print(f"--{name}={FLAGS[name].value} is not used: {folder} was trained with {value}.")
+
+
+def check_training() -> None:
+    """Raises UserError for flags that training has no use for, or that are the same twice."""
+    if FLAGS["num_train_epochs"].present and FLAGS["num_train_steps"].present:
+        raise UserError(
+            f"--num_train_epochs={FLAGS.num_train_epochs:g} and --num_train_steps="
+            f"{FLAGS.num_train_steps} are both given, and each is the length of training. Leave "
+            "one out."
+        )
+    if FLAGS.splits:
+        raise UserError(
+            f"--splits={','.join(FLAGS.splits)} is for --mode=eval or --mode=predict, and "
+            f"--mode={FLAGS.mode} trains. Leave it out, and give it to the next command."
+        )
+    if FLAGS.predict_file and not storage.exists(FLAGS.predict_file):
+        raise UserError(f"--predict_file={FLAGS.predict_file} does not exist.")
 
 
 def settings() -> FineTuningSettings:

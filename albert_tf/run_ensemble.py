@@ -35,8 +35,8 @@ def define_flags() -> None:
     flags.DEFINE_list("checkpoints", ["best"], "Models of each run that are members: best, last.")
     flags.register_validator(
         "checkpoints",
-        lambda names: names and set(names) <= set(CHECKPOINTS),
-        message=f"Name some of {', '.join(CHECKPOINTS)}.",
+        lambda names: names and set(names) <= set(CHECKPOINTS) and len(set(names)) == len(names),
+        message=f"Name some of {', '.join(CHECKPOINTS)}, each once.",
     )
     flags.DEFINE_string(
         "average",

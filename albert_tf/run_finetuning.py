@@ -69,6 +69,7 @@ def main() -> None:
 
 def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
     """A run, or those of --seeds and --search; what has learned nothing again, by --retries."""
+    finetuning_flags.check_training()
     planned, strategy = finetuning_flags.series(), devices.strategy
     # A single run goes on or ends by itself; of several, the finished ones are left as they are.
     is_single = not planned and not FLAGS.retries

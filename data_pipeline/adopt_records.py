@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, message_of
 from data_pipeline.files import atomic_files, lock, storage
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.columns import static_counts
@@ -104,7 +104,11 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     Raises:
       UserError: there is a manifest already, there is no file, or a file holds something else.
     """
-    record_folder.check_output_dir(data, overwrite=False)
+    if storage.exists(os.path.join(data, record_folder.MANIFEST)):
+        raise UserError(
+            f"--data={data} already holds data ({record_folder.MANIFEST}): its records are known "
+            "here. Look at them with python -m data_pipeline.inspect_records."
+        )
     names = [name for name in storage.names_in(data) if "tf" in name and "record" in name]
     if not names:
         raise UserError(f"{data} holds no file named like *.tfrecord or *.tf_record.")
@@ -117,7 +121,7 @@ def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "so
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         raise UserError(
             f"The files in {data} should be uncompressed TFRecords of one length: "
-            f"{str(error.message).splitlines()[0]}"
+            f"{message_of(error)}."
         ) from error
     settings = PretrainingSettings(
         max_seq_length=length,

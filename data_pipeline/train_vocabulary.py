@@ -29,7 +29,9 @@ def define_flags() -> None:
         TOKENIZERS,
         "Kind of vocabulary: WordPiece has a piece for each ideograph, as the Chinese models need.",
     )
-    flags.DEFINE_integer("vocab_size", 30_000, "Number of pieces, special ones included.", 1)
+    flags.DEFINE_integer(
+        "vocab_size", 30_000, "Number of pieces, special ones included.", 16, 1_000_000
+    )
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
         "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
@@ -39,7 +41,7 @@ def define_flags() -> None:
         "input_sentence_size",
         10_000_000,
         "Largest number of sentences for SentencePiece, drawn at random.",
-        1,
+        101,
     )
     flags.DEFINE_float(
         "character_coverage", 0.99995, "Share of the characters that get a piece.", 0.98, 1

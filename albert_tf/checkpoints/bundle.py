@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import literal_paths
-from albert_tf.errors import UserError
+from albert_tf.errors import UserError, message_of
 
 # Optimizer slots and counters, which are not weights.
 _NOT_WEIGHTS = re.compile(r"(^|/)(adam_[mv]|lamb_[mv]|global_step)$")
@@ -49,7 +49,7 @@ class BundleWeights:
         try:
             return self._reader.get_tensor(self._stored[name])
         except _READ_ERRORS as error:
-            reason = str(error).splitlines()[0]
+            reason = message_of(error)
             raise UserError(
                 f"checkpoint {self.path} is damaged: {name} cannot be read ({reason}). Copy it "
                 "again."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -62,10 +63,13 @@ def find_folders(patterns: Sequence[str]) -> list[str]:
     """Folders by name, or by a pattern with * and ?, which leaves out runs that were put aside.
 
     Raises:
-      UserError: nothing has such a name.
+      UserError: nothing has such a name, or one is given twice.
     """
     found: list[str] = []
-    for pattern in patterns:
+    given = [os.path.realpath(pattern) for pattern in patterns]
+    for pattern, path in zip(patterns, given):
+        if given.count(path) > 1:
+            raise UserError(f"--runs names {pattern} twice. Name each run once.")
         matches = storage.match(pattern)
         folders = [name for name in matches if name == pattern or not is_put_aside(name)]
         folders = [folder.rstrip("/") for folder in folders if storage.is_folder(folder)]

@@ -11,7 +11,7 @@ import absl.logging
 import tensorflow as tf
 
 from albert_tf.checkpoints import literal_paths
-from albert_tf.errors import UserError
+from albert_tf.errors import UserError, message_of
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
 
@@ -176,13 +176,13 @@ class TrainingState:
                     self._read(readable, step)
             except (ValueError, AssertionError) as error:
                 raise UserError(
-                    f"checkpoint {path} does not fit this model: {_first_line(error)} Use another "
+                    f"checkpoint {path} does not fit this model: {message_of(error)}. Use another "
                     "--output_dir, or the flags that the run in this one was started with."
                 ) from None
             except (tf.errors.OpError, IndexError) as error:
                 if not _is_damage(error):  # A disk that does not answer may answer tomorrow.
                     raise
-                problems.append(f"checkpoint {path} is damaged: {_first_line(error)}")
+                problems.append(f"checkpoint {path} is damaged: {message_of(error)}")
                 continue
             self._latest = step
             for problem in problems:
@@ -240,7 +240,3 @@ def _without_log() -> Iterator[None]:
         yield
     finally:
         absl.logging.set_verbosity(before)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

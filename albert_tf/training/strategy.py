@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from urllib.parse import urlsplit
 
@@ -23,7 +24,7 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
       tpu: for "tpu": name or grpc:// address, "local" on a TPU virtual machine.
 
     Raises:
-      UserError: the name is unknown, or there is no such TPU.
+      UserError: the name is unknown, there is no such TPU, or nobody names the workers.
     """
     if distribution not in DISTRIBUTIONS:
         raise UserError(f"--distribution={distribution} is not one of {', '.join(DISTRIBUTIONS)}.")
@@ -34,6 +35,11 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
     if distribution == "tpu":
         return _tpu_strategy(tpu)
     if distribution == "multi_worker_mirrored":
+        if not os.environ.get("TF_CONFIG"):
+            raise UserError(
+                "--distribution=multi_worker_mirrored takes its workers from the environment "
+                "variable TF_CONFIG, which is not set. Set it on each worker, or use mirrored."
+            )
         return tf.distribute.MultiWorkerMirroredStrategy()
     devices = _local_devices()
     if distribution == "one_device":

@@ -136,7 +136,10 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
     else:
         found = re.search(r"--(\w+)", message)
         name = found[1] if found else ""
+        message = re.sub(r"\('Non-boolean argument.*\)", "expected true or false", message)
         if name in flags.FLAGS:
+            if isinstance(value := flags.FLAGS[name].value, list):
+                message = message.replace(str(value), ",".join(map(str, value)))
             message = f"{message.rstrip('.')}. {flags.FLAGS[name].help}"
     places = [argument.place for argument in arguments if argument.sets(name)]
     place = f"{places[-1]}: " if places and places[-1] else ""

@@ -60,12 +60,15 @@ def match_files(patterns: Sequence[str] | str) -> list[str]:
     """Paths for glob patterns (a sequence, or one string with commas), sorted within a pattern.
 
     Raises:
-      UserError: nothing matches, or a folder matches.
+      UserError: nothing matches, a folder matches, or a pattern occurs twice.
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [part.strip() for part in os.fspath(patterns).split(",")]
     files: dict[str, None] = {}
-    for pattern in filter(None, map(os.fspath, patterns)):
+    named = [pattern for pattern in map(os.fspath, patterns) if pattern]
+    for pattern in named:
+        if named.count(pattern) > 1:
+            raise UserError(f"{pattern!r} is named twice as input; name each file once.")
         matches = storage.match(pattern)
         if not matches:
             raise UserError(f"No file matches {pattern!r}; give an existing text file or pattern.")

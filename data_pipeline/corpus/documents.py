@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -21,6 +22,8 @@ from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.sentences import useful_sentences
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]+)*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Corpus:
             raise UserError(
                 f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
                 f"{self.input_format!r}."
+            )
+        if not _LANGUAGE.fullmatch(self.language):
+            raise UserError(
+                f"--language={self.language} is no ISO code of a language; give one of two or "
+                "three letters, such as en."
             )
 
     def files(self) -> list[str]:

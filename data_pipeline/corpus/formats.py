@@ -55,7 +55,13 @@ def detect_format(path: str, text_field: str = "text") -> str:
 
 
 def check_format(reader: Reader, input_format: str) -> None:
-    """Raises UserError for Parquet read as another format, or another file as Parquet."""
+    """Raises UserError for Parquet or JSON read as another format, or another file as Parquet."""
+    is_json = reader.path.removesuffix(compression(reader.path)).endswith((".jsonl", ".json"))
+    if is_json and input_format not in ("jsonl", "parquet"):
+        raise UserError(
+            f"{reader.path} is JSON by its name, but --input_format={input_format} is given; leave "
+            "it at auto, or give the file another name."
+        )
     if reader.is_parquet != (input_format == "parquet"):
         found = "is a" if reader.is_parquet else "is no"
         raise UserError(

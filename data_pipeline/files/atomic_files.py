@@ -32,8 +32,10 @@ def writing(path: str) -> Iterator[IO[bytes]]:
             if not storage.is_remote(path):
                 os.fsync(file.fileno())
         storage.rename(partial, path)
-    except BaseException:
+    except BaseException as error:
         storage.remove(partial)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = path  # A full disk names no file.
         raise
 
 

@@ -26,12 +26,13 @@ _Result = TypeVar("_Result")
 
 
 @contextlib.contextmanager
-def locked(folder: str, name: str = LOCK_FILE) -> Iterator[None]:
+def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> Iterator[None]:
     """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
 
     Args:
       folder: of any place; where there are no locks nothing is done.
       name: of the lock's file.
+      flag: that names the folder, for messages.
 
     Raises:
       UserError: another process holds the lock; the message says which. Or there is a file of the
@@ -41,7 +42,7 @@ def locked(folder: str, name: str = LOCK_FILE) -> Iterator[None]:
         yield
         return
     is_new, path = not os.path.exists(folder), os.path.join(folder, name)
-    with _opened(folder, path) as file:
+    with _opened(folder, path, flag) as file:
         _write_holder(file)
         try:
             yield
@@ -67,7 +68,8 @@ def locks(
 
         @functools.wraps(function)
         def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-            with locked(os.fspath(signature.bind(*args, **kwargs).arguments[argument])):
+            folder = signature.bind(*args, **kwargs).arguments[argument]
+            with locked(os.fspath(folder), flag=f"--{argument}"):
                 return function(*args, **kwargs)
 
         return wrapped
@@ -75,20 +77,20 @@ def locks(
     return decorate
 
 
-def _opened(folder: str, path: str) -> IO[str]:
+def _opened(folder: str, path: str, flag: str) -> IO[str]:
     """The lock's file, opened and locked."""
     while True:
-        _make(folder)
+        _make(folder, flag)
         with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
             file = stack.enter_context(open(path, "a+"))
-            _lock(file, folder)
+            _lock(file, folder, flag)
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                 stack.pop_all()
                 return file
         # Its last holder has removed it, or the whole folder, just now.
 
 
-def _make(folder: str) -> None:
+def _make(folder: str, flag: str) -> None:
     """Makes a folder and those above it, unless they exist."""
     try:
         os.makedirs(folder or ".", exist_ok=True)
@@ -97,10 +99,10 @@ def _make(folder: str) -> None:
         while not os.path.exists(file):
             file = os.path.dirname(file)
         is_above = "" if file == folder else f": {file}"
-        raise UserError(f"--output_dir={folder}{is_above} is a file. Name a folder.") from None
+        raise UserError(f"{flag}={folder}{is_above} is a file. Name a folder.") from None
 
 
-def _lock(file: IO[str], folder: str) -> None:
+def _lock(file: IO[str], folder: str, flag: str) -> None:
     """Locks the file; raises UserError with the holder's name."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,12 +110,12 @@ def _lock(file: IO[str], folder: str) -> None:
         file.seek(0)
         holder = file.read().strip() or "another process"
         raise UserError(
-            f"--output_dir={folder} is in use: {holder}, writes there. Wait for it to end, or name "
+            f"{flag}={folder} is in use: {holder}, writes there. Wait for it to end, or name "
             "another folder."
         ) from None
     except OSError as error:
         print(
-            f"--output_dir={folder} cannot be locked ({error.strerror}). Make sure that no other "
+            f"{flag}={folder} cannot be locked ({error.strerror}). Make sure that no other "
             "process writes there.",
             flush=True,
         )

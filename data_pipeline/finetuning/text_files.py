@@ -85,16 +85,21 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
       meaning: what the column is read for, as in "text" or "label".
 
     Returns:
-      The index of the first column of this name.
+      The index of the column of this name.
 
     Raises:
-      UserError: there is none.
+      UserError: there is none, or there are two.
     """
     if name not in header:
         found = ", ".join(header) or "nothing"
         raise UserError(
             f"{path}:1: no column {name!r} ({meaning}); the first row names {found:.200}. Is it "
             "the file of another task, or without its header row?"
+        )
+    if header.count(name) > 1:
+        raise UserError(
+            f"{path}:1: {header.count(name)} columns are named {name!r} ({meaning}). Rename all "
+            "but one."
         )
     return header.index(name)
 

@@ -40,9 +40,10 @@ def read_tsv(
       The examples of all rows that are not empty, at least one; the line is an example's guid.
 
     Raises:
-      UserError: the file cannot be read, with the line that is wrong.
+      UserError: two columns are one, or the file cannot be read, with the line that is wrong.
     """
     path = os.fspath(path)
+    _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
     lines = numbered_lines(path)
     header = header_row(lines)
     text_a = column_index(path, header, text_column, "text")
@@ -74,6 +75,19 @@ def read_tsv(
     if not examples:
         raise UserError(f"{path} holds a header row but no example.")
     return Split(os.path.basename(path), examples, tuple(skipped))
+
+
+def _check_apart(**columns: str | None) -> None:
+    """Raises UserError where one column is to be two things: a text and its label."""
+    flags: dict[str, str] = {}
+    for flag, name in columns.items():
+        if name in flags:
+            raise UserError(
+                f"--{flag}={name} is the column of --{flags[name]}, too. Name another one, or "
+                "leave it out."
+            )
+        if name is not None:
+            flags[name] = flag
 
 
 def _label(text: str, is_regression: bool, place: str) -> str | float:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from data_pipeline.errors import UserError
+from data_pipeline.errors import UserError, message_of
 from data_pipeline.files import atomic_files, sealed, storage
 
 MANIFEST = "manifest.json"
@@ -321,4 +321,4 @@ def explain_read_error(data: str, error: Exception, kind: Kind = PRETRAINING) ->
         verify_records(data, full=True, kind=kind)
     except UserError as found:
         return found
-    return UserError(f"The records in {data} cannot be read: {str(error).splitlines()[0]}")
+    return UserError(f"The records in {data} cannot be read: {message_of(error)}.")

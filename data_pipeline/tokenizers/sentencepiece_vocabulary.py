@@ -110,4 +110,9 @@ def _explain(error: Exception, vocab_size: int) -> UserError:
             f"--vocab_size={vocab_size} is too small: the characters of the text alone need "
             f"{too_low[1]}. Raise --vocab_size or lower --character_coverage."
         )
-    return UserError(f"SentencePiece cannot learn a vocabulary from the text: {text}")
+    reason = re.sub(r"^(\w+: )?\S+\(\d+\) (\[.*?\])?\s*", "", text).rstrip(". ")
+    return UserError(
+        f"SentencePiece cannot learn --vocab_size={vocab_size} pieces from the text"
+        f"{f': {reason}' if reason else ''}. Give more text, or another --vocab_size or "
+        "--input_sentence_size."
+    )

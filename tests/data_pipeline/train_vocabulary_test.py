@@ -57,8 +57,8 @@ def test_defaults_and_limits(new_flags):
         }
         others = {flag.name: flag.default for flag in flags.defined() if flag.name not in numbers}
     assert numbers == {
-        "vocab_size": (30_000, "an integer from 1 to 2,147,483,647"),
-        "input_sentence_size": (10_000_000, "an integer from 1 to 2,147,483,647"),
+        "vocab_size": (30_000, "an integer from 16 to 1,000,000"),
+        "input_sentence_size": (10_000_000, "an integer from 101 to 2,147,483,647"),
         "character_coverage": (0.99995, "a finite number from 0.98 to 1"),
     }
     assert others == {

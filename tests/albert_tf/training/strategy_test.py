@@ -38,9 +38,12 @@ def devices(monkeypatch):
     return names
 
 
-def test_devices_of_this_machine(devices):
+def test_devices_of_this_machine(devices, monkeypatch):
     assert make_strategy("one_device") == "/cpu:0"
     assert make_strategy("mirrored") == ["/cpu:0", "/cpu:1"]
+    with pytest.raises(UserError, match="variable TF_CONFIG, which is not set"):
+        make_strategy("multi_worker_mirrored")
+    monkeypatch.setenv("TF_CONFIG", "{}")
     assert make_strategy("multi_worker_mirrored") == "workers"
     devices["GPU"] = ["/gpu:0", "/gpu:1"]
     assert make_strategy("one_device") == "/gpu:0"

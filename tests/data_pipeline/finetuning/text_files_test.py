@@ -59,7 +59,9 @@ def test_columns():
     lines = iter([(2, "a\tb\t\tb"), (3, "c")])
     header = header_row(lines)
     assert header == ["a", "b", "", "b"] and next(lines) == (3, "c") and header_row(lines) == []
-    assert column_index("f", header, "b", "label") == 1
+    assert column_index("f", header, "a", "label") == 0
+    with pytest.raises(UserError, match=r"f:1: 2 columns are named 'b' \(label\). Rename all but"):
+        column_index("f", header, "b", "label")
     with pytest.raises(
         UserError, match=r"f:1: no column 'c' \(label\); .* names a, b, , b\. Is it"
     ):

@@ -63,8 +63,11 @@ def test_sizes_that_do_not_fit_are_named(sentences):
 
 
 def test_other_failures_are_passed_on():
-    message = str(_explain(RuntimeError("Internal:\n  odd"), 7))
-    assert message == "SentencePiece cannot learn a vocabulary from the text: Internal: odd"
+    odd = RuntimeError("Internal:\n src/trainer_interface.cc(757) [(a) <= (b)] It is odd. ")
+    assert str(_explain(odd, 7)) == (
+        "SentencePiece cannot learn --vocab_size=7 pieces from the text: It is odd. Give more "
+        "text, or another --vocab_size or --input_sentence_size."
+    )
 
 
 def test_a_failure_of_reading_ends_learning(sentences):
