@@ -6,6 +6,7 @@ It needs tensorflow_text, and runs on a CPU: on a TPU put it in the input pipeli
 from __future__ import annotations
 
 import base64
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class AlbertPreprocessor(keras.layers.Layer):
         *,
         lower: bool | None = None,
         rules: str | None = None,
+        strip_accents: bool | None = None,
+        space_chinese: bool | None = None,
         pad_to_longest: bool = False,
         name: str = "preprocessor",
         **kwargs: Any,
@@ -51,7 +54,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         """Args:
         vocab_file: a SentencePiece model, or a WordPiece vocabulary if the name ends in .txt.
         max_seq_length: S, special pieces included; longer texts are cut.
-        lower, rules: see `load_tokenizer`.
+        lower, rules, strip_accents, space_chinese: see `load_tokenizer`.
         pad_to_longest: S is the length of the batch's longest row, and `max_seq_length` the most.
         name: of the layer.
         kwargs: of keras.layers.Layer.
@@ -63,7 +66,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         check_length(max_seq_length)
         self.max_seq_length = max_seq_length
         self.pad_to_longest = pad_to_longest
-        self._tokenizer = load_tokenizer(vocab_file, lower, rules)
+        self._tokenizer = load_tokenizer(vocab_file, lower, rules, strip_accents, space_chinese)
         graph = graph_tokenizer(self._tokenizer)
         self._encoder = TextEncoder(graph, self._tokenizer, max_seq_length)
         with tf.init_scope():
@@ -127,14 +130,12 @@ class AlbertPreprocessor(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, with the vocabulary itself in place of its path."""
         content = base64.b64encode(self._tokenizer.content()).decode("ascii")
-        settings = self._tokenizer.settings
         return {
             "name": self.name,
             "dtype": self.dtype,
             "max_seq_length": self.max_seq_length,
             "pad_to_longest": self.pad_to_longest,
-            "lower": settings.lower,
-            "rules": settings.rules,
+            **dataclasses.asdict(self._tokenizer.settings),
             "vocabulary": {"name": self._tokenizer.STORED_NAME, "base64": content},
             "fingerprint": self._tokenizer.fingerprint,
         }
