@@ -112,7 +112,7 @@ def _weights_file(directory: str) -> str:
             f"{directory} holds {pickled[0]}, a pickle, which can run any code and is never "
             f"loaded here. Save it as {WEIGHTS_FILE} first: {_REMEDY}"
         )
-    ends = (".safetensors", ".h5", ".h5.index.json", ".msgpack", ".onnx", ".ot")
+    ends = (".safetensors", ".h5", ".h5.index.json", ".msgpack", ".onnx")
     others = [name for name in sorted(names) if name.endswith(ends)]
     found = f" {', '.join(others)} cannot be read." if others else ""
     raise UserError(
