@@ -96,7 +96,11 @@ def ids_in_records(folder):
     ("vocabulary", "config"),
     [
         ("spiece.model", {"do_lower_case": False, "keep_accents": True}),
-        ("vocab.txt", {"strip_accents": False, "tokenize_chinese_chars": False}),
+        pytest.param(
+            "vocab.txt",
+            {"strip_accents": False, "tokenize_chinese_chars": False},
+            marks=pytest.mark.table,
+        ),
     ],
 )
 def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, vocabulary, config):
@@ -120,7 +124,7 @@ def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, vocabulary
 
     tuned = {"task": "tsv", "train_file": rows_file(tmp_path), "dev_file": rows_file(tmp_path)}
     tuned |= {"num_train_steps": 1, "train_batch_size": 2, "max_seq_length": 32}
-    tuned |= {"distribution": "one_device", "warmup_proportion": 0}
+    tuned |= {"distribution": "one_device", "warmup_proportion": 0, "fast": "off"}
     run("albert_tf.run_finetuning", init_checkpoint=theirs, output_dir=tmp_path / "run", **tuned)
     model = tmp_path / "run" / "model"
     assert (model / "tokenizer_settings.json").read_bytes() == stored

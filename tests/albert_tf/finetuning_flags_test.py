@@ -51,7 +51,8 @@ OTHERS = {
     "learning_rate": 0.5, "train_batch_size": 3, "num_train_epochs": 1.5, "num_train_steps": 7,
     "warmup_proportion": 0.25, "num_warmup_steps": 2, "classifier_dropout": 0.2,
     "hidden_dropout": 0.3, "attention_dropout": 0.4, "init_head": True, "vocab_file": "v.model",
-    "length_window": 1, "seed": 5,
+    "length_window": 1, "seed": 5, "lower_case": False, "strip_accents": True,
+    "space_chinese": False,
 }  # fmt: skip
 LENGTHS = {"max_seq_length": 32, "max_qa_length": 8, "doc_stride": 16, "max_query_length": 4}
 
