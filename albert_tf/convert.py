@@ -65,7 +65,7 @@ def main() -> None:
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
     model = formats.make_model(source, config)
-    new = formats.load_weights(model, source.path, *formats.TOLERATED[source.format])
+    new = formats.load_weights(model, source.path, formats.WITHOUT_PAIRS)
     if FLAGS.format != "native" and isinstance(model, AlbertReplacedTokenDetector):
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder

@@ -12,12 +12,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
 from albert_tf.presets import PRESETS
 from albert_tf.published import PUBLISHED, download
 from albert_tf.shipped import shipped_folder, shipped_names
-
-_PRETRAINING_HEADS = ["^masked_lm/", "^sentence_order/"]
 
 
 def locate(name_or_path: str) -> formats.Source:
@@ -89,10 +86,7 @@ def from_preset(
     """
     source = locate(name_or_path)
     model = model_class(config or source.config(), **arguments)
-    if isinstance(model, AlbertPretrainer):
-        formats.load_weights(model, source.path, _PRETRAINING_HEADS, formats.NOT_ENCODER)
-    else:
-        formats.load_encoder(model, source.path)
+    formats.load_start(model, source.path)
     return model
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
 from albert_tf.training.devices import Devices
 from albert_tf.training.supervision import run_supervised
@@ -98,10 +97,7 @@ def train(devices: Devices) -> None:
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = shared_flags.pretraining_model(config, devices.packed)
-        if isinstance(model, AlbertPretrainer):
-            start.load_weights(model)
-        else:
-            start.load_encoder(model.detector)
+        start.load_start(getattr(model, "detector", model))
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, shared_flags.run_settings(optimizer, loop), eval_data)
 

@@ -42,7 +42,7 @@ class MaskFiller:
         """
         source = locate(name_or_path)
         self.model = AlbertPretrainer(source.config())
-        formats.load_weights(self.model, source.path, ["^sentence_order/"], formats.NOT_ENCODER)
+        formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph, length = graph_tokenizer(self._tokenizer), max_seq_length or _own_length(source)
         self._encode = TextEncoder(graph, self._tokenizer, length, read_masks=True)

@@ -13,8 +13,12 @@ import tensorflow as tf
 from albert_tf.checkpoints import literal_paths
 from albert_tf.errors import UserError, message_of
 
-# Optimizer slots and counters, which are not weights.
-_NOT_WEIGHTS = re.compile(r"(^|/)(adam_[mv]|lamb_[mv]|global_step)$")
+# Slots and counters of google-research's optimizers and of TensorFlow's, which are not weights.
+_NOT_WEIGHTS = re.compile(
+    r"(^|/)(adam_[mv]|lamb_[mv]|(Adam|RMSProp|Ftrl|Adadelta)(_\d+)?|Momentum|Adagrad|beta[12]_power"
+    r"|global_step)$"
+)
+_AVERAGE = "/ExponentialMovingAverage"  # Behind the name of a weight: its average over training.
 _HUB_SCOPE = "module/"
 _READ_ERRORS = (tf.errors.OpError, IndexError, ValueError, RuntimeError)
 
@@ -22,10 +26,19 @@ _READ_ERRORS = (tf.errors.OpError, IndexError, ValueError, RuntimeError)
 class BundleWeights:
     """The weights of a checkpoint by name: optimizer slots and counters are left out, TF-Hub's
     `module/` is stripped.
+
+    Attributes:
+      has_averages: whether the checkpoint holds averages of its weights, too.
     """
 
-    def __init__(self, prefix: str) -> None:
-        """Args: prefix: the path without .index."""
+    def __init__(self, prefix: str, use_averages: bool = False) -> None:
+        """Args:
+        prefix: the path without .index.
+        use_averages: read the average over training of every weight that has one.
+
+        Raises:
+          UserError: there is no such checkpoint, it cannot be read, or has no averages.
+        """
         self.path = prefix
         check_exists(prefix)
         links = contextlib.ExitStack()  # Needed as long as the reader, which opens files late.
@@ -36,12 +49,19 @@ class BundleWeights:
             )
         except _READ_ERRORS as error:
             raise UserError(f"checkpoint {prefix} cannot be read: {error}") from None
-        self._stored = {
-            name[len(_HUB_SCOPE) :] if name.startswith(_HUB_SCOPE) else name: name
-            for name in self._reader.get_variable_to_shape_map()
-            if not _NOT_WEIGHTS.search(name)
-        }
         shapes = self._reader.get_variable_to_shape_map()
+        found = {
+            name.removeprefix(_HUB_SCOPE): name for name in shapes if not _NOT_WEIGHTS.search(name)
+        }
+        self._stored = {ours: name for ours, name in found.items() if not ours.endswith(_AVERAGE)}
+        self.has_averages = len(self._stored) < len(found)
+        if use_averages:
+            if not self.has_averages:
+                raise UserError(
+                    f"--use_averages: checkpoint {prefix} holds no averages (names that end in "
+                    f"{_AVERAGE}). Leave it out."
+                )
+            self._stored = {name: found.get(name + _AVERAGE, name) for name in self._stored}
         self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
 
     def read(self, name: str) -> np.ndarray:

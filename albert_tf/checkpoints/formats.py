@@ -20,8 +20,9 @@ from albert_tf.checkpoints import (
     vocabulary,
 )
 from albert_tf.config import AlbertConfig
-from albert_tf.errors import UserError
+from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
+from albert_tf.models import AlbertPretrainer
 from albert_tf.variable_names import variable_name
 
 FORMATS = ("native", "google", "huggingface")
@@ -110,31 +111,26 @@ def _in(folder: str, name: str) -> str | None:
     return path if tf.io.gfile.exists(path) else None
 
 
-# Variables that a file of each format may lack, and names that it may have beside the model's, as
-# (allow_missing, allow_unused). Not all of Hugging Face's classes have a pooler and a sentence
-# order head.
-TOLERATED: dict[str, tuple[list[str], list[str]]] = {
-    "native": ([], []),
-    "google": ([], []),
-    "huggingface": (["^sentence_order/", "^encoder/pooler/"], []),
-}
-
-
+# What weights may lack, as patterns of our names. Several of Hugging Face's classes have no pooler,
+# and most have no head of sentence order: a model whose answers need neither goes without.
+WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
+# A model that is to be trained may begin with new heads.
+AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
 # Names that are not those of an encoder, in any format.
 NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
 
 
-def make_model(source: Source, config: AlbertConfig) -> keras.Model:
+def make_model(source: Source, config: AlbertConfig, head: str | None = None) -> keras.Model:
     """A model of the class that a source's weights are for, with random weights.
 
     Native folders and Hugging Face's configurations name the class; the reference's checkpoints
-    tell it by the names of their heads.
+    tell it by the names of their heads, but for that of one output: see `google.make_model`.
     """
     if source.format == "native":
         return native.make_model(source.path, config)
     if source.format == "huggingface":
         return huggingface.make_model(source.path, config)
-    return google.make_model(source.path, config)
+    return google.make_model(source.path, config, head)
 
 
 def class_names(source: Source) -> list[str]:
@@ -149,38 +145,44 @@ def load_weights(
     path: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
+    use_averages: bool = False,
 ) -> list[str]:
     """Fills a model from a path of any format.
 
     Args:
       path: see `recognize`.
-      model, allow_missing, allow_unused: see `checkpoints.google.load`.
+      model, allow_missing, allow_unused, use_averages: see `checkpoints.google.load`.
 
     Returns:
       Names of the variables that kept their values.
 
     Raises:
-      UserError: see `recognize` and `checkpoints.google.load`.
+      UserError: see `recognize` and `checkpoints.google.load`; or averages are asked for, which
+        google-research's format alone has.
     """
     source = recognize(path)
-    if source.format == "google" and not google.is_google(bundle.BundleWeights(source.path)):
+    if source.format == "google":
+        return google.load(model, source.path, allow_missing, allow_unused, use_averages)
+    if use_averages:
         raise UserError(
-            f"checkpoint {source.path} has none of google-research's names (bert/...). Pass the "
-            "prefix of one of its checkpoints, or a model folder."
+            f"--use_averages is for checkpoints of google-research, and {path} is of the format "
+            f"{source.format}. Leave it out."
         )
-    load = {"native": native.load_weights, "google": google.load, "huggingface": huggingface.load}
-    return load[source.format](model, source.path, allow_missing, allow_unused)
+    load = native.load_weights if source.format == "native" else huggingface.load
+    return load(model, source.path, allow_missing, allow_unused)
 
 
-def load_encoder(model: keras.Model, path: str) -> list[str]:
-    """Fills the encoder of a model; heads stay as they are, also where the path has the same ones.
+def load_start(model: keras.Model, path: str) -> None:
+    """Fills a model that is to be trained with what a path has of it: the encoder, and of an
+    AlbertPretrainer the heads; all other heads are new. What else is new is said in one line.
 
-    Result and errors are those of `load_weights`.
+    Raises:
+      UserError: see `load_weights`.
     """
-    encoder = getattr(model, "encoder", model)
-    kept = load_weights(encoder, path, allow_unused=NOT_ENCODER)
-    names = [variable_name(variable) for variable in model.variables]
-    return kept + [name for name in names if not name.startswith("encoder/")]
+    if not isinstance(model, AlbertPretrainer):
+        model = getattr(model, "encoder", model)
+    if new := load_weights(model, path, AS_A_START, NOT_ENCODER):
+        warn_once(f"not in {path}, and new: {', '.join(new)}")
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
@@ -190,7 +192,7 @@ def round_trip(model: keras.Model, folder: str) -> float:
     """
     source = recognize(folder)
     copy = make_model(source, source.config())
-    lost = load_weights(copy, source.path, *TOLERATED[source.format])
+    lost = load_weights(copy, source.path, WITHOUT_PAIRS if source.format == "huggingface" else ())
     pairs = [
         (left, right)
         for left, right in zip(model.variables, copy.variables, strict=True)

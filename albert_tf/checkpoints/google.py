@@ -6,16 +6,17 @@ and `30k-clean.model`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.names import check_sharing, variable_names
-from albert_tf.checkpoints.weights import Weights, assign
+from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
-from albert_tf.errors import UserError
+from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
+from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
@@ -24,20 +25,54 @@ PREFIX = "model.ckpt"  # Of the checkpoints that are written.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 _SOFTWARE = "google-research/albert"
 _LAYER_NORM_EPS = 1e-12
+_KERAS_NORM = re.compile(r"/layer_normalization(_\d+)?/(?=(beta|gamma)$)")
+# Sign in a name -> why no model here is of that kind.
+_OTHER_MODELS = {
+    "/layer_shared/|/word_embeddings_2$": "That is the layout of brightmart/albert_zh, whose model "
+    "adds positions behind the projection, which ALBERT does not. Use the Chinese models of "
+    "google-research/albert (albert-base-zh and larger).",
+    r"^bert/encoder/.*/layer_normalization_\d+/": "That code gave every layer a norm of its own "
+    "beside shared weights (google-research/albert, issue 241), which this ALBERT does not have. "
+    "Train it again with norms that are shared.",
+}
 
 
-def is_google(weights: Weights) -> bool:
-    """Whether weights have the reference's names."""
-    return any(name.startswith("bert/") for name in weights.shapes)
+class _GoogleWeights(bundle.BundleWeights):
+    """A checkpoint by the reference's names, of whatever version of its code."""
+
+    def __init__(self, prefix: str, use_averages: bool = False) -> None:
+        super().__init__(prefix, use_averages)
+        _check_names(prefix, self.shapes)
+        # Its later code made some layer norms by Keras, with Keras's name.
+        names = {_KERAS_NORM.sub("/LayerNorm/", name): name for name in self._stored}
+        self._stored = {name: self._stored[stored] for name, stored in names.items()}
+        self.shapes = {name: self.shapes[stored] for name, stored in names.items()}
 
 
-def make_model(prefix: str, config: AlbertConfig) -> keras.Model:
+def _check_names(prefix: str, names: Iterable[str]) -> None:
+    """Raises UserError for a checkpoint that is of other code, or of a model ALBERT is not."""
+    if not any(name.startswith("bert/") for name in names):
+        raise UserError(
+            f"checkpoint {prefix} has none of google-research's names (bert/...). Pass the "
+            "prefix of one of its checkpoints, or a model folder."
+        )
+    for sign, reason in _OTHER_MODELS.items():
+        found = next((name for name in names if re.search(sign, name)), None)
+        if found:
+            raise UserError(f"checkpoint {prefix} cannot be read: it has {found}. {reason}")
+
+
+def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> keras.Model:
     """A model of the class whose heads a checkpoint holds, with random weights.
 
-    A head of one output may be a regression's or RACE's. The file does not say which, and it
-    becomes an AlbertClassifier of one class.
+    A head of one output may be a regression's or RACE's, which the file does not say.
+
+    Args:
+      prefix: path without `.index`.
+      config: of the model.
+      head: "multiple_choice" for that of RACE; of all else the file tells the class.
     """
-    shapes = bundle.BundleWeights(prefix).shapes
+    shapes = _GoogleWeights(prefix).shapes
     if "cls/predictions/output_bias" in shapes:
         return AlbertPretrainer(config)
     if "cls/squad/output_weights" in shapes:
@@ -45,6 +80,8 @@ def make_model(prefix: str, config: AlbertConfig) -> keras.Model:
     if "start_logits/dense/kernel" in shapes:
         return AlbertSpanLabelerV2(config)
     if "output_weights" in shapes:
+        if shapes["output_weights"][0] == 1 and head == "multiple_choice":
+            return AlbertMultipleChoice(config)
         return AlbertClassifier(config, num_classes=shapes["output_weights"][0])
     return AlbertEncoder(config)
 
@@ -54,6 +91,7 @@ def load(
     prefix: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
+    use_averages: bool = False,
 ) -> list[str]:
     """Fills a model (an AlbertEncoder or one with heads) from a checkpoint of the reference.
 
@@ -66,6 +104,8 @@ def load(
         ["^classification/"].
       allow_unused: regular expressions of the checkpoint's names that may go unread, e.g.
         ["^cls/"].
+      use_averages: read the averages of the weights, which TensorFlow's ExponentialMovingAverage
+        keeps beside them.
 
     Returns:
       Names of the variables that kept their values.
@@ -74,7 +114,9 @@ def load(
       UserError: listing every missing, unused or misshapen variable.
     """
     stored_names = _stored_names(model)
-    weights = bundle.BundleWeights(prefix)
+    weights = _GoogleWeights(prefix, use_averages)
+    if weights.has_averages and not use_averages:
+        warn_once(f"{prefix} holds averages of its weights, too: convert --use_averages reads them")
     return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 

@@ -12,6 +12,10 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.variable_names import variable_name
 
+_MOST_PROBLEMS = 4  # Of a kind, in a message.
+# Parts of names, in all formats, of what a configuration has more or fewer of.
+_BLOCKS = re.compile(r"group_\d|albert_layer_groups|embedding_hidden_mapping_in|/projection/")
+
 
 class Weights(Protocol):
     """The weights in a file or folder.
@@ -50,7 +54,8 @@ def assign(
     Raises:
       UserError: listing every missing, unused or misshapen variable. Nothing is assigned then.
     """
-    found, kept, problems, read = [], [], [], set()
+    found, kept, read = [], [], set()
+    misshapen, missing = [], []
     for variable in variables:
         ours = variable_name(variable)
         theirs, transposed = stored_name(ours)
@@ -60,21 +65,22 @@ def assign(
         if stored == expected:
             found.append((variable, theirs, transposed))
         elif stored is not None:
-            problems.append(f"  misshapen: {theirs} has shape {stored}, the model needs {expected}")
+            misshapen.append(f"{theirs} has shape {stored}, the model needs {expected}")
         elif _matches(ours, allow_missing):
             kept.append(ours)
         else:
-            problems.append(f"  missing: {theirs}, shape {expected}")
-    problems += [
-        f"  unused: {name}"
+            missing.append(f"{theirs}, shape {expected}")
+    unused = [
+        name
         for name in sorted(weights.shapes)
         if name not in read and not _matches(name, allow_unused)
     ]
-    if problems:
+    if misshapen or missing or unused:
+        problems = {"misshapen": misshapen, "missing": missing, "unused": unused}
+        lines = [line for kind, found_ones in problems.items() for line in _some(kind, found_ones)]
+        remedy = _remedy(bool(found), misshapen, missing, unused)
         raise UserError(
-            f"checkpoint {weights.path} does not fit the model:\n"
-            + "\n".join(problems)
-            + "\nPass the configuration that the checkpoint was made with."
+            "\n".join([f"checkpoint {weights.path} does not fit the model:", *lines, remedy])
         )
     values = [weights.read(theirs) for _, theirs, _ in found]
     for (_, theirs, _), value in zip(found, values):
@@ -86,6 +92,29 @@ def assign(
     for (variable, _, transposed), value in zip(found, values):
         variable.assign(value.T if transposed else value)
     return kept
+
+
+def _some(kind: str, problems: Sequence[str]) -> list[str]:
+    """A line for each of the first problems of a kind, and one for the number of the others."""
+    lines = [f"  {kind}: {problem}" for problem in problems[:_MOST_PROBLEMS]]
+    others = len(problems) - len(lines)
+    return [*lines, f"  {kind}: {others} more"] if others else lines
+
+
+def _remedy(
+    any_found: bool, misshapen: Sequence[str], missing: Sequence[str], unused: Sequence[str]
+) -> str:
+    """What to do about weights that do not fit, by what is wrong with them."""
+    if misshapen or (any_found and _BLOCKS.search(" ".join([*missing, *unused]))):
+        return "Pass the configuration that the checkpoint was made with."
+    if not any_found:
+        return "None of its names is one that the model has: pass weights of an ALBERT."
+    if missing:
+        return (
+            "It has no such part, of which the answers of this model are made: pass weights of a "
+            "model that has it, or train one that begins with these weights."
+        )
+    return "It has more parts than this model: take the class of model that the weights are of."
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

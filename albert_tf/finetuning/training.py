@@ -244,7 +244,7 @@ def new_model(
         if settings.init_head:
             start.load_weights(model)
         else:
-            start.load_encoder(model)
+            start.load_start(model)
     return model
 
 

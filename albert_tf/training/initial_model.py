@@ -13,6 +13,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate
+from albert_tf.shipped import shipped_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,46 +77,47 @@ class InitialModel:
         )
 
     def chosen_vocabulary(self, vocab_file: str | None) -> str:
-        """Path of `vocab_file`, or else of the vocabulary beside the weights.
+        """Path of `vocab_file`, or else of the vocabulary beside the weights, or of the preset,
+        where the package holds it.
 
         Raises:
           UserError: there is neither.
         """
         if vocab_file:
             return vocab_file
-        if not self.init_checkpoint:
+        start = self.init_checkpoint or self.preset
+        if not self.init_checkpoint and self.preset not in shipped_names():
             raise UserError(
                 "--vocab_file is missing, and there is no --init_checkpoint to have one."
             )
-        source = locate(self.init_checkpoint)
+        source = locate(start)
         if not source.vocab_file:
             raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
         return source.vocab_file
 
     def load_weights(self, model: keras.Model) -> None:
-        """Fills a model from `init_checkpoint`, if there is one.
+        """Fills a model with its heads from `init_checkpoint`, if there is one.
 
-        The head of sentence order begins anew where Hugging Face's file lacks it, as those of the
-        published albert-base-v2 and others do.
+        The head of sentence order begins anew where the weights lack it, as those of the published
+        albert-base-v2 and others do.
 
         Raises:
           UserError: see `formats.load_weights`.
         """
         if self.init_checkpoint:
             source = locate(self.init_checkpoint)
-            may_lack = ["^sentence_order/"] if source.format == "huggingface" else []
-            if new := formats.load_weights(model, source.path, may_lack):
+            if new := formats.load_weights(model, source.path, formats.WITHOUT_PAIRS):
                 print(f"Not in {source.path}, and new: {', '.join(new)}")
             self._repeat_positions(model)
 
-    def load_encoder(self, model: keras.Model) -> None:
-        """Fills the encoder from `init_checkpoint`, if there is one; heads stay as they are.
+    def load_start(self, model: keras.Model) -> None:
+        """Fills what `init_checkpoint` has of a model, if there is one; see `formats.load_start`.
 
         Raises:
-          UserError: see `formats.load_encoder`.
+          UserError: see `formats.load_start`.
         """
         if self.init_checkpoint:
-            formats.load_encoder(model, locate(self.init_checkpoint).path)
+            formats.load_start(model, locate(self.init_checkpoint).path)
             self._repeat_positions(model)
 
     def _repeat_positions(self, model: keras.Model) -> None:

@@ -33,6 +33,8 @@ def test_weights_bring_their_architecture_and_vocabulary(folder, tiny_config, tm
     assert start.config(50, 16, "records") == tiny_config
     assert start.chosen_vocabulary(None) == f"{folder}/vocab.txt"
     assert start.chosen_vocabulary("mine.txt") == "mine.txt"
+    shipped = InitialModel(preset="albert-small-en").chosen_vocabulary(None)
+    assert shipped.endswith("albert-small-en/spiece.model")
     with pytest.raises(UserError, match="--vocab_file is missing, and there is no --init_check"):
         InitialModel(preset="albert-tiny").chosen_vocabulary(None)
 
@@ -45,7 +47,7 @@ def test_weights_are_loaded_where_there_are_some(folder, tiny_config):
     InitialModel(init_checkpoint=folder).load_weights(before)
     np.testing.assert_array_equal(before.weights[0], other.weights[0])
     classifier = AlbertClassifier(tiny_config, 2)
-    InitialModel(init_checkpoint=folder).load_encoder(classifier)
+    InitialModel(init_checkpoint=folder).load_start(classifier)
     np.testing.assert_array_equal(classifier.weights[0], other.weights[0])
 
 
@@ -54,7 +56,7 @@ def test_positions_that_were_not_trained_begin_as_copies(folder, tiny_config):
     model, classifier = AlbertPretrainer(tiny_config), AlbertClassifier(tiny_config, 2)
     start = InitialModel(init_checkpoint=folder, repeat_positions=6)
     start.load_weights(model)
-    start.load_encoder(classifier)
+    start.load_start(classifier)
     expected = np.concatenate([learned[:6], learned[:6], learned[:4]])  # 16 positions.
     for encoder in (model.encoder, classifier.encoder):
         np.testing.assert_array_equal(encoder.embeddings.position_embeddings, expected)

@@ -1,0 +1,196 @@
+"""Weights of other classes, and of other versions of the reference, as a start of every model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoints import bundle, formats, huggingface
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from tests.conformance_cases import CLASSES, MODELS
+
+GOOGLE = Path(__file__).parent / "goldens" / "google_tiny"
+POOLER = ("albert.pooler.weight", "albert.pooler.bias")
+NEW_POOLER = "new: encoder/pooler/kernel, encoder/pooler/bias"
+
+
+@pytest.fixture
+def masked_lm(few_words, tmp_path) -> Path:
+    """The folder of a Hugging Face AlbertForMaskedLM, which has no pooler, and its vocabulary."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(set(few_words))]
+    config = AlbertConfig(
+        vocab_size=len(pieces),
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    folder = tmp_path / "masked_lm"
+    huggingface.save(albert_tf.AlbertPretrainer(config), str(folder))
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    keep(folder, "AlbertForMaskedLM", lambda name: name not in POOLER and "sop_" not in name)
+    return folder
+
+
+def keep(folder: Path, architecture: str, wanted: Callable[[str], bool]) -> None:
+    """Makes a folder one of another of Hugging Face's classes, with fewer weights."""
+    values = safetensors.numpy.load_file(folder / "model.safetensors")
+    values = {name: value for name, value in values.items() if wanted(name)}
+    safetensors.numpy.save_file(values, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    config["architectures"] = [architecture]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("model_class", MODELS, ids=lambda model: model.__name__)
+def test_every_model_begins_without_a_pooler(model_class, masked_lm, capfd):
+    classes = {"num_classes": CLASSES} if "Classifier" in model_class.__name__ else {}
+    model = model_class.from_preset(str(masked_lm), **classes)
+    assert NEW_POOLER in capfd.readouterr().err
+    stored = safetensors.numpy.load_file(masked_lm / "model.safetensors")
+    encoder = getattr(model, "encoder", model)
+    words = stored["albert.embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(encoder.embeddings.word_embeddings, words)
+    if model_class is albert_tf.AlbertPretrainer:
+        bias = stored["predictions.dense.weight"].T
+        np.testing.assert_array_equal(model.masked_lm.transform.kernel, bias)
+
+
+def test_masks_are_filled_and_sentences_compared_without_a_pooler(masked_lm):
+    (best,) = albert_tf.MaskFiller(str(masked_lm))("the cat sat on a [MASK]", top_k=3)
+    assert len(best) == 3
+    assert albert_tf.SentenceEmbedder(str(masked_lm))(["the cat"]).shape == (1, 16)
+    keep(masked_lm, "AlbertModel", lambda name: name.startswith("albert."))
+    assert albert_tf.SentenceEmbedder(str(masked_lm))(["the cat"]).shape == (1, 16)
+    with pytest.raises(UserError, match="(?s)missing: predictions.dense.weight.*no such part") as e:
+        albert_tf.MaskFiller(str(masked_lm))
+    assert len(str(e.value).splitlines()) < 10
+
+
+def test_fine_tuning_begins_without_a_pooler(masked_lm, result_of, tmp_path):
+    rows = "text\tlabel\nthe cat\ta\nold dog\tb\n"
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text(rows)
+    result = result_of(
+        "albert_tf.run_finetuning",
+        *("--task=tsv", f"--init_checkpoint={masked_lm}", f"--output_dir={tmp_path / 'run'}"),
+        *(f"--{name}_file={tmp_path / name}.tsv" for name in ("train", "dev")),
+        *("--max_seq_length=16", "--train_batch_size=2", "--num_train_steps=1", "--fast=off"),
+        *("--learning_rate=0.001", "--distribution=one_device"),
+    )
+    assert result.returncode == 0, result.stderr
+    assert NEW_POOLER in result.stderr
+
+
+Tensors = dict[str, np.ndarray]
+
+
+@pytest.fixture
+def google(tmp_path) -> Callable[[Tensors], str]:
+    """Tensors by the reference's names -> the prefix of a checkpoint of them."""
+
+    def write(tensors: Mapping[str, np.ndarray]) -> str:
+        config = (GOOGLE / "albert_config.json").read_text()
+        (tmp_path / "albert_config.json").write_text(config)
+        bundle.write(str(tmp_path / "model.ckpt"), tensors)
+        return str(tmp_path / "model.ckpt")
+
+    return write
+
+
+@pytest.fixture
+def tensors() -> Tensors:
+    reader = tf.train.load_checkpoint(str(GOOGLE / "model.ckpt"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def loaded(prefix: str, use_averages: bool = False) -> list[np.ndarray]:
+    source = formats.recognize(prefix)
+    model = formats.make_model(source, source.config())
+    assert not formats.load_weights(model, prefix, use_averages=use_averages)
+    return model.get_weights()
+
+
+def test_slots_of_tensorflows_optimizers_are_no_weights(google, tensors):
+    expected = loaded(google(tensors))
+    weights = [name for name in tensors if name.startswith(("bert/", "cls/"))]
+    for slot in ("Adam", "Adam_1", "Momentum", "RMSProp", "Ftrl_1", "lamb_m"):
+        tensors |= {f"{name}/{slot}": tensors[name] + 1 for name in weights}
+    tensors |= {"beta1_power": np.float32(0.9), "beta2_power": np.float32(0.99)}
+    tensors["global_step"] = np.int64(3)
+    for left, right in zip(loaded(google(tensors)), expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_averages_are_read_where_they_are_asked_for(google, tensors, capfd):
+    expected = loaded(google(tensors))
+    with pytest.raises(UserError, match="holds no averages"):
+        loaded(google(tensors), use_averages=True)
+    weights = [name for name in tensors if name.startswith(("bert/", "cls/"))]
+    tensors |= {f"{name}/ExponentialMovingAverage": tensors[name] + 1 for name in weights}
+    prefix = google(tensors)
+    capfd.readouterr()
+    for left, right in zip(loaded(prefix), expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert "convert --use_averages" in capfd.readouterr().err
+    for left, right in zip(loaded(prefix, use_averages=True), expected, strict=True):
+        np.testing.assert_array_equal(left, right + 1)
+
+
+def test_norms_that_keras_made(google, tensors):
+    expected = loaded(google(tensors))
+    renamed = {
+        name.replace("bert/embeddings/LayerNorm", "bert/embeddings/layer_normalization").replace(
+            "transform/LayerNorm", "transform/layer_normalization_25"
+        ): value
+        for name, value in tensors.items()
+    }
+    assert renamed.keys() != tensors.keys()
+    for left, right in zip(loaded(google(renamed)), expected, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bert/encoder/layer_shared/attention/self/query/kernel", "brightmart/albert_zh"),
+        (
+            "bert/encoder/transformer/group_0_2/layer_2/inner_group_0/layer_normalization_5/beta",
+            "a norm of its own",
+        ),
+    ],
+)
+def test_models_that_are_not_this_albert_are_named(google, tensors, name, said):
+    prefix = google({**tensors, name: np.zeros([2], np.float32)})
+    with pytest.raises(UserError, match=f"it has {name}.*{said}") as error:
+        loaded(prefix)
+    assert "\n" not in str(error.value)
+
+
+def test_messages_name_the_cause(google, tensors):
+    """The configuration is what to change only where another one would fit."""
+    config, prefix = (
+        AlbertConfig.from_json_file(str(GOOGLE / "albert_config.json")),
+        google(tensors),
+    )
+    wider = albert_tf.AlbertPretrainer(config.replace(hidden_size=2 * config.hidden_size))
+    with pytest.raises(UserError, match="(?s)misshapen.*Pass the configuration") as error:
+        formats.load_weights(wider, prefix)
+    assert len(str(error.value).splitlines()) < 10
+    with pytest.raises(UserError, match="(?s)missing.*Pass the configuration"):
+        model = albert_tf.AlbertPretrainer(config.replace(num_hidden_groups=2))
+        formats.load_weights(model, prefix)
+    with pytest.raises(UserError, match="(?s)missing: output_weights.*no such part"):
+        formats.load_weights(albert_tf.AlbertClassifier(config, 2), prefix)
+    with pytest.raises(UserError, match="(?s)unused: cls/.*more parts than this model"):
+        formats.load_weights(albert_tf.AlbertEncoder(config), prefix)
