@@ -104,7 +104,7 @@ def _some(kind: str, problems: Sequence[str]) -> list[str]:
 def _remedy(
     any_found: bool, misshapen: Sequence[str], missing: Sequence[str], unused: Sequence[str]
 ) -> str:
-    """What to do about weights that do not fit, by what is wrong with them."""
+    """The sentence that says what to do about weights that do not fit."""
     if misshapen or (any_found and _BLOCKS.search(" ".join([*missing, *unused]))):
         return "Pass the configuration that the checkpoint was made with."
     if not any_found:

@@ -85,8 +85,9 @@ class InitialModel:
         """
         if vocab_file:
             return vocab_file
-        start = self.init_checkpoint or self.preset
-        if not self.init_checkpoint and self.preset not in shipped_names():
+        shipped = self.preset if self.preset in shipped_names() else None
+        start = self.init_checkpoint or shipped
+        if not start:
             raise UserError(
                 "--vocab_file is missing, and there is no --init_checkpoint to have one."
             )
