@@ -51,6 +51,10 @@ def define_flags() -> None:
     flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
     tokenizer_flags.define_flags()
+    heads = "Head of one output of a google-research checkpoint, which does not say what it is."
+    flags.DEFINE_enum("head", None, google.HEADS, heads)
+    averages = "Read the averages of a google-research checkpoint, in place of its weights."
+    flags.DEFINE_bool("use_averages", False, averages)
 
 
 def main() -> None:
@@ -64,8 +68,9 @@ def main() -> None:
     source = locate(FLAGS.input)
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
-    model = formats.make_model(source, config)
-    new = formats.load_weights(model, source.path, formats.WITHOUT_PAIRS)
+    model = formats.make_model(source, config, FLAGS.head)
+    lacks = formats.WITHOUT_PAIRS if source.format == "huggingface" else ()
+    new = formats.load_weights(model, source.path, lacks, use_averages=FLAGS.use_averages)
     if FLAGS.format != "native" and isinstance(model, AlbertReplacedTokenDetector):
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder

@@ -194,3 +194,31 @@ def test_messages_name_the_cause(google, tensors):
         formats.load_weights(albert_tf.AlbertClassifier(config, 2), prefix)
     with pytest.raises(UserError, match="(?s)unused: cls/.*more parts than this model"):
         formats.load_weights(albert_tf.AlbertEncoder(config), prefix)
+
+
+def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors, tmp_path):
+    tensors = {name: value for name, value in tensors.items() if name.startswith("bert/")}
+    hidden = tensors["bert/pooler/dense/bias"].shape[0]
+    tensors |= {"output_weights": np.ones([1, hidden], np.float32), "output_bias": np.ones(1, "f4")}
+    averages = {f"{name}/ExponentialMovingAverage": each + 1 for name, each in tensors.items()}
+
+    def convert(prefix: str, name: str, *arguments: str):
+        output = tmp_path / name
+        return result_of(
+            "albert_tf.convert",
+            *(f"--input={prefix}", f"--output={output}", "--format=native", *arguments),
+        )
+
+    said = convert(google(tensors), "guess")
+    assert said.returncode == 0 and "is taken for a regression" in said.stderr
+    refused = convert(str(tmp_path / "guess"), "refused", "--head=regression")
+    assert refused.returncode == 2 and "names its class itself" in refused.stderr
+    race = convert(google(tensors | averages), "race", "--head=multiple_choice", "--use_averages")
+    assert race.returncode == 0 and "AlbertMultipleChoice" in race.stdout, race.stderr
+    source = formats.recognize(str(tmp_path / "race"))
+    model = formats.make_model(source, source.config())
+    formats.load_weights(model, source.path)
+    np.testing.assert_array_equal(
+        model.encoder.embeddings.word_embeddings,
+        tensors["bert/embeddings/word_embeddings"] + 1,
+    )

@@ -126,6 +126,11 @@ def make_model(source: Source, config: AlbertConfig, head: str | None = None) ->
     Native folders and Hugging Face's configurations name the class; the reference's checkpoints
     tell it by the names of their heads, but for that of one output: see `google.make_model`.
     """
+    if head and source.format != "google":
+        raise UserError(
+            f"--head={head} is for checkpoints of google-research, and {source.path} names its "
+            "class itself. Leave it out."
+        )
     if source.format == "native":
         return native.make_model(source.path, config)
     if source.format == "huggingface":

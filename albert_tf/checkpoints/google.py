@@ -23,6 +23,8 @@ from albert_tf.variable_names import variable_name
 # Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
 PREFIX = "model.ckpt"  # Of the checkpoints that are written.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
+# What `output_weights` may be; a regression is a classifier of one class.
+HEADS = ("classifier", "regression", "multiple_choice")
 _SOFTWARE = "google-research/albert"
 _LAYER_NORM_EPS = 1e-12
 _KERAS_NORM = re.compile(r"/layer_normalization(_\d+)?/(?=(beta|gamma)$)")
@@ -70,19 +72,33 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
     Args:
       prefix: path without `.index`.
       config: of the model.
-      head: "multiple_choice" for that of RACE; of all else the file tells the class.
+      head: one of HEADS; None takes that of one output for a regression, and says so.
+
+    Raises:
+      UserError: the checkpoint has no head that could be `head`.
     """
     shapes = _GoogleWeights(prefix).shapes
+    outputs = shapes.get("output_weights", [0])[0]
+    if head and (outputs == 0 or (outputs > 1 and head != "classifier")):
+        raise UserError(
+            f"--head={head}: the head of checkpoint {prefix} has {outputs} outputs of this kind. "
+            + ("--head=classifier is its only one." if outputs else "Leave --head out.")
+        )
     if "cls/predictions/output_bias" in shapes:
         return AlbertPretrainer(config)
     if "cls/squad/output_weights" in shapes:
         return AlbertSpanLabeler(config)
     if "start_logits/dense/kernel" in shapes:
         return AlbertSpanLabelerV2(config)
-    if "output_weights" in shapes:
-        if shapes["output_weights"][0] == 1 and head == "multiple_choice":
-            return AlbertMultipleChoice(config)
-        return AlbertClassifier(config, num_classes=shapes["output_weights"][0])
+    if head == "multiple_choice":
+        return AlbertMultipleChoice(config)
+    if outputs == 1 and head is None:
+        warn_once(
+            f"{prefix}: its head of one output is taken for a regression; "
+            "convert --head=multiple_choice takes it for that of RACE"
+        )
+    if outputs:
+        return AlbertClassifier(config, num_classes=outputs)
     return AlbertEncoder(config)
 
 
