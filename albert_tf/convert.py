@@ -51,10 +51,17 @@ def define_flags() -> None:
     flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
     tokenizer_flags.define_flags()
-    heads = "Head of one output of a google-research checkpoint, which does not say what it is."
-    flags.DEFINE_enum("head", None, google.HEADS, heads)
-    averages = "Read the averages of a google-research checkpoint, in place of its weights."
-    flags.DEFINE_bool("use_averages", False, averages)
+    flags.DEFINE_enum(
+        "head",
+        None,
+        google.HEADS,
+        "Head of one output of a google-research checkpoint, which does not say what it is.",
+    )
+    flags.DEFINE_bool(
+        "use_averages",
+        False,
+        "Read the averages of a google-research checkpoint, in place of its weights.",
+    )
 
 
 def main() -> None:
