@@ -15,7 +15,15 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors, vocabulary
+from albert_tf.checkpoints import (
+    formats,
+    google,
+    huggingface,
+    native,
+    sentence_transformers,
+    target_tensors,
+    vocabulary,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.huggingface_config import as_groups
@@ -52,15 +60,10 @@ def define_flags() -> None:
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
     tokenizer_flags.define_flags()
     flags.DEFINE_enum(
-        "head",
-        None,
-        google.HEADS,
-        "Head of one output of a google-research checkpoint, which does not say what it is.",
+        "head", None, google.HEADS, "The head of one output that a google-research checkpoint has."
     )
     flags.DEFINE_bool(
-        "use_averages",
-        False,
-        "Read the averages of a google-research checkpoint, in place of its weights.",
+        "use_averages", False, "Read the averages of a google-research checkpoint, not its weights."
     )
 
 
@@ -76,8 +79,7 @@ def main() -> None:
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
     model = formats.make_model(source, config, FLAGS.head)
-    lacks = formats.WITHOUT_PAIRS if source.format == "huggingface" else ()
-    new = formats.load_weights(model, source.path, lacks, use_averages=FLAGS.use_averages)
+    new = formats.load_whole(model, source, FLAGS.use_averages)
     if FLAGS.format != "native" and isinstance(model, AlbertReplacedTokenDetector):
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder
@@ -99,6 +101,8 @@ def main() -> None:
     print(f"Read {source.path} ({source.format}): {type(model).__name__}")
     print(f"Carried over: {len(model.variables) - len(new)} variables, {model.count_params():,} "
           f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip
+    if steps := sentence_transformers.other_steps(source.path):
+        print(f"Left out, so that vectors of sentences will be others: {', '.join(steps)}")
     if new:
         print(f"Not in the input, and random: {', '.join(new)}")
     print(f"Wrote {FLAGS.output} ({FLAGS.format}){checked}; read back, outputs differ by "

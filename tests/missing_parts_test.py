@@ -77,6 +77,20 @@ def test_masks_are_filled_and_sentences_compared_without_a_pooler(masked_lm):
     assert len(str(e.value).splitlines()) < 10
 
 
+def test_a_classifier_without_its_pooler_is_not_converted(masked_lm, result_of, tmp_path):
+    config = huggingface.read_config(str(masked_lm))
+    huggingface.save(albert_tf.AlbertClassifier(config, 2), str(tmp_path / "classifier"))
+    keep(
+        tmp_path / "classifier",
+        "AlbertForSequenceClassification",
+        lambda name: name not in POOLER,
+    )
+    flags = (f"--input={tmp_path / 'classifier'}", f"--output={tmp_path / 'out'}")
+    result = result_of("albert_tf.convert", *flags, "--format=native")
+    assert result.returncode == 2 and not (tmp_path / "out").exists()
+    assert "classifier lacks encoder/pooler/kernel" in result.stderr
+
+
 def test_fine_tuning_begins_without_a_pooler(masked_lm, result_of, tmp_path):
     rows = "text\tlabel\nthe cat\ta\nold dog\tb\n"
     for name in ("train", "dev"):

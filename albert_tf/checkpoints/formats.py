@@ -22,7 +22,7 @@ from albert_tf.checkpoints import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
 from albert_tf.variable_names import variable_name
 
 FORMATS = ("native", "google", "huggingface")
@@ -175,6 +175,23 @@ def load_weights(
         )
     load = native.load_weights if source.format == "native" else huggingface.load
     return load(model, source.path, allow_missing, allow_unused)
+
+
+def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -> list[str]:
+    """Fills a model that is to answer as its source does, and returns names of what is new: parts
+    that its answers do not need and that a class of Hugging Face's does not have.
+
+    Raises:
+      UserError: see `load_weights`; or the answers need what is missing.
+    """
+    lacks = WITHOUT_PAIRS if source.format == "huggingface" else ()
+    new = load_weights(model, source.path, lacks, use_averages=use_averages)
+    if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
+        raise UserError(
+            f"{source.path} lacks {', '.join(new)}, on which every answer of "
+            f"{type(model).__name__} rests. Copy the whole model, or train it from these weights."
+        )
+    return new
 
 
 def load_start(model: keras.Model, path: str) -> None:

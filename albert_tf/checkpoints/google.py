@@ -20,8 +20,8 @@ from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretr
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
-# Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
 PREFIX = "model.ckpt"  # Of the checkpoints that are written.
+# Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 # What `output_weights` may be; a regression is a classifier of one class.
 HEADS = ("classifier", "regression", "multiple_choice")
