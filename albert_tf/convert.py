@@ -2,8 +2,7 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-The format of the input is recognized by its files. The output is compared with the list of tensors
-that the other software has for such a model, and read back.
+The input's format is told by its files. The output is read back, and checked against its software.
 """
 
 from __future__ import annotations
