@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator
 
 from albert_tf import flags as shared_flags
@@ -17,7 +18,7 @@ from albert_tf.finetuning.task_table import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
 from albert_tf.training import RunSettings
-from data_pipeline.command_line import flags
+from data_pipeline.command_line import flag_files, flags
 from data_pipeline.files import storage
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers import tokenizer_flags
@@ -256,12 +257,7 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 def check_training() -> None:
     """Raises UserError for flags that training has no use for, or that are the same twice."""
-    if FLAGS["num_train_epochs"].present and FLAGS["num_train_steps"].present:
-        raise UserError(
-            f"--num_train_epochs={FLAGS.num_train_epochs:g} and --num_train_steps="
-            f"{FLAGS.num_train_steps} are both given, and each is the length of training. Leave "
-            "one out."
-        )
+    _choose_length()
     if FLAGS.splits:
         raise UserError(
             f"--splits={','.join(FLAGS.splits)} is for --mode=eval or --mode=predict, and "
@@ -269,6 +265,24 @@ def check_training() -> None:
         )
     if FLAGS.predict_file and not storage.exists(FLAGS.predict_file):
         raise UserError(f"--predict_file={FLAGS.predict_file} does not exist.")
+
+
+def _choose_length() -> None:
+    """Leaves one length of training: that of the command line counts before that of a recipe."""
+    names = ("num_train_epochs", "num_train_steps")
+    if not all(FLAGS[name].present for name in names):
+        return
+    words = [word for word in flag_files.expand(sys.argv[1:]) if not word.place]
+    direct = [name for name in names if any(word.sets(name) for word in words)]
+    epochs, steps = (f"--{name}={FLAGS[name].value:g}" for name in names)
+    if len(direct) != 1:
+        raise UserError(
+            f"{epochs} and {steps} are both given, and each is the length of training. Leave one "
+            "out."
+        )
+    (recipes,) = set(names) - set(direct)
+    print(f"--{direct[0]}={FLAGS[direct[0]].value:g} instead of --{recipes} of the flag file.")
+    FLAGS[recipes].unparse()
 
 
 def settings() -> FineTuningSettings:

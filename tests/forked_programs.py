@@ -144,6 +144,7 @@ def main(address: str, *arguments: str) -> None:
     if arguments:
         sys.exit(ask(address, arguments))
     sys.path[0] = str(ROOT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A job in the background ignores it.
     for name in (*PROGRAMS, "tensorflow_text"):
         importlib.import_module(name)
     for name in PROGRAMS:

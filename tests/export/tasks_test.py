@@ -28,6 +28,7 @@ def broken_dir(model_dirs, tmp_path):
 
 def edit(folder, name, **changes):
     values = json.loads((folder / name).read_text())
+    values.pop("sha256", None)  # Whoever edits a file on purpose removes its hash.
     (folder / name).write_text(json.dumps({**values, **changes}))
 
 
@@ -132,4 +133,4 @@ def test_a_graph_that_reads_texts_in_another_way_is_not_published(
     monkeypatch.setattr(LoadedModel, "text_encoder", text_encoder)
     with pytest.raises(UserError, match="1 was not written.* signature 'serving_default', output"):
         export_model(model_dirs["regression"], str(tmp_path / "out"), "regression")
-    assert os.listdir(tmp_path / "out") == []
+    assert not (tmp_path / "out").exists()
