@@ -201,6 +201,8 @@ def process_block(
         rng = np.random.default_rng((settings.seed, block.group, block.index, copy))
         pairs, skipped = pair_maker.make(rng)
         statistics.skipped.update(skipped)
+        if copy == 0:
+            statistics.add_held_tokens(pairs, pair_maker.tokenized.ids, tokenizer.sep_id)
         if len(pairs):
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
             shuffled = pairs.take(rng.permutation(len(pairs)))

@@ -219,6 +219,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
             "text_bytes": merged.text_bytes,
             **dict(statistics.corpus),
             "unknown_share": statistics.unknown_share,
+            "held_share": statistics.held_share,
             "problems": dict(sorted(merged.problems.items())),
             "problem_examples": merged.examples(plan.groups),
         },

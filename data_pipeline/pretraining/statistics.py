@@ -16,6 +16,7 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.pretraining.columns import RecordColumns
+from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records.record_folder import LABEL_COUNTS_FILE
 
@@ -27,7 +28,8 @@ class RecordStatistics:
 
     Attributes:
       label_counts: int64 [V], number of predictions of each id.
-      corpus: number of documents, sentences, tokens and unknown_tokens.
+      corpus: number of documents, sentences, tokens and unknown_tokens; of the tokens, how many the
+        records of the first copy hold (held_tokens), and of how many that was counted.
       skipped: number of skipped chunks and documents by reason.
       records: number of records, and of their tokens, swapped pairs and predictions.
     """
@@ -52,6 +54,25 @@ class RecordStatistics:
         self.records["swapped"] += made.num_swapped
         self.records["predictions"] += made.num_predictions
         self.label_counts += made.label_counts
+
+    def add_held_tokens(self, pairs: Pairs, ids: np.ndarray, sep_id: int) -> None:
+        """Counts the tokens of the corpus that stand in at least one of the pairs.
+
+        Pairs of the ranges 0:3 and 2:5 among 6 ids -> 5 of 6.
+
+        Args:
+          pairs: all pairs of one copy.
+          ids: int32 [T], of which the segments are ranges.
+          sep_id: id of [SEP], which stands between packed documents and is not of their text.
+        """
+        steps = np.zeros(len(ids) + 1, np.int64)
+        segments = ((pairs.start_a, pairs.length_a), (pairs.start_b, pairs.length_b))
+        for start, length in segments:
+            np.add.at(steps, start, 1)
+            np.add.at(steps, start + length, -1)
+        is_text = ids != sep_id
+        self.corpus["held_tokens"] += int(np.count_nonzero((np.cumsum(steps[:-1]) > 0) & is_text))
+        self.corpus["tokens_looked_at"] += int(np.count_nonzero(is_text))
 
     def merge(self, other: RecordStatistics) -> None:
         """Adds the sums of other records."""
@@ -83,6 +104,14 @@ class RecordStatistics:
     def unknown_share(self) -> float:
         """Share of <unk> among the tokens of the corpus, 0 to 1."""
         return self.corpus["unknown_tokens"] / max(1, self.corpus["tokens"])
+
+    @property
+    def held_share(self) -> float | None:
+        """Share of the tokens of the corpus that the records of one copy hold, 0 to 1; None: in a
+        folder that an earlier version began it was not counted.
+        """
+        counted = self.corpus["tokens_looked_at"]
+        return self.corpus["held_tokens"] / counted if counted else None
 
     def summary(self, pieces: Sequence[str]) -> dict[str, Any]:
         """The statistics for a manifest; `pieces` are the V names of the ids."""
@@ -226,6 +255,8 @@ def summary_table(manifest: dict[str, Any]) -> str:
     ]
     if "unknown_share" in corpus:
         rows.append(("share of <unk>", f"{corpus['unknown_share']:.3%}"))
+    if corpus.get("held_share") is not None:
+        rows.append(("share in the records", f"{corpus['held_share']:.1%}"))
     rows += [
         ("records", f"{manifest['num_records']:,} in {manifest['num_shards']} files"),
         ("mean length", f"{statistics['mean_length']:.1f} of {manifest['max_seq_length']}"),

@@ -43,6 +43,7 @@ def test_text_to_vocabulary_to_records(tmp_path, small_file, quick_python):
     for word in (
         "documents",
         "share of <unk>",
+        "share in the records",
         "mask rate",
         "swapped pairs",
         "preset=albert-base-v2",

@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from data_pipeline import create_pretraining_data, pretraining
 from data_pipeline.command_line import flags
 from data_pipeline.records import record_folder
+from data_pipeline.tokenizers.loading import load_tokenizer
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 
@@ -48,6 +50,29 @@ def test_records_and_the_next_commands(create, tmp_path):
     assert create("--num_processes=1")[0] == 2, "data are there already"
     assert create("--num_processes=1", "--overwrite", "--fast=off")[0] == 0
     assert record_folder.read_manifest(f"{tmp_path}/data")["masking"] == "dynamic"
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--sentence_objective=nsp",), ("--pack_documents", "--sentence_objective=none")]
+)
+def test_the_share_of_the_text_in_the_records(create, tmp_path, flags):
+    """Counted again by hand, from one copy of the text without random segments."""
+    code, shown, errors = create(
+        "--num_processes=1", "--dupe_factor=1", "--short_seq_prob=0", *flags
+    )
+    assert code == 0, errors
+    corpus = record_folder.read_manifest(f"{tmp_path}/data")["corpus"]
+    assert f"share in the records        {corpus['held_share']:.1%}" in shown
+    if flags == ("--sentence_objective=nsp",):  # Segments of other documents are there twice.
+        assert 0.5 < corpus["held_share"] <= 1
+        return
+    held = 0
+    for path in Path(tmp_path, "data").glob("*.tfrecord"):
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            ids = tf.train.Example.FromString(record).features.feature["token_ids"].int64_list.value
+            held += sum(i != load_tokenizer(str(VOCABULARY)).sep_id for i in ids)
+    assert corpus["held_share"] == held / corpus["tokens"]
+    assert corpus["held_share"] == 1 or flags == ()
 
 
 def test_problems_and_unknown_pieces_are_warnings(create, tmp_path):
