@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from albert_tf.errors import UserError
+
 _CPU_INFO = Path("/proc/cpuinfo")
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}  # Of x86 and, the last, of ARM.
 
@@ -65,3 +67,12 @@ def shapes_must_be_static() -> bool:
             context = context.outer_context
         graph = getattr(graph, "outer_graph", None)
     return False
+
+
+def refuse_static_shapes() -> None:
+    """Raises UserError in a graph for XLA or a TPU, where a packed model cannot be computed."""
+    if shapes_must_be_static():
+        raise UserError(
+            "packed=True leaves padding out, and jit_compile=True and TPUs need shapes that do not "
+            "depend on values. Make the model with packed=False, or without packed."
+        )

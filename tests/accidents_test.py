@@ -114,7 +114,7 @@ def answers(quick_python) -> Callable[[Path], str]:
 
 @pytest.mark.parametrize(
     "name, kills",
-    [("records", 2), *(pytest.param(n, 12, marks=pytest.mark.long) for n in COMMANDS)],
+    [pytest.param(n, 12, marks=pytest.mark.long) for n in COMMANDS],
 )
 def test_killed_at_random_moments(name, kills, files, start, finish, answers, tmp_path):
     if name.endswith("ing") and not (files / "records").exists():

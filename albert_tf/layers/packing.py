@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.targets import has_gpu, shapes_must_be_static
+from albert_tf.targets import has_gpu, refuse_static_shapes, shapes_must_be_static
 
 
 class PaddedLayout:
@@ -99,6 +99,8 @@ def make_layout(
     input_mask: tf.Tensor, row_multiple: int = 1, packed: bool | None = None
 ) -> PaddedLayout:
     """The layout for a batch with the mask int32 [B, S]."""
+    if packed:
+        refuse_static_shapes()
     if packed or (packed is None and packs_here()):
         return PackedLayout(input_mask, row_multiple)
     return PaddedLayout(input_mask)

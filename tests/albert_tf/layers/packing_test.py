@@ -115,6 +115,19 @@ def test_the_layout_is_chosen_by_where_it_runs():
     assert type(make_layout(mask, packed=False)) is PaddedLayout
 
 
+def test_a_packed_model_under_xla_says_what_to_do():
+    ids = tf.ones([2, 5], tf.int32)
+    inputs = {"input_word_ids": ids, "input_mask": ids}
+    message = "packed=True leaves padding out.*packed=False"
+    with pytest.raises(Exception, match=message):
+        tf.function(AlbertEncoder(CONFIG, packed=True).call, jit_compile=True)(inputs)
+    model = AlbertClassifier(CONFIG, 2, packed=True)
+    model.compile("sgd", lambda label, logits: logits, jit_compile=True)
+    with pytest.raises(Exception, match=message):
+        model.fit(inputs, tf.zeros([2]), verbose=0)
+    tf.function(AlbertEncoder(CONFIG).call, jit_compile=True)(inputs)
+
+
 def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     mask = tf.ones([2, 3], tf.int32)
     with monkeypatch.context() as on_gpu:
