@@ -33,7 +33,7 @@ class AlbertModel(keras.Model):
     ) -> None:
         """Args:
         config: the architecture, also as a dict of its fields.
-        packed: leave padding out of the dense layers; None: see `packing.packs_here`.
+        packed: leave padding out of the dense layers; None: see `targets.packs_here`.
         name: of the Keras model; variables are not named after it.
         dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
         trainable: False freezes all variables.

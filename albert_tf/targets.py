@@ -69,6 +69,15 @@ def shapes_must_be_static() -> bool:
     return False
 
 
+def packs_here() -> bool:
+    """Whether `packed=None` leaves padding out of the graph that is being made.
+
+    Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
+    wait for the host to count the rows, and compile again for every new number.
+    """
+    return not (shapes_must_be_static() or has_gpu())
+
+
 def refuse_static_shapes() -> None:
     """Raises UserError in a graph for XLA or a TPU, where a packed model cannot be computed."""
     if shapes_must_be_static():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.targets import has_gpu, refuse_static_shapes, shapes_must_be_static
+from albert_tf.targets import packs_here, refuse_static_shapes
 
 
 class PaddedLayout:
@@ -104,12 +104,3 @@ def make_layout(
     if packed or (packed is None and packs_here()):
         return PackedLayout(input_mask, row_multiple)
     return PaddedLayout(input_mask)
-
-
-def packs_here() -> bool:
-    """Whether `packed=None` leaves padding out of the graph that is being made.
-
-    Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
-    wait for the host to count the rows, and compile again for every new number.
-    """
-    return not (shapes_must_be_static() or has_gpu())

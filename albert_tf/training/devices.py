@@ -11,8 +11,7 @@ import tensorflow as tf
 from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.layers.packing import packs_here
-from albert_tf.targets import forget_devices, lacks_bfloat16, shapes_must_be_static
+from albert_tf.targets import forget_devices, lacks_bfloat16, packs_here, shapes_must_be_static
 from albert_tf.training.strategy import make_strategy
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")

@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf import fast_switch
 from albert_tf.costs import training_bytes
 from albert_tf.keras_compat import keras
-from albert_tf.layers.packing import packs_here
+from albert_tf.targets import packs_here
 
 
 def print_start(

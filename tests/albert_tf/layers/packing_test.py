@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_strategies
 
-from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder
-from albert_tf.layers import packing
+from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder, targets
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
 
@@ -131,7 +130,7 @@ def test_a_packed_model_under_xla_says_what_to_do():
 def test_padded_on_gpus_and_tpus_unless_asked_otherwise(monkeypatch):
     mask = tf.ones([2, 3], tf.int32)
     with monkeypatch.context() as on_gpu:
-        on_gpu.setattr(packing, "has_gpu", lambda: True)
+        on_gpu.setattr(targets, "has_gpu", lambda: True)
         assert type(make_layout(mask)) is PaddedLayout
         assert type(make_layout(mask, packed=True)) is PackedLayout
     for kind in (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy):
