@@ -14,6 +14,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -181,10 +182,13 @@ class Trials:
     def __init__(self, run: Callable, kill: Callable, files: Path, place: Path, name: str) -> None:
         self.row, self._run, self._files, self._place = ROWS[name], run, files, place
         self.made = place / "made"
-        make = kill if self.row.make.startswith("killed ") else run
-        self._command(make, self.row.make.removeprefix("killed "), self.made, place)
+        is_killed = self.row.make.startswith("killed ")
+        make, expected = (kill, -signal.SIGKILL) if is_killed else (run, 0)
+        made = self._command(make, self.row.make.removeprefix("killed "), self.made, place)
+        assert made.returncode == expected, made.stdout + made.stderr
         names = (path.relative_to(self.made) for path in self.made.rglob("*") if path.is_file())
         self.names = sorted(str(name) for name in names if not re.match(self.row.unread, str(name)))
+        assert self.names
 
     @functools.cached_property
     def _right(self) -> Any:

@@ -101,9 +101,8 @@ def test_the_same_records_are_made_again(name, text, flags, folder, run_program)
         again = folder / "again" / path.name
         if path.name == "manifest.json":  # Its statistics depend on NumPy in the last digit.
             values = rounded(again)
-            del values[
-                "sha256"
-            ]  # Earlier versions wrote no hashes, and did not count these tokens.
+            # Earlier versions wrote no hashes, and did not count these tokens.
+            del values["sha256"]
             for name in ("held_tokens", "tokens_looked_at", "held_share"):
                 del values["corpus"][name]
             assert values.pop("tokenizer").items() >= LOWER_CASED.items()
