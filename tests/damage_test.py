@@ -223,7 +223,7 @@ class Trials:
         }
         metrics = folder / "metrics.csv"
         if metrics.is_file():
-            with open(metrics, encoding="utf-8", newline="") as file:
+            with open(metrics, encoding="utf-8", errors="replace", newline="") as file:
                 rows = list(csv.DictReader(file))
             found["metrics"] = [
                 {name: value for name, value in row.items() if name != "tokens_per_second"}

@@ -70,6 +70,9 @@ def assign(
             kept.append(ours)
         else:
             missing.append(f"{theirs}, shape {expected}")
+    # A layer may be missing as a whole; half of one is a damage.
+    layers = {variable_name(variable).rpartition("/")[0] for variable, _, _ in found}
+    missing += [stored_name(ours)[0] for ours in kept if ours.rpartition("/")[0] in layers]
     unused = [
         name
         for name in sorted(weights.shapes)

@@ -134,6 +134,7 @@ def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer, co
             process.wait()
             if (tmp_path / "a" / "manifest.json").exists():  # It was done, but for tidying up.
                 shutil.rmtree(tmp_path / "a" / ".partial", ignore_errors=True)
+                (tmp_path / "a" / "writing.lock").unlink(missing_ok=True)
                 break
     else:
         assert start("a").wait() == 0
