@@ -59,7 +59,7 @@ def define_flags() -> None:
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
     tokenizer_flags.define_flags()
     flags.DEFINE_enum(
-        "head", None, google.HEADS, "The head of one output that a google-research checkpoint has."
+        "head", None, google.HEADS, "Kind of a google-research checkpoint's head, where unclear."
     )
     flags.DEFINE_bool(
         "use_averages", False, "Read the averages of a google-research checkpoint, not its weights."

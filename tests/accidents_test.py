@@ -16,19 +16,10 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from tests.conformance_cases import SMALLEST
 
-CONFIG = AlbertConfig(
-    vocab_size=48,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=32,
-)
 TRAINING = (
     "--config_file={files}/config.json --train_batch_size=4 --num_train_steps=6 --fast=off "
     "--checkpoint_steps=2 --eval_steps=2 --steps_per_loop=1 --learning_rate=0.01 --packed=false "
@@ -54,10 +45,10 @@ def files(tmp_path_factory, small_corpus, few_words) -> Path:
     (folder / "corpus.txt").write_text(small_corpus(120), encoding="utf-8")
     rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
     (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
-    CONFIG.to_json_file(str(folder / "config.json"))
+    SMALLEST.to_json_file(str(folder / "config.json"))
     path = train_vocabulary(str(folder / "corpus.txt"), str(folder / "vocabulary"), 48)
     settings = {"lower": True, "rules": "google"}
-    native.save(AlbertPretrainer(CONFIG), str(folder / "model"), {}, path, settings)
+    native.save(AlbertPretrainer(SMALLEST), str(folder / "model"), {}, path, settings)
     return folder
 
 
@@ -152,8 +143,10 @@ def small_disk(tmp_path) -> Iterator[Callable[[int], Path]]:
     def sized(kilobytes: int) -> Path:
         how = "remount," if os.path.ismount(folder) else ""
         command = ["mount", "-t", "tmpfs", "-o", f"{how}size={kilobytes}k", "tmpfs", str(folder)]
-        if subprocess.run(command, capture_output=True).returncode:
-            pytest.skip("only root can mount a small disk")
+        mounted = subprocess.run(command, capture_output=True, text=True)
+        if mounted.returncode and not how:
+            pytest.skip(f"NOT tried on a full disk: none can be mounted here: {mounted.stderr}")
+        assert not mounted.returncode, mounted.stderr
         return folder
 
     yield sized

@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, native
-from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
 from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.corpus.documents import Corpus
@@ -20,6 +19,7 @@ from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from tests.conformance_cases import SMALLEST
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +36,12 @@ def good(tmp_path_factory, few_words, small_corpus) -> Path:
         create_pretraining_data(corpus, records, tokenizer, settings)
     rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(8)]
     (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
-    config = AlbertConfig(
-        vocab_size=48,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
-    config.to_json_file(str(folder / "config.json"))
+    SMALLEST.to_json_file(str(folder / "config.json"))
     tokenizer = load_tokenizer(str(folder / "vocabulary" / "spiece.model"))
     metadata = {"max_seq_length": 32, "vocab_fingerprint": tokenizer.fingerprint, "metrics": {}}
     for name, model in (
-        ("pretrained", AlbertPretrainer(config)),
-        ("classifier", AlbertClassifier(config, 2)),
+        ("pretrained", AlbertPretrainer(SMALLEST)),
+        ("classifier", AlbertClassifier(SMALLEST, 2)),
     ):
         more = {"labels": ["a", "b"]} if name == "classifier" else {}
         vocab_file = str(folder / "vocabulary" / "spiece.model")

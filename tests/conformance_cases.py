@@ -40,6 +40,8 @@ BASE = AlbertConfig(
     max_position_embeddings=12,
 )
 SHALLOW = BASE.replace(num_hidden_layers=1)  # Where graphs are made again and again.
+# Where programs run on a vocabulary of 48 pieces.
+SMALLEST = SHALLOW.replace(vocab_size=48, intermediate_size=16, max_position_embeddings=32)
 
 # Name -> (configuration, number of attention blocks, number of feed-forward blocks).
 CONFIGS = {

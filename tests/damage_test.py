@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import csv
 import functools
-import json
 import os
 import random
 import re
@@ -26,19 +25,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertPretrainer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from tests.conformance_cases import SMALLEST
 
-CONFIG = {
-    "vocab_size": 48,
-    "embedding_size": 8,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 32,
-}
 SETTINGS = {"lower": True, "rules": "google"}
 DAMAGES = ("deleted", "empty", "half", "flipped", "a folder", "NULs")
 # Kills a program of training before its fourth update.
@@ -265,11 +255,11 @@ def files(tmp_path_factory, small_corpus, few_words) -> Path:
     """A folder with what the commands read."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "corpus.txt").write_text(small_corpus(60), encoding="utf-8")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    SMALLEST.to_json_file(str(folder / "config.json"))
     rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
     (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
     path = train_vocabulary(str(folder / "corpus.txt"), str(folder / "vocabulary"), 48)
-    native.save(AlbertPretrainer(AlbertConfig(**CONFIG)), str(folder / "model"), {}, path, SETTINGS)
+    native.save(AlbertPretrainer(SMALLEST), str(folder / "model"), {}, path, SETTINGS)
     return folder
 
 

@@ -15,7 +15,7 @@ import albert_tf
 from albert_tf.checkpoints import bundle, formats, huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from tests.conformance_cases import CLASSES, MODELS
+from tests.conformance_cases import CLASSES, MODELS, SMALLEST
 
 GOOGLE = Path(__file__).parent / "goldens" / "google_tiny"
 POOLER = ("albert.pooler.weight", "albert.pooler.bias")
@@ -26,15 +26,7 @@ NEW_POOLER = "new: encoder/pooler/kernel, encoder/pooler/bias"
 def masked_lm(few_words, tmp_path) -> Path:
     """The folder of a Hugging Face AlbertForMaskedLM, which has no pooler, and its vocabulary."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(set(few_words))]
-    config = AlbertConfig(
-        vocab_size=len(pieces),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
+    config = SMALLEST.replace(vocab_size=len(pieces))
     folder = tmp_path / "masked_lm"
     huggingface.save(albert_tf.AlbertPretrainer(config), str(folder))
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,16 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.conformance_cases import SMALLEST
+
 NAME = "a[1]x*?"
-CONFIG = {
-    "vocab_size": 48,
-    "embedding_size": 8,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 32,
-}
 TRAINING = (
     "--train_batch_size=4",
     "--distribution=one_device",
@@ -53,7 +45,7 @@ def folder(tmp_path_factory, small_corpus, few_words) -> Path:
     folder = parent / NAME
     (folder / "corpus[1].txt").write_text(small_corpus(60), encoding="utf-8")
     (folder / "corpus1.txt").write_text("Another text.\n\nAnd one more.\n")
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    SMALLEST.to_json_file(str(folder / "config.json"))
     rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
     (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
     return folder

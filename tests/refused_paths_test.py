@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier
+from tests.conformance_cases import SMALLEST
 
 # Program -> its flags that name paths, and what else it needs; FILE is a file.
 PROGRAMS: dict[str, tuple[list[str], list[str]]] = {
@@ -84,17 +84,8 @@ def test_a_path_out_of_reach(program, tmp_path, module, name, value):
 
 @pytest.mark.parametrize("name", ["model.json", "albert_config.json"])
 def test_a_folder_in_the_place_of_a_file(program, tmp_path, name):
-    config = AlbertConfig(
-        vocab_size=48,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
     model = tmp_path / "model"
-    native.save(AlbertClassifier(config, 2), str(model), {})
+    native.save(AlbertClassifier(SMALLEST, 2), str(model), {})
     (model / name).unlink(missing_ok=True)
     (model / name).mkdir()
     arguments = [f"--input={model}", f"--output={tmp_path / 'out'}", "--format=google"]

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface
-from albert_tf.config import AlbertConfig
 from albert_tf.models import AlbertClassifier
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.conformance_cases import SMALLEST
 
 GOLDENS = Path(__file__).parent / "goldens" / "tokenizer_folders"
 ROWS = [json.loads(line) for line in (GOLDENS / "ids.jsonl").read_bytes().splitlines()]
@@ -53,15 +53,7 @@ def folder_of_transformers(folder, vocabulary, **config):
     """A folder as transformers writes it: a classifier with random weights, and its tokenizer."""
     folder.mkdir()
     pieces = load_tokenizer(str(GOLDENS / vocabulary)).vocab_size
-    architecture = AlbertConfig(
-        vocab_size=pieces,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-    )
+    architecture = SMALLEST.replace(vocab_size=pieces, max_position_embeddings=64)
     huggingface.save(AlbertClassifier(architecture, 2), str(folder), ["no", "yes"])
     shutil.copy(GOLDENS / vocabulary, folder)
     (folder / "tokenizer_config.json").write_text(json.dumps(config))

@@ -13,21 +13,12 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from data_pipeline.files import lock
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from tests.conformance_cases import SMALLEST
 
-CONFIG = AlbertConfig(
-    vocab_size=48,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=32,
-)
 PROGRAMS = {
     "data_pipeline.train_vocabulary": ["--input={files}/corpus.txt", "--vocab_size=48"],
     "data_pipeline.create_pretraining_data": [
@@ -49,7 +40,9 @@ def files(tmp_path_factory, small_corpus) -> Path:
     (folder / "corpus.txt").write_text(small_corpus(600))
     (folder / "train.tsv").write_text("text\tlabel\nthe cat\ta\na mat\tb\n")
     train_vocabulary(str(folder / "corpus.txt"), str(folder), 48)
-    native.save(AlbertEncoder(CONFIG), str(folder / "model"), {}, str(folder / "spiece.model"), {})
+    native.save(
+        AlbertEncoder(SMALLEST), str(folder / "model"), {}, str(folder / "spiece.model"), {}
+    )
     return folder
 
 

@@ -82,8 +82,9 @@ def save(
     with replacement.replacing(directory) as new:
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
         if vocab_file:
-            tf.io.gfile.copy(vocab_file, os.path.join(new, vocabulary.stored_name(vocab_file)))
-            stored = {**(tokenizer or {}), "vocab_sha256": vocabulary.sha256(vocab_file)}
+            name = vocabulary.stored_name(vocab_file)
+            tf.io.gfile.copy(vocab_file, os.path.join(new, name))
+            stored = {**(tokenizer or {}), "vocab_sha256": sealed.hashes_of(new, [name])[name]}
             durable.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 import tensorflow as tf
@@ -22,7 +21,6 @@ __all__ = [
     "WORDPIECE",
     "check_size",
     "find",
-    "sha256",
     "stored_name",
 ]
 
@@ -46,12 +44,6 @@ def check_size(vocab_file: str, num_pieces: int, vocab_size: int) -> None:
             f"{vocab_file} has {num_pieces} pieces, and the model's vocab_size is {vocab_size}. "
             "Use the vocabulary that the model was trained with; if this is it, copy it again."
         )
-
-
-def sha256(vocab_file: str) -> str:
-    """Hexadecimal SHA-256 of a vocabulary."""
-    with tf.io.gfile.GFile(vocab_file, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
 
 
 def find(folder: str, *other_names: str) -> str | None:

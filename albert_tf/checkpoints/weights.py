@@ -45,7 +45,8 @@ def assign(
       variables: those of a model.
       weights: the stored weights.
       stored_name: our name -> (the stored name, whether its transpose is stored).
-      allow_missing: regular expressions of our names that may be absent and keep their values.
+      allow_missing: regular expressions of our names that may be absent and keep their values; a
+        layer may be so as a whole.
       allow_unused: regular expressions of stored names that may be left unread.
 
     Returns:

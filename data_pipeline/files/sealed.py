@@ -54,7 +54,7 @@ class Sealed(NamedTuple):
             if atomic_files.file_sha256(path) != self.hashes[name]:
                 raise UserError(
                     f"{path} is damaged or was changed: its hash in {self.path} is another. "
-                    f"{advice} Who changed it on purpose deletes the entry {KEY!r} there."
+                    f"{advice} If you changed it on purpose, delete the entry {KEY!r} there."
                 )
 
 
@@ -90,8 +90,8 @@ def read(path: str, advice: str) -> Sealed:
     hashes = values.pop(KEY, None)
     if not _is_own(values, hashes):
         raise UserError(
-            f"{path} is damaged or was changed: its own hash in it is another. {advice} Who "
-            f"changed it on purpose deletes its entry {KEY!r}."
+            f"{path} is damaged or was changed: its own hash in it is another. {advice} If you "
+            f"changed it on purpose, delete its entry {KEY!r}."
         )
     return Sealed(
         path, values, {name: each for name, each in (hashes or {}).items() if name != _OWN}

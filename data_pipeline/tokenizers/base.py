@@ -127,10 +127,25 @@ class Tokenizer(abc.ABC):
     STORED_NAME: str  # Name of the vocabulary file in a folder of data or of a model.
     SPECIAL_PIECES: tuple[str, str, str, str, str]  # Padding, unknown, [CLS], [SEP], [MASK].
 
-    def __init__(self, vocab_file: str, settings: TokenizerSettings) -> None:
-        """Loads a vocabulary; raises UserError for a bad file or one without a special piece."""
+    def __init__(
+        self,
+        vocab_file: str,
+        lower: bool = True,
+        rules: str = "google",
+        strip_accents: bool | None = None,
+        space_chinese: bool | None = None,
+    ) -> None:
+        """Loads a vocabulary.
+
+        Args:
+          vocab_file: path of the vocabulary.
+          lower, rules, strip_accents, space_chinese: see `TokenizerSettings`.
+
+        Raises:
+          UserError: a bad file, one without a special piece, or settings that cannot be followed.
+        """
         self.vocab_file = os.fspath(vocab_file)
-        self.settings = self.resolve(settings)
+        self.settings = self.resolve(TokenizerSettings(lower, rules, strip_accents, space_chinese))
         content = self._read()
         self.fingerprint = hashlib.sha256(content).hexdigest()
         self.pieces = self._load(content)
@@ -146,6 +161,11 @@ class Tokenizer(abc.ABC):
             ids[piece] for piece in self.SPECIAL_PIECES
         )
         self.is_word_start = np.array([self._starts_word(piece) for piece in self.pieces])
+        self._prepare()
+
+    @abc.abstractmethod
+    def _prepare(self) -> None:
+        """Sets what a kind of tokenizer derives from its pieces."""
 
     @classmethod
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:

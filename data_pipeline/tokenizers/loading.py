@@ -21,7 +21,6 @@ _OWN = {
     _MODEL: "task",
     "manifest.json": "vocab_fingerprint",
 }
-_FLAGS = {"lower": "--lower_case", "strip_accents": "--strip_accents"}
 
 
 def load_tokenizer(
@@ -114,7 +113,7 @@ def _stored(
     is_model = storage.exists(os.path.join(os.path.dirname(path), _MODEL))
     for name, value in given.items():
         if is_model and values[name] != value:
-            flag = _FLAGS.get(name, f"--{name}")
+            flag = "--lower_case" if name == "lower" else f"--{name}"
             raise UserError(
                 f"{name}={str(value).lower()} ({flag}) contradicts {path}, by which the model was "
                 f"trained: {str(values[name]).lower()}. Leave it out."

@@ -38,10 +38,6 @@ def is_word_start_piece(piece: str) -> bool:
 class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with google-research/albert's rules around it; see `Tokenizer`.
 
-    Args:
-      vocab_file: path of the model.
-      lower, rules, strip_accents, space_chinese: see `TokenizerSettings`.
-
     Attributes:
       processor: SentencePiece with the model.
       resplit: the ids that replace a piece that the digit-comma rule splits again, by its id.
@@ -50,16 +46,7 @@ class SentencePieceTokenizer(Tokenizer):
     STORED_NAME = file_names.SENTENCEPIECE
     SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(
-        self,
-        vocab_file: str,
-        lower: bool = True,
-        rules: str = "google",
-        strip_accents: bool | None = None,
-        space_chinese: bool | None = None,
-    ) -> None:
-        settings = TokenizerSettings(lower, rules, strip_accents, space_chinese)
-        super().__init__(vocab_file, settings)
+    def _prepare(self) -> None:
         self.resplit = self._resplit_table()
         self._resplit_ids = frozenset(self.resplit)
 

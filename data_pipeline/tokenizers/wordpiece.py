@@ -177,13 +177,10 @@ def legacy_numbered(pieces: Sequence[str]) -> list[str]:
 
 
 class WordPieceTokenizer(Tokenizer):
-    """A WordPiece vocabulary; see `Tokenizer`.
+    """A WordPiece vocabulary, a file with a piece on each line; see `Tokenizer`.
 
-    Args:
-      vocab_file: path of a file with a piece on each line; the line's number, from 0, is its id.
-        What becomes of other lines is in `legacy_numbered`.
-      lower, strip_accents, space_chinese: see `TokenizerSettings`.
-      rules: "google" or "huggingface", see there, too.
+    The line's number, from 0, is the piece's id; other lines: `legacy_numbered`. The rules "plain"
+    are not for it.
 
     Attributes:
       ids: id of each piece; of a piece that occurs twice, the last.
@@ -193,18 +190,9 @@ class WordPieceTokenizer(Tokenizer):
     STORED_NAME = file_names.WORDPIECE
     SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-    def __init__(
-        self,
-        vocab_file: str,
-        lower: bool = True,
-        rules: str = "google",
-        strip_accents: bool | None = None,
-        space_chinese: bool | None = None,
-    ) -> None:
-        settings = TokenizerSettings(lower, rules, strip_accents, space_chinese)
-        super().__init__(vocab_file, settings)
+    def _prepare(self) -> None:
         self.ids = {piece: i for i, piece in enumerate(self.pieces)}
-        is_google = rules == "google"
+        is_google = self.settings.rules == "google"
         self.max_word_characters = MAX_WORD_CHARACTERS if is_google else _MAX_OF_HUGGINGFACE
         self._longest = max(map(len, self.pieces))
 

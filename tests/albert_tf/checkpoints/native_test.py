@@ -62,7 +62,7 @@ def test_weights_that_do_not_fit_the_configuration(tiny_config, tmp_path):
     native.save(AlbertPretrainer(tiny_config), str(folder), {})
     config = json.loads((folder / "albert_config.json").read_text())
     (folder / "albert_config.json").write_text(json.dumps({**config, "vocab_size": 60}))
-    with pytest.raises(UserError, match="albert_config.json is damaged or was changed.*deletes"):
+    with pytest.raises(UserError, match="config.json is damaged or was changed.*delete the entry"):
         native.load_model(str(folder))
     metadata = json.loads((folder / "model.json").read_text())
     del metadata["sha256"]  # As the message says.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.training.report.metrics_file import read_metrics
+from tests.run_results import figures
 
 ROOT = Path(__file__).parents[3]
 
@@ -145,12 +145,6 @@ def content(folder: Path) -> dict[str, bytes]:
     paths += [folder / "results.json", folder / "results.md"]
     whole = [path for path in paths if path.suffix != ".partial"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in whole}
-
-
-def figures(folder: Path) -> list[dict[str, str]]:
-    """All of metrics.csv but how fast the machine was."""
-    rows = read_metrics(str(folder / "metrics.csv"))
-    return [{**row, "tokens_per_second": ""} for row in rows]
 
 
 def test_killed_in_training(train, whole, tmp_path):

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf.training.report.metrics_file import read_metrics
+from tests.run_results import figures, tensors
 
 
 def child_of(process: subprocess.Popen) -> int | None:
@@ -71,17 +70,6 @@ def newest(folder: Path) -> int:
 
 def is_saving(folder: Path) -> bool:
     return any(folder.glob("*_unfinished"))
-
-
-def tensors(prefix: Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(prefix))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
-def figures(run_dir: Path) -> list[dict[str, str]]:
-    """All of metrics.csv but how fast the machine was."""
-    rows = read_metrics(str(run_dir / "metrics.csv"))
-    return [{**row, "tokens_per_second": ""} for row in rows]
 
 
 @pytest.mark.parametrize(

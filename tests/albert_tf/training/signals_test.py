@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf.training.report.metrics_file import read_metrics
+from tests.run_results import figures, tensors
 
 # Reports are so far apart that a run stops between two of them, and so are checkpoints.
 FLAGS = {"num_train_steps": 600, "steps_per_loop": 200, "checkpoint_steps": 200}
@@ -29,17 +28,6 @@ def line_with(text: str, process: subprocess.Popen) -> str:
         if text in line:
             return line
     raise AssertionError(f"no line has {text!r}")
-
-
-def tensors(prefix: Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(prefix))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
-def figures(run_dir: Path) -> list[dict[str, str]]:
-    """All of metrics.csv but how fast the machine was."""
-    rows = read_metrics(str(run_dir / "metrics.csv"))
-    return [{**row, "tokens_per_second": ""} for row in rows]
 
 
 def stop(process: subprocess.Popen, number: int, code: int, name: str) -> int:

@@ -19,6 +19,9 @@ class Letters(Tokenizer):
     def _load(self, content):
         return content.decode().split()
 
+    def _prepare(self):
+        pass
+
     def _starts_word(self, piece):
         return piece.isupper()
 
@@ -37,7 +40,7 @@ def vocab_file(tmp_path):
 
 @pytest.fixture
 def letters(vocab_file):
-    return Letters(vocab_file, TokenizerSettings(lower=False))
+    return Letters(vocab_file, lower=False)
 
 
 def test_settings_come_back_from_their_file(tmp_path):
@@ -97,11 +100,10 @@ def test_many_texts_are_encoded_one_by_one(letters):
 
 
 def test_what_is_no_vocabulary_is_named(tmp_path, vocab_file):
-    settings = TokenizerSettings()
     with pytest.raises(UserError, match=f"^{tmp_path} is a folder; give the vocabulary file"):
-        Letters(tmp_path, settings)
+        Letters(tmp_path)
     with pytest.raises(UserError, match="none.txt does not exist. Train one with python -m"):
-        Letters(tmp_path / "none.txt", settings)
+        Letters(tmp_path / "none.txt")
     vocab_file.write_text("a\n<u>\n<p>\n<s>\n")
     with pytest.raises(UserError, match="letters.txt has no piece <c>, <m>. Train a vocabulary"):
-        Letters(vocab_file, settings)
+        Letters(vocab_file)
