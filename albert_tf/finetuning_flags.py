@@ -32,6 +32,11 @@ _ANSWERS = (
     *("n_best_size", "max_answer_length", "span_average"),
     *("null_score_diff_threshold", "only_windows_with_answer"),
 )
+# Flags that mean something to some tasks only: (flags, those tasks, what the others do not have).
+_OF_SOME_TASKS = (
+    ((*_ANSWERS, "doc_stride", "max_query_length"), tuple(SQUAD_TASKS), "answers in a text"),
+    (("max_qa_length",), ("race", "copa"), "several answers to choose from"),
+)
 
 
 def define_source_flags() -> None:
@@ -201,12 +206,13 @@ def task() -> FineTuning:
     """
     columns = {name: FLAGS[name].value for name in _COLUMNS}
     answers = [name for name in _ANSWERS if name in FLAGS]
-    given = [name for name in answers if FLAGS[name].present]
-    if given and FLAGS.task not in SQUAD_TASKS:
-        raise UserError(
-            f"--{given[0]} is for answers in a text, and --task={FLAGS.task} has none. Leave it "
-            f"out, or use --task={' or --task='.join(SQUAD_TASKS)}."
-        )
+    for names, tasks, what in _OF_SOME_TASKS:
+        given = [name for name in names if name in FLAGS and FLAGS[name].present]
+        if given and FLAGS.task not in tasks:
+            raise UserError(
+                f"--{given[0]} is for {what}, and --task={FLAGS.task} has none. Leave it out, or "
+                f"use --task={' or --task='.join(tasks)}."
+            )
     if FLAGS.task in OWN_FILES:
         return OWN_FILES[FLAGS.task](**columns)
     if given := [name for name in _COLUMNS if FLAGS[name].present]:

@@ -73,7 +73,9 @@ def packs_here() -> bool:
     """Whether `packed=None` leaves padding out of the graph that is being made.
 
     Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
-    wait for the host to count the rows, and compile again for every new number.
+    wait for the host to count the rows, and compile again for every new number. A tf.function that
+    was traced outside XLA and is called in a jit_compile=True one keeps what was chosen then, which
+    TensorFlow 2.15 cannot compile ("equality of two dimensions"): make the model with packed=False.
     """
     return not (shapes_must_be_static() or has_gpu())
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
+import signal
+
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.tokenizers.base import RULES
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -51,6 +53,8 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains a vocabulary, then prints its size, a sample and the next command."""
+    # Nothing is written before SentencePiece is done, and its code does not look out for Ctrl-C.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     path = train_vocabulary(
         FLAGS.input,
         FLAGS.output_dir,

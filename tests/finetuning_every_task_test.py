@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf.finetuning.spec import DataSource
 from albert_tf.finetuning.task_table import TASKS
 from albert_tf.training.report import machine
-from tests.finetuning_files import GOOD, LENGTHS, LONG, write_files, write_start
+from tests.finetuning_files import GOOD, LONG, lengths_of, write_files, write_start
 
 # tf.data traces its functions all the same, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run_func")
@@ -64,7 +64,7 @@ def train(call, start, tmp_path) -> Callable[..., list[dict[str, Any]]]:
         files = write_files(tmp_path, name, **changed)
         model = {"config_file": start / "config.json", "vocab_file": start / "vocab.txt"}
         rates = {"num_train_steps": 2, "train_batch_size": 2, "learning_rate": 0.01}
-        call(task=name, **files, **model, **LENGTHS, **rates)
+        call(task=name, **files, **model, **lengths_of(name), **rates)
         return json.loads((tmp_path / "run" / "results.json").read_text())["results"]
 
     return train

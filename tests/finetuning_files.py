@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.config import AlbertConfig
+from albert_tf.finetuning.squad_tasks import SQUAD_TASKS
 from albert_tf.finetuning.task_table import OWN_FILES, TASKS
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -86,8 +87,13 @@ GOOD = {
     "regression": ("", "{}.tsv", rows("text\tlabel", "good\t1.5", "bad\t2")),
     "tagging": ("", "{}.conll", rows("cat\tB-X", "sat\tO", "", "mat\tO")),
 }  # fmt: skip
-# For every task, though only SQuAD has windows: two for the long question about 18 words.
-LENGTHS = {"max_seq_length": 32, "doc_stride": 8, "max_query_length": 16}
+LENGTHS = {"max_seq_length": 32}
+WINDOWS = {"doc_stride": 8, "max_query_length": 16}  # Two for the long question about 18 words.
+
+
+def lengths_of(task: str) -> dict[str, int]:
+    """The flags of lengths that a task has a use for."""
+    return {**LENGTHS, **(WINDOWS if task in SQUAD_TASKS else {})}
 
 
 def write_files(folder: Path, task: str, **changed: str | bytes | None) -> dict[str, Path]:

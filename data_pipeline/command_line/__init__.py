@@ -4,9 +4,12 @@ A program imports this package before anything else, because TensorFlow writes i
 it is imported.
 """
 
+import sys
+
 from data_pipeline.command_line import flags, quiet
-from data_pipeline.command_line.program import run_binary
+from data_pipeline.command_line.program import interrupted_while_imported, run_binary
 
 __all__ = ["flags", "run_binary"]
 
 quiet.watch()
+sys.excepthook = interrupted_while_imported

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -134,17 +135,28 @@ def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock | TextRange, li
         yield block, dropped
 
 
-def _start_worker() -> None:
-    """Makes a worker leave Ctrl-C to the main process, and end when that ends, even killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _end_with_parent() -> None:
+    """Makes a worker end when the main process ends, even killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None  # Workers are started by another process.
 
-    def end_with_parent() -> None:
+    def end() -> None:
         parent.join()
         os._exit(1)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """A context at whose end a Ctrl-C is delivered. Workers that start in it inherit that it is
+    blocked, and leave it to the main process, also while they import.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _bytes_held(block: TextBlock | TextRange) -> int:
@@ -160,7 +172,7 @@ def _process_in_parallel(
     blocks = iter(blocks)
     pending: dict[concurrent.futures.Future, TextBlock | TextRange] = {}
     with concurrent.futures.ProcessPoolExecutor(
-        num_processes, mp_context=context, initializer=_start_worker
+        num_processes, mp_context=context, initializer=_end_with_parent
     ) as pool:
         try:
             while True:
@@ -169,7 +181,8 @@ def _process_in_parallel(
                     and sum(map(_bytes_held, pending.values())) < _BYTES_AHEAD
                     and (found := next(blocks, None)) is not None
                 ):
-                    task = pool.submit(block_records.process_block, *found, job)
+                    with _no_interrupts():  # It may start a worker.
+                        task = pool.submit(block_records.process_block, *found, job)
                     pending[task] = found[0]
                 if not pending:
                     return

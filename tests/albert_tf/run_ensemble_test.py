@@ -19,8 +19,8 @@ from data_pipeline.files import atomic_files
 from tests.finetuning_files import (
     ASKED,
     IMPOSSIBLE,
-    LENGTHS,
     LONG,
+    lengths_of,
     squad,
     write_files,
     write_start,
@@ -278,7 +278,8 @@ def test_spans_of_two_runs(call, result_of, spans, tmp_path):
     quick = ("--fast=off", "--distribution=one_device")
     call(
         PROGRAM,
-        *(*spans, *quick, *(f"--{name}={value}" for name, value in LENGTHS.items()), "--seeds=2"),
+        *(f"--{name}={value}" for name, value in lengths_of("squad1.1").items()),
+        *(*spans, *quick, "--seeds=2"),
         *(f"--config_file={tmp_path / 'config.json'}", f"--vocab_file={tmp_path / 'vocab.txt'}"),
         *("--num_train_steps=2", "--train_batch_size=4", "--learning_rate=0.01"),
         f"--output_dir={series}",

@@ -91,16 +91,17 @@ def read_metrics(path: str) -> list[dict[str, str]]:
     """
     if not tf.io.gfile.exists(path):
         return []
+    # Not by `csv`, for which a damaged byte may be a quote that swallows the rows behind it.
     lines = _content(path).decode("utf-8", "replace").split("\n")[:-1]
-    rows = csv.DictReader(line for line in lines if "\0" not in line)
-    return [row for row in rows if _is_row(row)]
+    header, *rows = (line.split(",") for line in lines or [""])
+    found = (dict(zip(header, row)) for row in rows if len(row) == len(header))
+    return [row for row in found if _is_row(row)]
 
 
 def _is_row(row: Mapping[str, str]) -> bool:
     """Whether a row has a step, a split and numbers: {"step": "1", "split": "eval", "loss": ""}."""
     return (
-        None not in row.values()
-        and row.get("step", "").isdecimal()
+        row.get("step", "").isdecimal()
         and row.get("split") in SPLITS
         and all(_is_number(row[name]) for name in row if name not in ("step", "split"))
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import random
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -148,6 +151,32 @@ def test_another_pipe_that_breaks_is_an_error(call):
 
     code, _, errors = call(main, "--folder=x")
     assert code == 2 and errors.startswith("program.py: error: [Errno 32] Broken pipe.")
+
+
+def test_ctrl_c_while_a_program_is_imported():
+    code = "import data_pipeline.command_line; raise KeyboardInterrupt"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (-signal.SIGINT, "interrupted\n")
+
+
+def test_ctrl_c_while_a_vocabulary_is_learned(tmp_path):
+    """At once, though SentencePiece is in code that Python does not see."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefghijkl", k=rng.randint(3, 9))) for _ in range(20000)]
+    lines = (" ".join(rng.choices(words, k=12)) for _ in range(20000))
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    command = ["-m", "data_pipeline.train_vocabulary", f"--input={tmp_path / 'text.txt'}"]
+    process = subprocess.Popen(
+        [sys.executable, *command, f"--output_dir={tmp_path / 'out'}", "--vocab_size=8000"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "100%" not in (line := process.stderr.readline()):
+        assert line, "it ended before it had read the text"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(2) == -signal.SIGINT
+    assert "Traceback" not in process.stderr.read() and not list((tmp_path / "out").glob("spiece*"))
 
 
 def test_help_is_in_groups(call, monkeypatch):

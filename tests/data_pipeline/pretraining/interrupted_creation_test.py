@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gc
+import os
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,35 @@ def test_killed_at_any_moment_and_run_again(tmp_path, corpus_file, tokenizer, co
     else:
         assert start("a").wait() == 0
     assert contents(tmp_path / "a") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("num_children", [1, 3])
+def test_ctrl_c_while_the_workers_start(tmp_path, corpus_file, tokenizer, num_children):
+    """It reaches all processes of a terminal: the program says so in a line, workers nothing."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("SKIPPED: this system does not list its processes in /proc")
+    command = [
+        sys.executable, "-m", "data_pipeline.create_pretraining_data", f"--input={corpus_file}",
+        f"--vocab_file={tokenizer.vocab_file}", f"--output_dir={tmp_path / 'a'}",
+        "--dupe_factor=500", "--num_processes=2", "--shard_mb=0.02",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(_children(process.pid)) < num_children and time.monotonic() < deadline:
+        time.sleep(0.01)  # multiprocessing's own helper, then the workers.
+    time.sleep(0.3)  # In the midst of their imports.
+    os.killpg(process.pid, signal.SIGINT)
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert errors.endswith("interrupted\n") and errors.count("interrupted") == 1
+    assert "Traceback" not in errors
 
 
 def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):

@@ -55,12 +55,12 @@ def test_no_file(path):
     "torn",
     [
         *("30,train,7n0\n", "30,tra,1\n", "30", "30,train", "30,train\n", "x,train,1\n"),
-        *(",train,1\n", "30,tr\0in,1\n", "\n"),
+        *(",train,1\n", "30,tr\0in,1\n", "\n", "30,tr\rin,1\n", '"0,train,1\n'),
     ],
 )
 def test_what_a_power_cut_tore(path, torn):
     """With a figure that is none, another split, without its end, with too few figures, without a
-    step, with zeros, empty.
+    step, with zeros, empty, with a byte that is another line's end or a quote.
     """
     MetricsFile(path, ["loss"], 0).add(10, "train", {"loss": 1.0})
     with open(path, "a") as file:
