@@ -49,7 +49,7 @@ demo: install
 	@$(BIN)/python -m demo.run --output_dir="$(OUTPUT)" $(if $(CORPUS),--corpus="$(CORPUS)") $(if $(RESTART),--restart) $(DEMO_ARGS)
 
 # Vermin: nothing here needs a newer Python than the oldest that README.md promises.
-PYTHON_SOURCES := albert_tf benchmarks data_pipeline demo export tests
+PYTHON_SOURCES := albert_tf benchmarks data_pipeline demo experiments export tests
 
 lint: install
 	@$(BIN)/ruff check .
@@ -71,7 +71,7 @@ test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)
 
 weights: install
-	@scripts/ship_weights.sh $(BIN)/python "$(TRAIN_TEXT)" "$(HELDOUT_TEXT)"
+	@experiments/weights/make_weights.sh $(BIN)/python "$(TRAIN_TEXT)" "$(HELDOUT_TEXT)"
 
 # Not part of `make test`: it takes about ten minutes.
 mutate: install

@@ -23,10 +23,9 @@ from pathlib import Path
 
 from albert_tf import get_preset
 from albert_tf.costs import encoder_flops_per_token
-from benchmarks.choice import chosen
 from benchmarks.encoder_cases import CASES, Case
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 
 FLAGS = flags.FLAGS
 _MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.

@@ -15,11 +15,10 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.choice import chosen
 from benchmarks.encoder_cases import CASES as ENCODER_CASES
 from benchmarks.left_out import PIECES
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 
 FLAGS = flags.FLAGS
 # Pass, case of benchmarks.encoder, precision.

@@ -29,10 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.presets import get_preset
-from benchmarks.choice import chosen
 from benchmarks.finetuning_files import Layout, Lines, Race, Squad
 from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 

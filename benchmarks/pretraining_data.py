@@ -12,6 +12,7 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -21,13 +22,13 @@ import time
 from pathlib import Path
 
 from benchmarks.processes import PEERS, WORKERS, environment_variables
-from benchmarks.programs import memory_mb, text_of
 from benchmarks.tables import print_rows, write_csv
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
 WORKER = WORKERS / "records.py"
 _SAMPLE_SECONDS = 0.25
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 # Name -> kind and options of workers/records.py.
 CASES = {
@@ -39,6 +40,26 @@ CASES = {
     "tf.data graph, dynamic": ("graph", "masking=dynamic"),
     "Model Garden, 1 copy": ("garden",),
 }
+
+
+def text_of(source: Path, megabytes: float, path: Path) -> Path:
+    """Writes the first megabytes of a text, repeated as needed, to `path`, and returns it."""
+    content, size = source.read_bytes(), int(megabytes * 1e6)
+    with open(path, "wb") as file:
+        for start in range(0, size, len(content) + 2):
+            taken = content[: size - start]
+            if len(taken) < len(content):  # Whole lines, so that no character is cut.
+                taken = taken[: taken.rfind(b"\n") + 1] or taken
+            file.write(taken + b"\n\n")
+    return path
+
+
+def memory_mb(pid: int) -> float:
+    """The resident memory of a process; 0 when it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_MB
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
 
 
 def wordpiece_of(vocab_file: str, path: Path) -> Path:

@@ -62,7 +62,7 @@ class Process:
         self.worker = worker
         script = worker.folder / WORKERS.relative_to(ROOT) / worker.command[0]
         with open(log, "a") as messages:
-            self._process = subprocess.Popen(
+            self._process: Any = subprocess.Popen(
                 [worker.python(peers), script, *worker.command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -166,13 +166,13 @@ def _turns_of_one_start(
         processes = [stack.enter_context(Process(worker, peers, log)) for worker in workers]
         for process in processes:
             process.send(case=case_for(process.worker))
-        ready = _answering(processes, lambda process: process.receive()["ready"])
-        first = _answering(ready, Process.run)
+        able = _answering(processes, lambda process: process.receive()["ready"])
+        first = _answering(able, Process.run)
         longest = max((turn["seconds"] for turn in first.values()), default=0.0)
         ready = list(first)
         for _ in range(max(_FEWEST, min(_MOST, round(_SECONDS / max(longest, 1e-3))))):
             answers = _answering(ready, Process.run)
-            ready = list(answers)[::-1]  # Nobody comes after the same neighbor every time.
+            ready = list(answers)[::-1]  # So that no worker always runs after the same one.
             for process, turn in answers.items():
                 turns.setdefault(process, []).append(turn)
     return {process.worker: turns[process] for process in processes if process in ready}

@@ -32,9 +32,8 @@ import tensorflow as tf
 from albert_tf.checkpoints import huggingface, native
 from albert_tf.finetuning.squad_scores import normalize_answer
 from albert_tf.pretrained import locate
-from benchmarks.choice import chosen
 from benchmarks.processes import PEERS, ROOT, Worker, turns_of
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.squad_files import read_squad
 from export.tasks import export_model

@@ -1,4 +1,4 @@
-"""Rows of a benchmark, printed and written as CSV."""
+"""The cases of a benchmark that a flag chooses; its rows, printed and written as CSV."""
 
 from __future__ import annotations
 
@@ -8,10 +8,34 @@ import platform
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from data_pipeline.errors import UserError
+
+T = TypeVar("T")
 CPU_INFO = Path("/proc/cpuinfo")
 # Instructions that decide how fast bfloat16 and float32 products are, as Linux names them.
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+
+
+def chosen(flag: str, pattern: str, named: dict[str, T]) -> dict[str, T]:
+    """The parts of a benchmark whose names match a flag's pattern, in their order.
+
+    Args:
+      flag: its name, for messages, for instance "cases".
+      pattern: its value.
+      named: the parts by name.
+
+    Raises:
+      UserError: none does, or the pattern is not a regular expression.
+    """
+    try:
+        found = {name: part for name, part in named.items() if re.search(pattern, name)}
+    except re.error as error:
+        raise UserError(f"--{flag}={pattern} is not a regular expression: {error}.") from None
+    if not found:
+        raise UserError(f"--{flag}={pattern} matches none of: {'; '.join(named)}.")
+    return found
 
 
 def processor() -> str:
@@ -32,8 +56,9 @@ def processor() -> str:
 def print_rows(rows: Sequence[dict[str, object]]) -> None:
     """A table, under the processor that it is of."""
     print(processor())
-    widths = {name: max(len(str(row[name])) for row in [*rows, {name: name}]) for name in rows[0]}
-    for row in [{name: name for name in widths}, *rows]:
+    header: dict[str, object] = {name: name for name in rows[0]}
+    widths = {name: max(len(str(row[name])) for row in [header, *rows]) for name in header}
+    for row in [header, *rows]:
         print("  ".join(f"{row[name]!s:{width}}" for name, width in widths.items()))
     print(flush=True)
 

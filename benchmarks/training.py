@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.choice import chosen
 from benchmarks.processes import Measurement, Worker, take_turns
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
+PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks", "experiments")
 FOLDERS = (*PACKAGES, "tests", "configs", "docs", "scripts")
+_WITH_DOCUMENTS = [ROOT / folder for folder in ("docs", "experiments", "export")]
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "export").rglob("*.md")]
+    [*ROOT.glob("*.md"), *(path for folder in _WITH_DOCUMENTS for path in folder.rglob("*.md"))]
 )
 # CHANGELOG.md tells of names that are gone.
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from data_pipeline.command_line import flags, run_binary
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks")
+PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks", "experiments")
 PROGRAMS = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for package in PACKAGES

@@ -303,7 +303,8 @@ def test_the_wheel_has_every_file_of_the_packages(wheel, metadata):
         served = (ROOT / "export" / folder).iterdir()
         expected |= {path.relative_to(ROOT) for path in served if path.is_file()}
     assert {str(path) for path in expected} <= set(wheel)
-    assert not [name for name in wheel if name.startswith(("configs", "demo", "tests"))]
+    in_the_clone_alone = ("benchmarks", "configs", "demo", "experiments", "tests")
+    assert not [name for name in wheel if name.startswith(in_the_clone_alone)]
     recipes = {Path(name).name for name in wheel if "/share/albert-tf/configs/" in name}
     files = {path.name for path in (ROOT / "configs").glob("*.flags")}
     # Those of the demonstration and of `make weights` need a clone, and name files in it.

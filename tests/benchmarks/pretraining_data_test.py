@@ -1,4 +1,4 @@
-"""The benchmarks of data: their tables from real, tiny runs."""
+"""The benchmark of data: its tables from a real, tiny run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ ROOT = Path(__file__).parents[2]
 TEXT = "\n\n".join("\n".join(f"Word {i} of line {j}." for j in range(9)) for i in range(60))
 
 
-def run(script, tmp_path, *arguments):
+def run(tmp_path, *arguments):
     from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
     (tmp_path / "text.txt").write_text(TEXT + "\n")
     vocabulary = train_vocabulary(str(tmp_path / "text.txt"), str(tmp_path / "vocabulary"), 40)
     command = [
-        sys.executable, "-m", f"benchmarks.{script}", f"--text={tmp_path}/text.txt",
+        sys.executable, "-m", "benchmarks.pretraining_data", f"--text={tmp_path}/text.txt",
         f"--vocab_file={vocabulary}", f"--output={tmp_path}/out", *arguments,
     ]  # fmt: skip
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -26,7 +26,7 @@ def run(script, tmp_path, *arguments):
 
 def test_making_records(tmp_path):
     shown = run(
-        "pretraining_data", tmp_path, "--rounds=1", "--megabytes=0.05", "--scaling_megabytes=0.1",
+        tmp_path, "--rounds=1", "--megabytes=0.05", "--scaling_megabytes=0.1",
         "--memory_megabytes=0.1", "--scaling_rounds=1", "--peers=/nowhere",
     )  # fmt: skip
     for case in (
@@ -40,16 +40,3 @@ def test_making_records(tmp_path):
     assert "Model Garden" not in shown and "MB of memory" in shown
     rows = (tmp_path / "out" / "pretraining_data.csv").read_text().splitlines()
     assert rows[0] == "case,MB,seconds,MB/s,of SentencePiece,peak MB" and len(rows) == 7
-
-
-def test_memory_over_blocks(tmp_path):
-    shown = run("block_memory", tmp_path, "--megabytes=1", "--block_kb=1")
-    assert shown.count("MB at most") == 1
-    rows = (tmp_path / "out" / "pretraining_data_blocks.csv").read_text().splitlines()
-    assert len(rows) == 11 and int(rows[-1].split(",")[1]) > 50
-
-
-def test_reading(tmp_path):
-    shown = run("reading", tmp_path, "--rounds=1", "--batches=2", "--cases=64x64")
-    assert shown.count("dynamic") == shown.count("training step") == 1
-    assert len((tmp_path / "out" / "reading.csv").read_text().splitlines()) == 4

@@ -1,10 +1,15 @@
-"""Tables say which processor they are of."""
+"""Cases are chosen by a pattern; tables say which processor they are of."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 from benchmarks import tables
+from data_pipeline.errors import UserError
+
+PARTS = {"8x128": 1, "32x128": 2, "4x512": 3}
 
 CPU_INFO = """processor\t: 0
 vendor_id\t: AuthenticAMD
@@ -30,3 +35,20 @@ def test_a_table_names_its_processor(tmp_path, monkeypatch, capsys):
 def test_without_linux_there_is_still_a_processor(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "CPU_INFO", tmp_path / "none")
     assert tables.processor().endswith(f"{os.cpu_count()} cores")
+
+
+@pytest.mark.parametrize("pattern, expected", [("", [1, 2, 3]), ("x128", [1, 2]), ("^8x", [1])])
+def test_names_that_match_are_chosen_in_their_order(pattern, expected):
+    assert list(tables.chosen("cases", pattern, PARTS).values()) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern, message",
+    [
+        ("16x", "--cases=16x matches none of: 8x128; 32x128; 4x512."),
+        ("(8x", r"--cases=\(8x is not a regular expression: .*"),
+    ],
+)
+def test_a_pattern_that_chooses_nothing_is_an_error(pattern, message):
+    with pytest.raises(UserError, match=message):
+        tables.chosen("cases", pattern, PARTS)

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 
-from benchmarks.weights_parts.tasks import WeightsTask
 from data_pipeline.finetuning.examples import Split
+from experiments.weights.tasks import WeightsTask
 
 # Strengths of the penalty among which five-fold cross-validation on the training set chooses.
 _CLASS_GRID = {"C": [0.01, 0.1, 1.0, 10.0]}

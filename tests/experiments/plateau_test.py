@@ -15,9 +15,9 @@ from albert_tf import AlbertConfig
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
-from benchmarks import plateau
-from benchmarks.plateau import Stage, Trial, quarters
-from benchmarks.plateau_starts import PARTS, write_parts
+from experiments import plateau
+from experiments.plateau import Stage, Trial, quarters
+from experiments.plateau_starts import PARTS, write_parts
 
 CONFIG = AlbertConfig(
     vocab_size=50,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.weights_parts.tasks import WEIGHTS_TASKS
+from experiments.weights.tasks import WEIGHTS_TASKS
 
 
 def test_a_part_is_drawn_once(tmp_path):

@@ -1,6 +1,6 @@
 """A tiny model learns 64 real examples of every task by heart; shuffled labels teach it nothing.
 
-    python -m benchmarks.overfit --data_dir=data --vocab_file=spiece.model --output=overfit
+    python -m experiments.overfit --data_dir=data --vocab_file=spiece.model --output=overfit
 
 Each task is trained from real files by its own command. A second command, a process of its own,
 predicts the same examples in another order, and scikit-learn, scipy and the workers' own F1 of
@@ -28,14 +28,13 @@ from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from albert_tf.config import AlbertConfig
-from benchmarks.choice import chosen
 from benchmarks.finetuning_files import Record
-from benchmarks.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of
 from benchmarks.processes import environment_variables
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 from benchmarks.workers.finetuning_data import text_f1
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of
 
 FLAGS = flags.FLAGS
 _BATCH = 16

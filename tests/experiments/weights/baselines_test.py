@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from benchmarks.weights_parts.baselines import bag_of_words, majority, word_overlap
-from benchmarks.weights_parts.tasks import WEIGHTS_TASKS
 from data_pipeline.finetuning.examples import Split, TextExample
+from experiments.weights.baselines import bag_of_words, majority, word_overlap
+from experiments.weights.tasks import WEIGHTS_TASKS
 
 
 def split(name, texts, labels):

@@ -25,10 +25,10 @@ from albert_tf.optimization import Recipe
 from albert_tf.pretrained import locate, preset_vocabulary
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
-from benchmarks.weights_parts.tasks import WeightsTask
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
+from experiments.weights.tasks import WeightsTask
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,10 +14,10 @@ from albert_tf import AlbertEncoder
 from albert_tf.checkpoints import huggingface
 from albert_tf.training import DeviceSettings, InitialModel
 from albert_tf.training.devices import prepare_devices
-from benchmarks.weights_parts import runs
-from benchmarks.weights_parts.tasks import WEIGHTS_TASKS
 from data_pipeline.finetuning.examples import Split, TextExample
 from data_pipeline.tokenizers.loading import load_tokenizer
+from experiments.weights import runs
+from experiments.weights.tasks import WEIGHTS_TASKS
 
 VOCABULARY = str(Path(__file__).parents[2] / "goldens" / "hf_tokenizer" / "spiece.model")
 PLAN = runs.Plan([1e-3, 1e-2], [1], num_seeds=2, train_batch_size=4, max_seq_length=8)

@@ -55,14 +55,19 @@ def take_positions(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
 
 def _take_rest(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
     """What both parts need: the projection, which keeps them apart, and the words' frequencies."""
-    projection = whole.encoder.embeddings.projection
-    model.encoder.embeddings.projection.kernel.assign(projection.kernel)
+    _projection(model).kernel.assign(_projection(whole).kernel)
     model.masked_lm.output_bias.assign(whole.masked_lm.output_bias)
+
+
+def _projection(model: AlbertPretrainer) -> keras.layers.Dense:
+    projection = model.encoder.embeddings.projection
+    assert projection  # In the shape of the trials E < H.
+    return projection
 
 
 def enlarge_projection(model: AlbertPretrainer, whole: AlbertPretrainer) -> None:
     """Random numbers of a size for which what comes out has variance 1, as what goes in has."""
-    kernel = model.encoder.embeddings.projection.kernel
+    kernel = _projection(model).kernel
     kernel.assign(kernel / (np.std(kernel.numpy()) * np.sqrt(whole.config.embedding_size)))
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.weights_parts.intervals import median_difference, paired_interval
+from experiments.weights.intervals import median_difference, paired_interval
 
 
 def accuracy(labels, predictions):

@@ -1,6 +1,6 @@
 """What leaves the plateau of ALBERT's pre-training, in equal time: one run of each idea.
 
-    python -m benchmarks.plateau --train_data=records/train --short_train_data=records/train_32 \
+    python -m experiments.plateau --train_data=records/train --short_train_data=records/train_32 \
         --eval_data=records/heldout
 
 Every trial is one or two commands of run_pretraining, with the shape of `albert-small`
@@ -26,11 +26,10 @@ from matplotlib.figure import Figure
 
 from albert_tf.checkpoints import native
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
-from benchmarks.choice import chosen
-from benchmarks.plateau_starts import write_parts
 from benchmarks.processes import environment_variables
-from benchmarks.tables import print_rows, write_csv
+from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.errors import UserError
+from experiments.plateau_starts import write_parts
 
 FLAGS = flags.FLAGS
 Curve: TypeAlias = list[dict[str, float]]  # An evaluation each.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes weights for albert_tf/weights/albert-small-en from text: vocabulary, records, starting weights, pre-training. Those in the
 # package were made in more steps, see docs/weights.md.
-#   scripts/ship_weights.sh PYTHON TRAIN HELDOUT [WORK]
+#   experiments/weights/make_weights.sh PYTHON TRAIN HELDOUT [WORK]
 #     TRAIN, HELDOUT   text files (globs, quoted) in any format of docs/data.md
 #     WORK             folder of all that is made on the way; default: ~/.cache/albert-tf-weights
 # A step that is finished is not made again; pre-training resumes where it was interrupted. Flags of the training:
@@ -11,7 +11,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,7s/^# *//p' "$0" >&2; exit 2; }
 python=$1 train=$2 heldout=$3
 work=${4:-${XDG_CACHE_HOME:-$HOME/.cache}/albert-tf-weights}
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 name=albert-small-en
 cd "$root"
 run() { echo "\$ python -m $*"; "$python" -m "$@"; }

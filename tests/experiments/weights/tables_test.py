@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.weights_parts.tables import markdown_table, replace_table
 from data_pipeline.errors import UserError
+from experiments.weights.tables import markdown_table, replace_table
 
 
 def test_a_table_is_replaced_where_it_is_marked(tmp_path):

@@ -1,6 +1,6 @@
 """What the weights of this package are worth: GLUE's dev sets, beside scratch and plain baselines.
 
-    python -m benchmarks.weights --data_dir=glue --document=docs/weights.md
+    python -m experiments.weights.measure --data_dir=glue --document=docs/weights.md
 
 Each start is fine-tuned with each rate and number of epochs of the search, the best of which on
 the dev set is repeated with other seeds; "scratch" is the same network with random weights and the
@@ -19,12 +19,12 @@ from albert_tf.text_models import SentenceEmbedder
 from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
 from benchmarks.tables import write_csv
-from benchmarks.weights_parts import baselines
-from benchmarks.weights_parts.intervals import median_difference, paired_interval
-from benchmarks.weights_parts.runs import Plan, starts, train_all, vocabulary
-from benchmarks.weights_parts.tables import markdown_table, replace_table
-from benchmarks.weights_parts.tasks import WEIGHTS_TASKS, WeightsTask
 from data_pipeline.errors import UserError
+from experiments.weights import baselines
+from experiments.weights.intervals import median_difference, paired_interval
+from experiments.weights.runs import Plan, starts, train_all, vocabulary
+from experiments.weights.tables import markdown_table, replace_table
+from experiments.weights.tasks import WEIGHTS_TASKS, WeightsTask
 
 FLAGS = flags.FLAGS
 _PARTS = ("shipped", "scratch", "baselines", "embeddings")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import overfit
 from benchmarks.finetuning_files import Lines
-from benchmarks.overfit_tasks import (
+from data_pipeline.errors import UserError
+from experiments import overfit
+from experiments.overfit_tasks import (
     REAL_TASKS,
     Column,
     Field,
@@ -21,7 +22,6 @@ from benchmarks.overfit_tasks import (
     in_order,
     records_of,
 )
-from data_pipeline.errors import UserError
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 LABELED = [

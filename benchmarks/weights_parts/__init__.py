@@ -1,1 +1,0 @@
-"""The parts of the benchmark of the shipped weights: tasks, fine-tuning, baselines, intervals."""
