@@ -189,7 +189,10 @@ def define_device_flags() -> None:
     """Flags of the devices and the precision."""
     flags.group("Devices")
     flags.DEFINE_enum(
-        "distribution", "mirrored", DISTRIBUTIONS, "Devices: see the README, 'GPUs and TPUs'."
+        "distribution",
+        "mirrored",
+        DISTRIBUTIONS,
+        "Devices: one, all GPUs of this machine, several machines (TF_CONFIG) or a TPU.",
     )
     flags.DEFINE_string(
         "tpu",

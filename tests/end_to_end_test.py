@@ -91,9 +91,12 @@ def environment(folder: Path, interpreter: str) -> dict[str, str]:
 
 
 def blocks(language: str) -> list[str]:
-    """The README's code blocks of one language."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", readme, re.M | re.S)
+    """The code blocks of one language in the README, and in the page about models, which uses what
+    the README's commands make.
+    """
+    pages = (ROOT / "README.md", ROOT / "docs" / "models.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def free_port() -> int:
