@@ -9,8 +9,9 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import signal
 
+from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining import settings_flags
-from data_pipeline.tokenizers.base import RULES
+from data_pipeline.tokenizers.base import RULES, TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.vocabulary import TOKENIZERS, train_vocabulary
 
@@ -56,15 +57,11 @@ def main() -> None:
     # Nothing is written before SentencePiece is done, and its code does not look out for Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     path = train_vocabulary(
-        FLAGS.input,
+        Corpus(FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language),
         FLAGS.output_dir,
         FLAGS.vocab_size,
-        FLAGS.lower_case,
-        rules=FLAGS.rules,
+        settings=TokenizerSettings(FLAGS.lower_case, FLAGS.rules),
         tokenizer=FLAGS.tokenizer,
-        input_format=FLAGS.input_format,
-        text_field=FLAGS.text_field,
-        language=FLAGS.language,
         input_sentence_size=FLAGS.input_sentence_size,
         character_coverage=FLAGS.character_coverage,
         overwrite=FLAGS.overwrite,

@@ -190,23 +190,32 @@ def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[st
         right one.
       predictions: the predicted ones.
     """
-    if labels is not None and isinstance(predictions[0], tuple):
+    if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]
-    numbers = [value for value in predictions if isinstance(value, float)]
-    if any(not math.isfinite(value) for value in numbers):
+    if not _are_finite(predictions):
         return ["Some predictions are not finite numbers: correlations are undefined."]
-    if any(value != predictions[0] for value in predictions) or len(predictions) == 1:
+    # One example says nothing, and where all labels are alike, equal predictions may be right.
+    if len(predictions) == 1 or not _are_alike(predictions):
         return []
-    if labels is not None and all(label == labels[0] for label in labels):
+    if labels is not None and _are_alike(labels):
         return []
     sentence = f"Every prediction is {predictions[0]!r}"
-    if numbers:
+    if isinstance(predictions[0], float):
         return [f"{sentence}: correlations are undefined. Try a lower learning rate."]
-    right = ""
     if labels is not None:
-        right = f", which is right for {classification.accuracy(labels, predictions):.1%}"
+        sentence += f", which is right for {classification.accuracy(labels, predictions):.1%}"
     return [
-        f"{sentence}{right}: the model tells no examples apart. Try a lower learning rate, more "
+        f"{sentence}: the model tells no examples apart. Try a lower learning rate, more "
         "warm-up or another seed."
     ]
+
+
+def _are_finite(values: Sequence[Any]) -> bool:
+    """Whether no value is nan or infinite; classes, tags and texts are not."""
+    return all(math.isfinite(value) for value in values if isinstance(value, float))
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether all values equal the first."""
+    return all(value == values[0] for value in values)

@@ -1,8 +1,10 @@
 """The updates of updates.py, compiled by XLA so that the new values are written over the old ones.
 
-As ordinary operations an update reads and writes every moment several times and holds the new
-values of a variable beside the old ones. Compiled, each tensor is read once and written once, which
-on a CPU takes LAMB from 38 to 27 ms for a step of ALBERT-base and saves about 100 MiB.
+This earns its place by memory: training ALBERT-base takes 7 % less of it, 100 of 1,391 MiB. As
+ordinary operations an update holds the new values of a variable and its moments beside the old
+ones, and reads and writes every moment several times; compiled, each tensor is read once and
+written once. The time saved would not be reason enough: on a CPU LAMB takes 27 ms instead of 38, in
+a step of 1,400.
 
 The formulas are not repeated here; what is new is how variables get in and out. A compiled function
 may write over a variable only if nothing else holds its value. So the functions take handles of

@@ -41,10 +41,10 @@ def learn_files(
     Raises:
       UserError: `vocab_size` does not fit the text.
     """
-    join_quotes = settings.rules == "huggingface"
+    cleaning = settings.lower, settings.join_quotes, settings.strip_accents is not False
     try:
         model = _train(
-            (normalize(sentence, settings.lower, join_quotes) for sentence in sentences),
+            (normalize(sentence, *cleaning) for sentence in sentences),
             vocab_size=vocab_size,
             input_sentence_size=input_sentence_size,
             character_coverage=character_coverage,

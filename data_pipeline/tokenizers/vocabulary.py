@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import sentencepiece
 
-from data_pipeline.corpus import documents
+from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, lock, sealed, storage
@@ -19,20 +20,18 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 TOKENIZERS = ("sentencepiece", "wordpiece")
+_VOCABULARIES = (file_names.SENTENCEPIECE, file_names.WORDPIECE)
+_LOWER_CASE = TokenizerSettings()  # As the published models.
 
 
 @lock.locks("output_dir")
 def train_vocabulary(
-    corpus_patterns: Sequence[str] | str,
+    corpus: Corpus | Sequence[str] | str,
     output_dir: str,
     vocab_size: int,
-    lower: bool = True,
     *,
-    rules: str = "google",
+    settings: TokenizerSettings = _LOWER_CASE,
     tokenizer: str = "sentencepiece",
-    input_format: str = "auto",
-    text_field: str = "text",
-    language: str = "en",
     input_sentence_size: int = 10_000_000,
     character_coverage: float = 0.99995,
     overwrite: bool = False,
@@ -41,13 +40,11 @@ def train_vocabulary(
     """Writes a vocabulary, its settings and vocabulary.json.
 
     Args:
-      corpus_patterns: text files, see `documents.read_documents`.
+      corpus: text files; a Corpus also says how they are read. Equal documents all count.
       output_dir: folder to write.
       vocab_size: V, special pieces included.
-      lower: lower-case the text first.
-      rules: rules around SentencePiece, see `TokenizerSettings`.
+      settings: the settings by which the text is cleaned, now and by every later tokenizer.
       tokenizer: one of TOKENIZERS.
-      input_format, text_field, language: how the text is read, see `documents.Corpus`.
       input_sentence_size: largest number of sentences that SentencePiece uses, drawn at random;
         WordPiece counts the words of all.
       character_coverage: share of the text's characters that get a piece, 0 to 1.
@@ -60,54 +57,74 @@ def train_vocabulary(
     Raises:
       UserError: bad input, a vocabulary exists already, or `vocab_size` does not fit the text.
     """
-    is_wordpiece = tokenizer == "wordpiece"
-    kind = WordPieceTokenizer if is_wordpiece else SentencePieceTokenizer
-    name = kind.STORED_NAME
-    path = os.path.join(output_dir, name)
-    names = (file_names.SENTENCEPIECE, file_names.WORDPIECE, file_names.SETTINGS)
-    existing = [each for each in names if storage.exists(os.path.join(output_dir, each))]
+    corpus = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
+    kind = WordPieceTokenizer if tokenizer == "wordpiece" else SentencePieceTokenizer
+    if kind is WordPieceTokenizer and settings.rules != TokenizerSettings.rules:
+        raise UserError(
+            f"--rules={settings.rules} goes with --tokenizer=sentencepiece only; leave it out."
+        )
+    settings = kind.resolve(settings)
+    existing = _existing_files(output_dir)
     if existing and not overwrite:
         found = os.path.join(output_dir, existing[0])
         raise UserError(f"{found} exists already; choose another folder or give --overwrite.")
-    if is_wordpiece and rules != TokenizerSettings.rules:
-        raise UserError(f"--rules={rules} goes with --tokenizer=sentencepiece only; leave it out.")
-    settings = TokenizerSettings(lower, rules)
+
     report = ReadReport()
-    corpus = documents.Corpus(corpus_patterns, input_format, text_field, language)
-    read = documents.read_documents(corpus, report, show_progress)
-    sentences = itertools.chain.from_iterable(read)
-    first = next(sentences, None)
-    if first is None:
-        raise UserError(f"{corpus_patterns} holds no text to learn a vocabulary from.")
-    sentences = itertools.chain([first], sentences)
-    if is_wordpiece:
-        words = wordpiece_vocabulary.word_counts(sentences, lower)
+    sentences = _sentences(corpus, report, show_progress)
+    if kind is WordPieceTokenizer:
+        words = wordpiece_vocabulary.word_counts(sentences, settings)
         pieces = wordpiece_vocabulary.learn_pieces(words, vocab_size, character_coverage)
-        files = {name: "".join(f"{piece}\n" for piece in pieces).encode("utf-8")}
+        files = {kind.STORED_NAME: "".join(f"{piece}\n" for piece in pieces).encode("utf-8")}
     else:
         files = sentencepiece_vocabulary.learn_files(
             sentences, settings, vocab_size, character_coverage, input_sentence_size
         )
+    fingerprint = hashlib.sha256(files[kind.STORED_NAME]).hexdigest()
     manifest = {
         "kind": "albert_vocabulary",
         "tokenizer": tokenizer,
         "vocab_size": vocab_size,
-        "vocab_fingerprint": hashlib.sha256(files[name]).hexdigest(),
+        "vocab_fingerprint": fingerprint,
         "sentencepiece_version": sentencepiece.__version__,
         "corpus_files": [os.path.basename(path) for path in corpus.files()],
         "problems": dict(report.problems),
         "problem_examples": report.examples,
     }
-    storage.make_folder(output_dir)
-    for other in (file_names.SENTENCEPIECE, file_names.WORDPIECE):
-        if other in existing and other != name:  # Its settings are replaced.
-            storage.remove(os.path.join(output_dir, other))
-    stored = kind.resolve(settings).json_bytes(manifest["vocab_fingerprint"])
-    atomic_files.write_bytes(os.path.join(output_dir, file_names.SETTINGS), stored)
-    for file, content in files.items():
-        atomic_files.write_bytes(os.path.join(output_dir, file), content)
-    hashes = sealed.hashes_of(output_dir, [*files, file_names.SETTINGS])
-    atomic_files.write_json(
-        os.path.join(output_dir, file_names.MANIFEST), sealed.seal(manifest, hashes)
-    )
-    return path
+    files = {file_names.SETTINGS: settings.json_bytes(fingerprint), **files}
+    _write(output_dir, files, manifest, replaced=existing)
+    return os.path.join(output_dir, kind.STORED_NAME)
+
+
+def _existing_files(folder: str) -> list[str]:
+    """Names of the files of a vocabulary that a folder has already."""
+    return [
+        name
+        for name in (*_VOCABULARIES, file_names.SETTINGS)
+        if storage.exists(os.path.join(folder, name))
+    ]
+
+
+def _sentences(corpus: Corpus, report: ReadReport, show_progress: bool) -> Iterator[str]:
+    """The sentences of a corpus; raises UserError where there is not one."""
+    sentences = itertools.chain.from_iterable(read_documents(corpus, report, show_progress))
+    first = next(sentences, None)
+    if first is None:
+        raise UserError(f"{corpus.patterns} holds no text to learn a vocabulary from.")
+    return itertools.chain([first], sentences)
+
+
+def _write(
+    folder: str, files: Mapping[str, bytes], manifest: dict[str, Any], replaced: Sequence[str]
+) -> None:
+    """Writes the files, the settings first, and the manifest with their hashes.
+
+    A vocabulary of the other kind is removed, since its settings are replaced.
+    """
+    storage.make_folder(folder)
+    for name in replaced:
+        if name in _VOCABULARIES and name not in files:
+            storage.remove(os.path.join(folder, name))
+    for name, content in files.items():
+        atomic_files.write_bytes(os.path.join(folder, name), content)
+    sealed_manifest = sealed.seal(manifest, sealed.hashes_of(folder, list(files)))
+    atomic_files.write_json(os.path.join(folder, file_names.MANIFEST), sealed_manifest)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 import sentencepiece
 
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
@@ -29,16 +30,17 @@ _SENTENCES_AT_ONCE = 10_000
 _MAX_WORDS = 1 << 22
 
 
-def word_counts(sentences: Iterable[str], lower: bool) -> collections.Counter:
-    """Number of occurrences of each word of `split_words`.
+def word_counts(sentences: Iterable[str], settings: TokenizerSettings) -> collections.Counter[str]:
+    """Number of occurrences of each word of `split_words`, by resolved settings.
 
     Beyond some four million different words, those that occurred once are forgotten.
     """
-    counts: collections.Counter = collections.Counter()
+    space_chinese = bool(settings.space_chinese)
+    counts: collections.Counter[str] = collections.Counter()
     some: list[str] = []
 
     def count() -> None:
-        for text in set_ideographs_apart(some):
+        for text in set_ideographs_apart(some, space_chinese):
             counts.update(text.split())
         some.clear()
         if len(counts) > _MAX_WORDS:
@@ -50,9 +52,10 @@ def word_counts(sentences: Iterable[str], lower: bool) -> collections.Counter:
         if len(some) == _SENTENCES_AT_ONCE:
             count()
     count()
-    words: collections.Counter = collections.Counter()
+    words: collections.Counter[str] = collections.Counter()
     for text, times in counts.items():
-        for word in filter(None, split_words(text, lower)):
+        found = split_words(text, settings.lower, settings.strip_accents, space_chinese)
+        for word in filter(None, found):
             words[word] += times
     return words
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError
+from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -32,10 +34,23 @@ def test_same_text_gives_the_same_bytes(tmp_path, small_file):
 
 
 def test_case_is_kept_on_request(tmp_path, small_file):
-    path = train_vocabulary(small_file, str(tmp_path / "cased"), 400, lower=False, rules="plain")
+    settings = TokenizerSettings(lower=False, rules="plain")
+    path = train_vocabulary(small_file, str(tmp_path / "cased"), 400, settings=settings)
     cased = load_tokenizer(path)
     assert not cased.lower and cased.settings.rules == "plain"
     assert any(re.search("[A-Z]", piece) for piece in cased.pieces[5:])
+
+
+@pytest.mark.parametrize("tokenizer, size", [("sentencepiece", 36), ("wordpiece", 48)])
+def test_a_vocabulary_is_learned_from_text_as_its_settings_clean_it(tmp_path, tokenizer, size):
+    (tmp_path / "a.txt").write_text("Ça va, déjà vu: là où ça était prêté. 今天天\n" * 9)
+    settings = TokenizerSettings(lower=False, strip_accents=False)
+    options = {"settings": settings, "tokenizer": tokenizer, "character_coverage": 1.0}
+    path = train_vocabulary(str(tmp_path / "a.txt"), str(tmp_path / "v"), size, **options)
+    french = load_tokenizer(path)
+    assert french.settings.strip_accents is False
+    assert {"Ç", "é", "ê"} <= set("".join(french.pieces))
+    assert french.unk_id not in french.encode("Ça déjà prêté")
 
 
 def test_too_large_names_the_largest_size(tmp_path, small_file):
@@ -100,15 +115,14 @@ def test_wordpiece_sizes_that_do_not_fit(tmp_path, small_file):
         train(20, overwrite=True)
     train(int(re.search(r"need (\d+)", str(caught.value))[1]), overwrite=True)
     with pytest.raises(UserError, match="--rules=huggingface goes with --tokenizer=sentencepiece"):
-        train(400, overwrite=True, rules="huggingface")
+        train(400, overwrite=True, settings=TokenizerSettings(rules="huggingface"))
 
 
 def test_field_and_language_of_the_text(tmp_path):
     """Chinese sentences are found; each ideograph of any of them is a piece."""
     row = {"content": "今天天气很好。我们去公园！你来吗？", "text": "english words only"}
     (tmp_path / "a.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    path = train_vocabulary(
-        str(tmp_path / "a.jsonl"), str(tmp_path / "v"), 21, tokenizer="wordpiece",
-        text_field="content", language="zh", character_coverage=1.0,
-    )  # fmt: skip
+    corpus = Corpus(str(tmp_path / "a.jsonl"), text_field="content", language="zh")
+    options = {"tokenizer": "wordpiece", "character_coverage": 1.0}
+    path = train_vocabulary(corpus, str(tmp_path / "v"), 21, **options)
     assert set(load_tokenizer(path).pieces[5:]) == set(row["content"])

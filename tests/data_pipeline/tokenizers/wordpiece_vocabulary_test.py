@@ -6,34 +6,38 @@ import pytest
 
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers import wordpiece_vocabulary
+from data_pipeline.tokenizers.base import TokenizerSettings
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 from data_pipeline.tokenizers.wordpiece_vocabulary import learn_pieces, word_counts
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LOWER = WordPieceTokenizer.resolve(TokenizerSettings())
+CASED = WordPieceTokenizer.resolve(TokenizerSettings(lower=False))
 
 
 def test_words_are_counted():
     sentences = ["The cat, the 猫猫!", "Café cafe"]
-    assert word_counts(sentences, lower=True) == {
+    assert word_counts(sentences, LOWER) == {
         "the": 2, "cat": 1, ",": 1, "猫": 2, "!": 1, "cafe": 2,
     }  # fmt: skip
-    assert word_counts(sentences, lower=False) == {
+    assert word_counts(sentences, CASED) == {
         "The": 1, "the": 1, "cat": 1, ",": 1, "猫": 2, "!": 1, "Café": 1, "cafe": 1,
     }  # fmt: skip
-    assert word_counts([], lower=True) == {}
+    assert word_counts([], LOWER) == {}
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 5, 100])
 def test_sentences_are_counted_some_at_a_time(monkeypatch, at_once):
     monkeypatch.setattr(wordpiece_vocabulary, "_SENTENCES_AT_ONCE", at_once)
     sentences = iter(["a b", "b", "c a", "a", "d"])
-    assert word_counts(sentences, True) == {"a": 3, "b": 2, "c": 1, "d": 1}
+    assert word_counts(sentences, LOWER) == {"a": 3, "b": 2, "c": 1, "d": 1}
 
 
 def test_of_too_many_words_those_seen_once_go(monkeypatch):
     monkeypatch.setattr(wordpiece_vocabulary, "_SENTENCES_AT_ONCE", 1)
     monkeypatch.setattr(wordpiece_vocabulary, "_MAX_WORDS", 2)
-    assert word_counts(["a b", "a"], True) == {"a": 2, "b": 1}
-    assert word_counts(["a a b c", "b"], True) == {"a": 2, "b": 1}
+    assert word_counts(["a b", "a"], LOWER) == {"a": 2, "b": 1}
+    assert word_counts(["a a b c", "b"], LOWER) == {"a": 2, "b": 1}
 
 
 def test_the_order_of_the_pieces():
