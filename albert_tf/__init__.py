@@ -14,8 +14,10 @@ from albert_tf import keras_choice
 __version__ = "0.1.0"
 
 _MODULES = {
+    "albert_tf.checkpoints.native": ["load_model"],
     "albert_tf.config": ["AlbertConfig"],
     "albert_tf.encoder": ["AlbertEncoder"],
+    "albert_tf.finetuning.training": ["finetune"],
     "albert_tf.keras_compat": ["keras"],
     "albert_tf.models": [
         "AlbertClassifier",
@@ -24,6 +26,7 @@ _MODULES = {
         "AlbertSentenceEncoder",
         "AlbertTokenClassifier",
     ],
+    "albert_tf.optimization": ["LAMB", "AdamW"],
     "albert_tf.preprocessor": ["AlbertPreprocessor"],
     "albert_tf.presets": ["PRESETS", "get_preset"],
     "albert_tf.pretrained": ["from_preset", "preset_vocabulary"],

@@ -1,1 +1,29 @@
-"""Text to TFRecord to tf.data: tokenizing, pre-training records and classification inputs."""
+"""Text to TFRecord to tf.data: tokenizing, pre-training records and inputs for fine-tuning.
+
+What user code needs is imported from here. A name is looked up when it is first used, since most
+programs need a part of it, and some no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "PretrainingSettings": "data_pipeline.pretraining.settings",
+    "Split": "data_pipeline.finetuning.examples",
+    "TextExample": "data_pipeline.finetuning.examples",
+    "load_tokenizer": "data_pipeline.tokenizers.loading",
+    "pretraining_batches": "data_pipeline.pretraining.without_records.dataset",
+    "pretraining_examples": "data_pipeline.pretraining.without_records.dataset",
+    "read_dataset": "data_pipeline.finetuning.datasets",
+    "write_records": "data_pipeline.pretraining.writer",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,14 @@ DOCUMENTS = sorted(
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
 # Documents that programs write.
 WRITTEN = {"results.md", "seeds.md", "search.md", "ensemble.md"}
+# Where user code imports from; other modules may move.
+HOMES = (
+    "albert_tf",
+    "albert_tf.finetuning",
+    "albert_tf.pretraining",
+    "albert_tf.training",
+    "data_pipeline",
+)
 # Of docker, curl, pip, gcloud and tensorflow/serving; of scripts/mutate.py.
 FLAGS_OF_OTHERS = {
     "rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under", "region",
@@ -118,3 +129,32 @@ def test_flags_exist(path):
         flag for flag in used if flag not in defined and flag.removeprefix("no") not in defined
     }
     assert not unknown
+
+
+@every_document_of_today
+def test_user_code_imports_from_homes(path):
+    start = r"^(?:>>> )?"
+    imports = re.findall(
+        start + r"from ([\w.]+) import (\([\w,\s]+\)|[\w, ]+)$", text_of(path), re.M
+    )
+    imports += re.findall(start + r"import ([\w.]+)()", text_of(path), re.M)
+    for module, names in imports:
+        if module.split(".")[0] in PACKAGES:
+            assert module in HOMES
+            for name in re.findall(r"\w+", names):
+                is_home = f"{module}.{name}" in HOMES
+                assert is_home or name in importlib.import_module(module).__all__, name
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_homes_have_what_they_promise(home):
+    module = importlib.import_module(home)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert not hasattr(module, "no_such_name")
+
+
+def test_importing_the_packages_imports_no_tensorflow():
+    check = "assert not {'tensorflow', 'numpy'} & set(sys.modules)"
+    program = f"import sys, albert_tf.finetuning, data_pipeline; {check}"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

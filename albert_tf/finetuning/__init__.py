@@ -1,1 +1,26 @@
-"""Fine-tuning: tasks with labeled examples, from Python or for the programs."""
+"""Fine-tuning: tasks with labeled examples, from Python or for the programs.
+
+User code with tasks of its own imports from here. A name is looked up when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "SCORERS": "albert_tf.metrics",
+    "DataSource": "albert_tf.finetuning.spec",
+    "classification": "albert_tf.finetuning.text_tasks",
+    "finetune": "albert_tf.finetuning.training",
+    "multiple_choice": "albert_tf.finetuning.choice_tasks",
+    "regression": "albert_tf.finetuning.text_tasks",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
