@@ -30,30 +30,22 @@ class TextBlock:
       group, index: number of the group of files, and of the block in it, from 0.
       parts: the text.
       stored_bytes: bytes of the (compressed) files that were read for it.
-      lines: number of line ends when `parts` count their lines from the block's start, see
-        ranges.py; 0 when they count from the file's.
     """
 
     group: int
     index: int
     parts: Sequence[TextPart]
     stored_bytes: int
-    lines: int = 0
 
     @property
     def name(self) -> str:
-        """Name of the block; names sort in the order of the corpus."""
-        return block_name(self.group, self.index)
+        """Name of the block, "00002-00013" for 2 and 13; names sort in the order of the corpus."""
+        return f"{self.group:05d}-{self.index:05d}"
 
     @property
     def text_bytes(self) -> int:
         """Bytes of text."""
         return sum(len(part.content) for part in self.parts)
-
-
-def block_name(group: int, index: int) -> str:
-    """Name of a block: "00002-00013" for 2 and 13."""
-    return f"{group:05d}-{index:05d}"
 
 
 def match_files(patterns: Sequence[str] | str) -> list[str]:

@@ -60,6 +60,10 @@ class Corpus:
         """Paths of the files, sorted within a pattern; raises UserError as `match_files` does."""
         return match_files(self.patterns)
 
+    def blocks(self, group: int, files: Sequence[str], block_bytes: int) -> Iterator[TextBlock]:
+        """The blocks of one group of its files, as `read_blocks` reads them."""
+        return read_blocks(group, files, block_bytes, self.input_format, self.text_field)
+
 
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
@@ -123,9 +127,8 @@ def read_corpus(
     files: Sequence[str], corpus: Corpus, block_bytes: int = MIN_BLOCK_BYTES
 ) -> Iterator[TextBlock]:
     """All blocks of a corpus in order."""
-    groups = group_files(files, storage.sizes(files), block_bytes)
-    for group, members in enumerate(groups):
-        yield from read_blocks(group, members, block_bytes, corpus.input_format, corpus.text_field)
+    for group, members in enumerate(group_files(files, storage.sizes(files), block_bytes)):
+        yield from corpus.blocks(group, members, block_bytes)
 
 
 def progress_bar(total: int, show: bool) -> tqdm.tqdm:

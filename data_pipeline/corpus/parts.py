@@ -87,12 +87,6 @@ class PartBuilder:
             self._add(line)
         return bool(line)
 
-    def skip(self, size: int, last_line: bytes) -> None:
-        """Counts `size` bytes of whole lines as added, of which only the last has been read."""
-        self.bytes += size
-        self._see_end(last_line)
-        self.has_text = self.has_text or not last_line.isspace()
-
     def is_full(self, room: int) -> bool:
         """Whether the part ends here when it should have `room` bytes."""
         return self.bytes >= room and (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from data_pipeline.corpus.streams import BUFFER_BYTES, TextStream
+from data_pipeline.corpus.streams import TextStream
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -15,28 +15,13 @@ class Reader(TextStream):
     Args:
       path: the file.
       text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
-      start: byte of a plain file to begin at.
-      buffer_bytes: bytes that are read at once at least.
-
-    Attributes:
-      offset: bytes of text before the next line.
     """
 
-    def __init__(
-        self,
-        path: str,
-        text_field: str = "text",
-        start: int = 0,
-        buffer_bytes: int = BUFFER_BYTES,
-    ):
-        super().__init__(path, text_field, start, buffer_bytes)
+    def __init__(self, path: str, text_field: str = "text") -> None:
+        super().__init__(path, text_field)
         # Bytes that were read ahead, and how many of them have been given out.
-        self._ahead, self._place = b"", 0
-        self.offset = start
-        if not start:
-            begin = self.read(len(_BYTE_ORDER_MARK))
-            self._ahead = begin.removeprefix(_BYTE_ORDER_MARK)
-            self.offset = len(begin) - len(self._ahead)
+        self._ahead = self.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+        self._place = 0
 
     def read_line(self, limit: int) -> bytes:
         """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
@@ -45,7 +30,6 @@ class Reader(TextStream):
         line, self._place = self._ahead[self._place : end], end
         if not line.endswith(b"\n") and len(line) < limit:
             line += self.readline(limit - len(line))
-        self.offset += len(line)
         return line
 
     def read_lines(self, size: int, limit: int) -> bytes:
@@ -63,5 +47,4 @@ class Reader(TextStream):
         whole = ends[: too_long[0]] if len(too_long) else ends
         end = int(whole[-1]) if len(whole) else 0
         self._ahead, self._place = ahead[end:], 0
-        self.offset += end
         return ahead[:end]

@@ -29,7 +29,7 @@ from data_pipeline.files import storage
 # Text bytes per stored byte, roughly.
 _COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}
 _PARQUET_RATIO = 2.5
-BUFFER_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 # How files begin that are no text, and what they are.
 _NO_TEXT = {
@@ -79,13 +79,11 @@ def text_bytes(path: str, stored_bytes: int) -> float:
 
 
 class _Counted(io.RawIOBase):
-    """A file from byte `start` on, which counts the bytes that are read."""
+    """A file that counts the bytes that are read of it."""
 
-    def __init__(self, path: str, start: int) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__()
         self._file = storage.open_file(path, "rb")
-        if start:
-            self._file.seek(start)
         self.count = 0
 
     def readable(self) -> bool:
@@ -187,46 +185,33 @@ class TextStream:
     Args:
       path: the file.
       text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
-      start: byte of a plain file to begin at.
-      buffer_bytes: bytes that are read at once at least.
 
     Raises:
       UserError: the file is no text, is UTF-16, or is damaged; the last shows while reading.
-
-    Attributes:
-      is_plain: whether the text is the file's own bytes, so that reading can begin anywhere.
     """
 
-    def __init__(
-        self, path: str, text_field: str, start: int = 0, buffer_bytes: int = BUFFER_BYTES
-    ) -> None:
+    def __init__(self, path: str, text_field: str) -> None:
         self.path = path
         self._extension = compression(path)
-        self._raw = _Counted(path, start)
+        self._raw = _Counted(path)
         self._taken = 0
-        buffered = io.BufferedReader(self._raw, buffer_bytes)
+        buffered = io.BufferedReader(self._raw, _BUFFER_BYTES)
         self._stream: io.BufferedReader[Any] = buffered
         self._parquet: JsonLines | None = None
-        self.is_plain = True
-        if start:
-            return
         if not self._extension and _is_parquet(path, buffered):
-            self.is_plain = False
             buffered.detach()  # Otherwise it closes the file when it goes.
             self._parquet = JsonLines(self._raw, path, text_field)
-            self._stream = io.BufferedReader(self._parquet, BUFFER_BYTES)
+            self._stream = io.BufferedReader(self._parquet, _BUFFER_BYTES)
             return
         if self._extension:
             # Buffered again: as much of its text can be peeked at as of a plain file.
             decompressed = _decompressed(buffered, self._extension)
-            self._stream = io.BufferedReader(decompressed, BUFFER_BYTES)
+            self._stream = io.BufferedReader(decompressed, _BUFFER_BYTES)
         with self._explained():
             head = self._stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
         _check_is_text(path, head, self._extension)
-        self.is_plain = self._stream is buffered
         if b"\r" in head and b"\n" not in head:
-            self.is_plain = False
-            self._stream = io.BufferedReader(_LineFeeds(self._stream), BUFFER_BYTES)
+            self._stream = io.BufferedReader(_LineFeeds(self._stream), _BUFFER_BYTES)
 
     @property
     def is_parquet(self) -> bool:

@@ -1,8 +1,8 @@
 """Records made by Apache Beam, on one machine or on a cluster.
 
-Little travels between workers: (file, offset, length) of the text, never the text, and sums.
-A large file is divided into ranges that any worker reads; a compressed file, which can only be read
-from its beginning, is read and made into records by one worker. The bytes are those that
+Little travels between workers: numbers of groups of files, places of documents and sums, never the
+text. A group (small files, or one large file) is read and made into records by one worker, so that
+a corpus should be in more files than there are workers. The bytes are those that
 `creation.create_pretraining_data` writes. All workers must reach the corpus, the vocabulary
 and the output folder by the same paths (gs://, or a shared disk); the program that starts the
 pipeline publishes what they made.
@@ -18,18 +18,13 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from data_pipeline.corpus import ranges
-from data_pipeline.corpus.blocks import group_files
-from data_pipeline.corpus.ranges import FileGroup, TextRange
+from data_pipeline.corpus.blocks import TextBlock, group_files
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, lock
 from data_pipeline.pretraining import block_records, creation
 from data_pipeline.pretraining.block_records import BlockResult, DocumentPlace, Job
 from data_pipeline.pretraining.creation import Plan
 from data_pipeline.pretraining.merged_results import MergedResults
-
-# A part of the corpus, and the documents of it to keep, (block, number) each; None: all.
-_Part = tuple[TextRange | FileGroup, Sequence[tuple[int, int]] | None]
 
 
 @functools.lru_cache(maxsize=1)
@@ -43,53 +38,30 @@ def _numbers(count: int) -> Iterator[int]:
     yield from range(count)
 
 
-def _divide(
-    group: int, files_path: str, job: Job, block_bytes: int
-) -> Iterator[tuple[str, TextRange | FileGroup]]:
-    files = _groups(files_path, block_bytes)[group]
-    for part in ranges.divide(group, files, job.corpus, block_bytes):
-        yield part.name, part
+def _blocks(group: int, files_path: str, job: Job, block_bytes: int) -> Iterator[TextBlock]:
+    return job.corpus.blocks(group, _groups(files_path, block_bytes)[group], block_bytes)
 
 
 def _places(
-    named: tuple[str, TextRange | FileGroup], job: Job, block_bytes: int
-) -> Iterator[tuple[int, tuple[DocumentPlace, str]]]:
-    """(digest, (place, name of the part)) of each document."""
-    name, part = named
-    for digest, place in block_records.document_places(part, job, block_bytes):
-        yield digest, (place, name)
+    group: int, files_path: str, job: Job, block_bytes: int
+) -> Iterator[tuple[int, DocumentPlace]]:
+    """(digest, place) of each document of a group."""
+    blocks = _blocks(group, files_path, job, block_bytes)
+    return block_records.document_places(blocks, job.corpus)
 
 
-def _by_part(named: tuple[DocumentPlace, str]) -> tuple[str, tuple[int, int]]:
-    place, name = named
-    return name, (place.block, place.number)
+def _make_all(group: int, files_path: str, job: Job, block_bytes: int) -> Iterator[BlockResult]:
+    for block in _blocks(group, files_path, job, block_bytes):
+        yield block_records.process_block(block, [], job)
 
 
-def _with_firsts(_, joined: dict[str, Iterable[Any]]) -> Iterator[_Part]:
-    for part in joined["part"]:
-        yield part, list(joined["first"])
-
-
-def _with_first_documents(parts: beam.PCollection, job: Job, block_bytes: int) -> beam.PCollection:
-    """Parts with the places of the documents whose text does not occur before."""
-    firsts = (
-        parts
-        | "Spread parts to digest" >> beam.Reshuffle()
-        | "Digests" >> beam.FlatMap(_places, job, block_bytes)
-        | "First of each text" >> beam.CombinePerKey(min)
-        | "Places" >> beam.Values()
-        | "By part" >> beam.Map(_by_part)
-    )
-    return (
-        {"part": parts, "first": firsts}
-        | "Join" >> beam.CoGroupByKey()
-        | "With first documents" >> beam.FlatMapTuple(_with_firsts)
-    )
-
-
-def _make_records(chosen: _Part, job: Job, block_bytes: int) -> Iterator[BlockResult]:
-    part, kept = chosen
-    return block_records.process_part(part, kept, job, block_bytes)
+def _make_firsts(
+    joined: tuple[int, dict[str, Iterable[Any]]], files_path: str, job: Job, block_bytes: int
+) -> Iterator[BlockResult]:
+    """Makes the records of the documents of a group whose text does not occur before."""
+    group, places = joined
+    blocks = _blocks(group, files_path, job, block_bytes)
+    return block_records.process_with_kept(blocks, frozenset(places["first"]), job)
 
 
 class _Merge(beam.CombineFn):
@@ -165,21 +137,30 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
     # The list of files may be longer than a description of a pipeline may be: workers read it.
     files_path = os.path.join(plan.job.folder, f"files-{plan.fingerprint}.json")
     atomic_files.write_json(files_path, list(zip(plan.files, plan.sizes)))
-    parts = (
+    reading = (files_path, plan.job, plan.block_bytes)
+    groups = (
         pipeline
         | "Number of groups" >> beam.Create([len(plan.groups)])
         | "Groups of files" >> beam.FlatMap(_numbers)
         | "Spread groups" >> beam.Reshuffle()
-        | "Divide" >> beam.FlatMap(_divide, files_path, plan.job, plan.block_bytes)
     )
     if plan.job.corpus.deduplicate:
-        chosen = _with_first_documents(parts, plan.job, plan.block_bytes)
+        firsts = (
+            groups
+            | "Digests" >> beam.FlatMap(_places, *reading)
+            | "First of each text" >> beam.CombinePerKey(min)
+            | "Places" >> beam.Values()
+            | "By group" >> beam.Map(lambda place: (place.group, place))
+        )
+        results = (
+            {"group": groups | "Key" >> beam.Map(lambda group: (group, None)), "first": firsts}
+            | "Join" >> beam.CoGroupByKey()
+            | "Records" >> beam.FlatMap(_make_firsts, *reading)
+        )
     else:
-        chosen = parts | "All documents" >> beam.MapTuple(lambda name, part: (part, None))
+        results = groups | "Records" >> beam.FlatMap(_make_all, *reading)
     _ = (
-        chosen
-        | "Spread parts" >> beam.Reshuffle()
-        | "Records" >> beam.FlatMap(_make_records, plan.job, plan.block_bytes)
+        results
         | "Merge" >> beam.CombineGlobally(_Merge(vocab_size))
         | "Note" >> beam.Map(lambda merged: atomic_files.write_json(results_path, merged, None))
     )

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ import numpy as np
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.deduplication import document_digests
 from data_pipeline.corpus.documents import Corpus, documents_of_block, number_of_documents
-from data_pipeline.corpus.ranges import FileGroup, TextRange, text_of
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.pretraining import tokenized
@@ -97,7 +96,6 @@ class BlockResult:
       name: name of the block.
       key: fingerprint of everything that it was made of.
       text_bytes: bytes of text.
-      lines: number of lines of the block when the report counts them from its start; else 0.
       shards: name, num_records, bytes and sha256 of each file.
       report: the problems met while reading.
       statistics: sums over the block's documents and records.
@@ -106,7 +104,6 @@ class BlockResult:
     name: str
     key: str
     text_bytes: int
-    lines: int
     shards: list[dict[str, Any]]
     report: ReadReport
     statistics: RecordStatistics
@@ -117,7 +114,6 @@ class BlockResult:
             "name": self.name,
             "key": self.key,
             "text_bytes": self.text_bytes,
-            "lines": self.lines,
             "shards": self.shards,
             "problems": dict(self.report.problems),
             "examples": self.report.examples,
@@ -131,8 +127,7 @@ class BlockResult:
         report.problems.update(value["problems"])
         report.examples.extend(value["examples"])
         statistics = RecordStatistics.from_json(value["statistics"])
-        names = ("name", "key", "text_bytes", "lines", "shards")
-        values = {name: value[name] for name in names}
+        values = {name: value[name] for name in ("name", "key", "text_bytes", "shards")}
         return cls(**values, report=report, statistics=statistics)
 
 
@@ -144,7 +139,7 @@ def note_path(job: Job, block_name: str) -> str:
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
     """Fingerprint of everything that decides the result of a block, its text included."""
     digest = hashlib.blake2b(job.fingerprint, digest_size=16)
-    digest.update(json.dumps([block.name, block.lines, *dropped]).encode("utf-8"))
+    digest.update(json.dumps([block.name, list(dropped)]).encode("utf-8"))
     for part in block.parts:
         described = [part.path, part.input_format, part.first_line, len(part.content)]
         digest.update(json.dumps([*described, list(part.problems)]).encode("utf-8"))
@@ -169,7 +164,7 @@ def finished_block(block: TextBlock, dropped: Sequence[int], job: Job) -> BlockR
 
 
 def process_block(
-    block: TextBlock | TextRange,
+    block: TextBlock,
     dropped: Sequence[int],
     job: Job,
     tokenizer: Tokenizer | None = None,
@@ -177,7 +172,7 @@ def process_block(
     """Writes one file of records per copy of the text, and notes it.
 
     Args:
-      block: the text, or its place.
+      block: the text.
       dropped: numbers of the documents to leave out.
       job: corpus, settings, tokenizer and folder.
       tokenizer: the job's tokenizer, if it is loaded already.
@@ -185,7 +180,6 @@ def process_block(
     Returns:
       The result, that of an earlier run if it was finished.
     """
-    block = text_of(block)
     found = finished_block(block, dropped, job)
     if found is not None:
         return found
@@ -211,7 +205,7 @@ def process_block(
     if pair_maker.documents_without_pair:
         statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
     key = _key(block, dropped, job)
-    result = BlockResult(block.name, key, block.text_bytes, block.lines, shards, report, statistics)
+    result = BlockResult(block.name, key, block.text_bytes, shards, report, statistics)
     atomic_files.write_json(note_path(job, block.name), result.to_json(), indent=None)
     return result
 
@@ -240,35 +234,24 @@ class DocumentPlace(NamedTuple):
 
 
 def document_places(
-    part: TextRange | FileGroup, job: Job, block_bytes: int
+    blocks: Iterable[TextBlock], corpus: Corpus
 ) -> Iterator[tuple[int, DocumentPlace]]:
-    """(digest, place) of each document in a part of the corpus, see `ranges.divide`."""
-    for block in part.blocks(job.corpus, block_bytes):
-        for number, digest in enumerate(document_digests(block, job.corpus)):
+    """(digest, place) of each document."""
+    for block in blocks:
+        for number, digest in enumerate(document_digests(block, corpus)):
             yield digest, DocumentPlace(block.group, block.index, number)
 
 
-def process_part(
-    part: TextRange | FileGroup, kept: Iterable[tuple[int, int]] | None, job: Job, block_bytes: int
+def process_with_kept(
+    blocks: Iterable[TextBlock], kept: Container[DocumentPlace], job: Job
 ) -> Iterator[BlockResult]:
-    """Makes the records of a part of the corpus, block by block.
-
-    Args:
-      part: see `ranges.divide`.
-      kept: (index of the block, number in it) of the documents to keep; None: all.
-      job: corpus, settings, tokenizer and folder.
-      block_bytes: bytes of text in a block.
-
-    Yields:
-      The result of each block.
-    """
-    kept_places = None if kept is None else frozenset(kept)
-    for block in part.blocks(job.corpus, block_bytes):
-        dropped = []
-        if kept_places is not None:
-            numbers = range(number_of_documents(block, job.corpus))
-            dropped = [number for number in numbers if (block.index, number) not in kept_places]
-        yield process_block(block, dropped, job)
+    """Makes the records of the documents at some places, block by block."""
+    for block in blocks:
+        places = [
+            DocumentPlace(block.group, block.index, number)
+            for number in range(number_of_documents(block, job.corpus))
+        ]
+        yield process_block(block, [place.number for place in places if place not in kept], job)
 
 
 def _tokenize(

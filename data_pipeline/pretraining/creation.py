@@ -19,14 +19,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from data_pipeline.corpus import documents, ranges
+from data_pipeline.corpus import documents
 from data_pipeline.corpus.blocks import TextBlock, automatic_block_bytes, group_files, text_bytes
 from data_pipeline.corpus.deduplication import SeenDigests, document_digests
 from data_pipeline.corpus.documents import Corpus
-from data_pipeline.corpus.ranges import TextRange, text_of
 from data_pipeline.errors import UserError
 from data_pipeline.files import lock, storage
 from data_pipeline.pretraining import block_records
@@ -38,8 +37,8 @@ from data_pipeline.records import record_folder
 from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
-_BLOCKS_PER_PROCESS = 2  # Read ahead at most.
-_BYTES_AHEAD = 256 << 20  # Of text that is read here; others read large plain files themselves.
+# Each process has a block to work on; beyond these, blocks are read ahead up to these limits.
+_BLOCKS_PER_PROCESS, _BYTES_AHEAD = 2, 256 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,24 +114,15 @@ def make_plan(
     return Plan(files, sizes, block_bytes, job)
 
 
-def _blocks(plan: Plan) -> Iterator[TextBlock | TextRange]:
-    """All blocks; those of large plain files as places, to be read by whoever makes the records."""
-    for group, files in enumerate(plan.groups):
-        for part in ranges.divide(group, files, plan.job.corpus, plan.block_bytes):
-            if isinstance(part, TextRange):
-                yield part
-            else:
-                yield from part.blocks(plan.job.corpus, plan.block_bytes)
-
-
-def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock | TextRange, list[int]]]:
+def _blocks_with_dropped(plan: Plan) -> Iterator[tuple[TextBlock, list[int]]]:
     """All blocks, with the numbers of their documents that are to be dropped."""
     corpus, seen = plan.job.corpus, SeenDigests()
-    for block in _blocks(plan):
-        dropped: list[int] = []
-        if corpus.deduplicate:
-            dropped = seen.add(document_digests(text_of(block), corpus))
-        yield block, dropped
+    for group, files in enumerate(plan.groups):
+        for block in corpus.blocks(group, files, plan.block_bytes):
+            dropped: list[int] = []
+            if corpus.deduplicate:
+                dropped = seen.add(document_digests(block, corpus))
+            yield block, dropped
 
 
 def _end_with_parent() -> None:
@@ -159,26 +149,28 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _bytes_held(block: TextBlock | TextRange) -> int:
-    """Bytes of text that a waiting block keeps in memory; a place keeps none."""
-    return block.text_bytes if isinstance(block, TextBlock) else 0
+def _has_room(pending: Collection[TextBlock], num_processes: int) -> bool:
+    """Whether another block may be read while these are waiting or being made into records."""
+    return len(pending) < num_processes or (
+        len(pending) < _BLOCKS_PER_PROCESS * num_processes
+        and sum(block.text_bytes for block in pending) < _BYTES_AHEAD
+    )
 
 
 def _process_in_parallel(
-    blocks: Iterable[tuple[TextBlock | TextRange, list[int]]], job: Job, num_processes: int
+    blocks: Iterable[tuple[TextBlock, list[int]]], job: Job, num_processes: int
 ) -> Iterator[tuple[int, BlockResult]]:
     """(stored bytes, result) of each block, in the order in which they are ready."""
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
-    pending: dict[concurrent.futures.Future, TextBlock | TextRange] = {}
+    pending: dict[concurrent.futures.Future, TextBlock] = {}
     with concurrent.futures.ProcessPoolExecutor(
         num_processes, mp_context=context, initializer=_end_with_parent
     ) as pool:
         try:
             while True:
                 while (
-                    len(pending) < _BLOCKS_PER_PROCESS * num_processes
-                    and sum(map(_bytes_held, pending.values())) < _BYTES_AHEAD
+                    _has_room(pending.values(), num_processes)
                     and (found := next(blocks, None)) is not None
                 ):
                     with _no_interrupts():  # It may start a worker.
@@ -234,7 +226,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
             "unknown_share": statistics.unknown_share,
             "held_share": statistics.held_share,
             "problems": dict(sorted(merged.problems.items())),
-            "problem_examples": merged.examples(plan.groups),
+            "problem_examples": merged.examples(),
         },
         "statistics": statistics.summary(tokenizer.pieces),
     }

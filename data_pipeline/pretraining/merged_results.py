@@ -7,9 +7,8 @@ everything else is summed. The counts of a block's labels alone are a thousand t
 from __future__ import annotations
 
 import collections
-import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from data_pipeline.corpus.report import MAX_EXAMPLES
@@ -30,7 +29,7 @@ class MergedResults:
         self.statistics = RecordStatistics(vocab_size)
         self.problems: collections.Counter = collections.Counter()
         self.text_bytes = 0
-        self._files: dict[str, tuple[int, bytes]] = {}  # Block -> its lines, its files as JSON.
+        self._files: dict[str, bytes] = {}  # Block -> its files as JSON.
         self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.
 
     def add(self, result: BlockResult) -> None:
@@ -38,7 +37,7 @@ class MergedResults:
         self.statistics.merge(result.statistics)
         self.problems.update(result.report.problems)
         self.text_bytes += result.text_bytes
-        self._files[result.name] = (result.lines, json.dumps(result.shards).encode("utf-8"))
+        self._files[result.name] = json.dumps(result.shards).encode("utf-8")
         self._keep((result.name, i, text) for i, text in enumerate(result.report.examples))
 
     def merge(self, other: MergedResults) -> None:
@@ -54,31 +53,11 @@ class MergedResults:
 
     def shards(self) -> list[dict[str, Any]]:
         """The manifest's entries of the files, in its order."""
-        return [shard for name in sorted(self._files) for shard in json.loads(self._files[name][1])]
+        return [shard for name in sorted(self._files) for shard in json.loads(self._files[name])]
 
-    def examples(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """The first problems, as "file:line: problem" with lines counted from the file's start.
-
-        Args:
-          groups: the groups of files that the blocks are from.
-        """
-        before = self._lines_before()
-        return [
-            _counted_from_the_start(text, groups[_place(name)[0]][0], before[name])
-            for name, _, text in self._examples
-        ]
-
-    def _lines_before(self) -> dict[str, int]:
-        """Number of lines of a file before each block of it that counts its own; 0 for others."""
-        before: dict[str, int] = {}
-        for _, names in itertools.groupby(
-            sorted(self._files, key=_place), key=lambda name: _place(name)[0]
-        ):
-            count = 0
-            for name in names:
-                before[name] = count
-                count += self._files[name][0]
-        return before
+    def examples(self) -> list[str]:
+        """The first problems of the corpus, as "file:line: problem"."""
+        return [text for _, _, text in self._examples]
 
     def to_json(self) -> dict[str, Any]:
         """A value that `from_json` reads again."""
@@ -86,9 +65,7 @@ class MergedResults:
             "statistics": self.statistics.to_json(),
             "problems": dict(self.problems),
             "text_bytes": self.text_bytes,
-            "files": {
-                name: (lines, json.loads(files)) for name, (lines, files) in self._files.items()
-            },
+            "files": {name: json.loads(files) for name, files in self._files.items()},
             "examples": self._examples,
         }
 
@@ -99,20 +76,7 @@ class MergedResults:
         merged.statistics = RecordStatistics.from_json(value["statistics"])
         merged.problems.update(value["problems"])
         merged.text_bytes = value["text_bytes"]
-        for name, (lines, files) in value["files"].items():
-            merged._files[name] = (lines, json.dumps(files).encode("utf-8"))
+        for name, files in value["files"].items():
+            merged._files[name] = json.dumps(files).encode("utf-8")
         merged._examples = [tuple(example) for example in value["examples"]]
         return merged
-
-
-def _place(name: str) -> tuple[int, ...]:
-    """Numbers of group and block: "00002-00013" -> (2, 13)."""
-    return tuple(map(int, name.split("-")))
-
-
-def _counted_from_the_start(example: str, path: str, lines_before: int) -> str:
-    """("a.txt:7: not JSON", "a.txt", 1000) -> "a.txt:1007: not JSON"."""
-    line, _, problem = example.removeprefix(f"{path}:").partition(": ")
-    if not line.isdigit():  # A problem of the whole file.
-        return example
-    return f"{path}:{int(line) + lines_before}: {problem}"

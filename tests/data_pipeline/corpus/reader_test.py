@@ -1,4 +1,4 @@
-"""Lines one at a time and many at once, and the place in the file after each."""
+"""Lines one at a time and many at once."""
 
 import pytest
 
@@ -9,21 +9,19 @@ MARK = b"\xef\xbb\xbf"
 
 @pytest.fixture
 def opened(tmp_path):
-    """(content, start) -> a reader of a file with this content."""
+    """content -> a reader of a file with this content."""
 
-    def open_reader(content: bytes, start: int = 0) -> Reader:
+    def open_reader(content: bytes) -> Reader:
         (tmp_path / "a.txt").write_bytes(content)
-        return Reader(str(tmp_path / "a.txt"), start=start)
+        return Reader(str(tmp_path / "a.txt"))
 
     return open_reader
 
 
 def test_lines_one_at_a_time(opened):
     with opened(b"a\n\nbcdefg\nlast") as reader:
-        found = [(reader.read_line(4), reader.offset) for _ in range(7)]
-    assert found == [
-        (b"a\n", 2), (b"\n", 3), (b"bcde", 7), (b"fg\n", 10), (b"last", 14), (b"", 14), (b"", 14),
-    ]  # fmt: skip
+        found = [reader.read_line(4) for _ in range(7)]
+    assert found == [b"a\n", b"\n", b"bcde", b"fg\n", b"last", b"", b""]
 
 
 def test_a_long_line_in_parts_of_the_limit(opened):
@@ -44,18 +42,11 @@ def test_the_end_of_a_line_within_what_was_read_ahead(opened, limit):
 
 def test_a_byte_order_mark_is_no_text(opened):
     with opened(MARK + b"a\nb\n") as reader:
-        assert reader.offset == 3
-        assert reader.read_lines(100, 100) == b"a\nb\n" and reader.offset == 7
+        assert reader.read_lines(100, 100) == b"a\nb\n"
     with opened(b"a") as reader:
-        assert reader.offset == 0 and reader.read_line(9) == b"a" and reader.offset == 1
+        assert reader.read_line(9) == b"a"
     with opened(b"x" + MARK + b"\n") as reader:
         assert reader.read_line(9) == b"x" + MARK + b"\n"
-
-
-def test_reading_from_a_place_on(opened):
-    with opened(b"ab\n" + MARK + b"cd\n", start=3) as reader:
-        assert reader.offset == 3
-        assert reader.read_line(100) == MARK + b"cd\n" and reader.offset == 9
 
 
 @pytest.mark.parametrize(
@@ -74,7 +65,6 @@ def test_many_lines_at_once(opened, size, limit, expected, then):
     """Whole lines within `size` bytes, and none that is too long; then reading goes on there."""
     with opened(b"a\nbbbb\ncc\nd") as reader:
         assert reader.read_lines(size, limit) == expected
-        assert reader.offset == len(expected)
         assert reader.read_line(100) == then
 
 
@@ -84,5 +74,4 @@ def test_ways_of_reading_alternate(opened):
         found = b""
         for i in range(100):
             found += reader.read_lines(30, 100) if i % 3 else reader.read_line(100)
-            assert reader.offset == len(found)
     assert found == content

@@ -1,6 +1,7 @@
 """A block becomes files and a note; a finished block is found again, and only the same one."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -11,7 +12,6 @@ import tensorflow as tf
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.parts import TextPart
-from data_pipeline.corpus.ranges import FileGroup
 from data_pipeline.pretraining import block_records
 from data_pipeline.pretraining.block_records import (
     BlockResult,
@@ -21,7 +21,7 @@ from data_pipeline.pretraining.block_records import (
     finished_block,
     note_path,
     process_block,
-    process_part,
+    process_with_kept,
 )
 from data_pipeline.pretraining.settings import PretrainingSettings
 
@@ -45,7 +45,7 @@ def block(small_corpus):
 
 def test_what_is_made_of_a_block(tmp_path, job, block, wordpiece):
     made = process_block(block, [], job, wordpiece)
-    assert (made.name, made.lines) == ("00002-00003", 0)
+    assert made.name == "00002-00003"
     assert made.text_bytes == len(block.parts[0].content)
     assert [shard["name"] for shard in made.shards] == [
         "pretraining-00002-00003-00.tfrecord", "pretraining-00002-00003-01.tfrecord",
@@ -106,7 +106,6 @@ def test_anything_else_is_another_block(tmp_path, job, block, wordpiece):
     ):  # fmt: skip
         other = dataclasses.replace(block, parts=[dataclasses.replace(part, **change)])
         assert finished_block(other, [], job) is None
-    assert finished_block(dataclasses.replace(block, lines=5), [], job) is None
     assert finished_block(block, [1], job) is None
     other_seed = dataclasses.replace(job, settings=dataclasses.replace(SETTINGS, seed=1))
     assert finished_block(block, [], other_seed) is None
@@ -149,18 +148,19 @@ def test_results_come_back_from_their_note(job, block, wordpiece):
 
 
 @pytest.fixture
-def group(tmp_path):
+def blocks(tmp_path, job):
     """Two files of three documents in all, one of them twice."""
     (tmp_path / "a.txt").write_text("one cat sat.\n\ntwo dogs ran.\n")
     (tmp_path / "b.txt").write_text("one  cat sat.\n")
-    return FileGroup(7, [str(tmp_path / name) for name in ("a.txt", "b.txt")])
+    files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    return functools.partial(job.corpus.blocks, 7, files)
 
 
-def test_places_of_documents(job, group):
-    (first, second, again) = document_places(group, job, 1 << 20)
+def test_places_of_documents(job, blocks):
+    (first, second, again) = document_places(blocks(1 << 20), job.corpus)
     assert first[0] == again[0] != second[0]
     assert [place for _, place in (first, second, again)] == [(7, 0, 0), (7, 0, 1), (7, 0, 2)]
-    assert [place for _, place in document_places(group, job, 5)] == [
+    assert [place for _, place in document_places(blocks(5), job.corpus)] == [
         (7, 0, 0), (7, 1, 0), (7, 1, 1),
     ]  # fmt: skip
     assert sorted([DocumentPlace(1, 0, 9), DocumentPlace(0, 2, 0), DocumentPlace(0, 1, 5)]) == [
@@ -168,9 +168,10 @@ def test_places_of_documents(job, group):
     ]  # fmt: skip
 
 
-def test_parts_are_made_without_the_documents_not_kept(job, group):
-    [whole] = process_part(group, None, job, 1 << 20)
+def test_blocks_are_made_without_the_documents_not_kept(job, blocks):
+    kept = {DocumentPlace(7, 0, number) for number in range(3)}
+    [whole] = process_with_kept(blocks(1 << 20), kept, job)
     assert whole.statistics.corpus["documents"] == 3 and not whole.report.problems
-    [some] = process_part(group, [(0, 0), (1, 1)], job, 1 << 20)
+    [some] = process_with_kept(blocks(1 << 20), {(7, 0, 0), (7, 1, 1)}, job)
     assert some.statistics.corpus["documents"] == 1
     assert some.report.problems == {"duplicate document, dropped": 2}

@@ -16,7 +16,6 @@ import pytest
 
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.parts import TextPart
-from data_pipeline.corpus.ranges import TextRange
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining import block_records, creation
 from data_pipeline.records import record_folder
@@ -214,7 +213,7 @@ def _is_alive(pid):
 
 
 def test_little_text_waits_for_the_other_processes(monkeypatch):
-    """Blocks that carry their text are read ahead up to so many bytes, places of text freely."""
+    """Each process has a block; beyond that, blocks are read ahead up to so many bytes."""
     held = []
 
     class Pool(concurrent.futures.ThreadPoolExecutor):
@@ -225,20 +224,17 @@ def test_little_text_waits_for_the_other_processes(monkeypatch):
         part = TextPart("a.txt", "lines", 1, bytes(100))
         return TextBlock(0, index, [part], 50)
 
-    def blocks(block):
+    def blocks():
         for index in range(20):
             held.append(index - len(finished))
-            yield block(index), []
-
-    def text_range(index):
-        return TextRange(0, index, "a.txt", "lines", 0, 50, False, 0)
+            yield text_block(index), []
 
     monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(block_records, "process_block", lambda block, dropped, job: block.index)
     monkeypatch.setattr(creation, "_BYTES_AHEAD", 300)
-    for block, most in ((text_block, 3), (text_range, 16)):
+    for num_processes, most in ((1, 2), (2, 3), (8, 8)):
         finished: list[tuple[int, int]] = []
-        for result in creation._process_in_parallel(blocks(block), None, 8):
+        for result in creation._process_in_parallel(blocks(), None, num_processes):
             finished.append(result)
         assert sorted(finished) == [(50, index) for index in range(20)]
         assert most - 1 <= max(held) < most + 1

@@ -5,7 +5,6 @@ import json
 import random
 from pathlib import Path
 
-from data_pipeline.corpus import ranges
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.pretraining import block_records
@@ -20,7 +19,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
-def test_parts_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, tokenizer):
+def test_groups_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, tokenizer):
     """What Beam does, without it: the folder is that of the local program to the byte."""
     for name, texts in {"a": documents_text[:90], "b": documents_text[:9]}.items():
         content = "\n\n".join(texts).encode("utf-8").replace(b"string", b"str\xffng")
@@ -36,22 +35,21 @@ def test_parts_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, 
     output_dir = str(tmp_path / "apart")
     plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb=0.01)
     prepare(plan, output_dir, overwrite=False)
-    job, block_bytes = plan.job, plan.block_bytes
-    parts = [
-        part
-        for group, files in enumerate(plan.groups)
-        for part in ranges.divide(group, files, job.corpus, block_bytes)
-    ]
+    job, corpus = plan.job, plan.job.corpus
+    groups = list(enumerate(plan.groups))
+    assert len(groups) > 1
     rng = random.Random(0)
-    rng.shuffle(parts)
+    rng.shuffle(groups)
     firsts = {}
-    for part in parts:
-        for digest, place in block_records.document_places(part, job, block_bytes):
+    for group in groups:
+        blocks = corpus.blocks(*group, plan.block_bytes)
+        for digest, place in block_records.document_places(blocks, corpus):
             firsts[digest] = min(firsts.get(digest, place), place)
     merged = [MergedResults(tokenizer.vocab_size) for _ in range(4)]
-    for part in parts:
-        kept = {place[1:] for place in firsts.values() if place.group == int(part.name[:5])}
-        for result in block_records.process_part(part, kept, job, block_bytes):
+    for number, files in groups:
+        kept = {place for place in firsts.values() if place.group == number}
+        blocks = corpus.blocks(number, files, plan.block_bytes)
+        for result in block_records.process_with_kept(blocks, kept, job):
             rng.choice(merged[:3]).add(result)
     for other in (merged[2], merged[0], merged[1]):
         merged[3].merge(MergedResults.from_json(other.to_json()))
@@ -59,19 +57,19 @@ def test_parts_read_by_anyone_and_merged_in_any_order(tmp_path, documents_text, 
     assert contents(output_dir) == contents(tmp_path / "local")
 
 
-def result(name, lines, text_bytes, problems, examples):
+def result(name, text_bytes, problems, examples):
     """What was made of a block: one file, named after it."""
     report = ReadReport(collections.Counter(problems), examples)
     statistics = RecordStatistics(3)
     statistics.records["records"] += 5
     shards = [{"name": f"{name}.tfrecord"}]
-    return BlockResult(name, "key", text_bytes, lines, shards, report, statistics)
+    return BlockResult(name, "key", text_bytes, shards, report, statistics)
 
 
 RESULTS = [
-    result("00001-00000", 0, 10, {"odd": 1}, ["b.txt:7: odd"]),
-    result("00000-00010", 40, 20, {"odd": 2}, ["a.txt:3: odd", "a.txt: no text"]),
-    result("00000-00002", 30, 30, {"bad": 1}, ["a.txt:1: bad"]),
+    result("00001-00000", 10, {"odd": 1}, ["b.txt:7: odd"]),
+    result("00000-00010", 20, {"odd": 2}, ["a.txt:33: odd", "a.txt: no text"]),
+    result("00000-00002", 30, {"bad": 1}, ["a.txt:1: bad"]),
 ]
 
 
@@ -87,8 +85,7 @@ def test_sums_and_the_order_of_the_corpus():
         assert [shard["name"] for shard in found.shards()] == [
             "00000-00002.tfrecord", "00000-00010.tfrecord", "00001-00000.tfrecord",
         ]  # fmt: skip
-        # Lines of the first group's blocks are counted from their starts.
-        assert found.examples([["a.txt"], ["b.txt"]]) == [
+        assert found.examples() == [
             "a.txt:1: bad", "a.txt:33: odd", "a.txt: no text", "b.txt:7: odd",
         ]  # fmt: skip
 
@@ -97,7 +94,7 @@ def test_only_the_first_problems_are_named():
     merged = MergedResults(3)
     for index in (1, 0):
         examples = [f"a.txt:{line}: odd" for line in range(1, 16)]
-        merged.add(result(f"00000-{index:05d}", 0, 0, {}, examples))
-    found = merged.examples([["a.txt"]])
+        merged.add(result(f"00000-{index:05d}", 0, {}, examples))
+    found = merged.examples()
     expected = [*range(1, 16), *range(1, 6)]
     assert found == [f"a.txt:{line}: odd" for line in expected]
