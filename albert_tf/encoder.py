@@ -11,10 +11,11 @@ from albert_tf.config import AlbertConfig
 from albert_tf.inputs import complete_inputs
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.layers.basic import build_children, dense_layer
+from albert_tf.layers.blocks import ObservedOperations, Operations
 from albert_tf.layers.embedding import AlbertEmbedding
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import ObservedOperations, Operations, Seed, fold_in
+from albert_tf.layers.operations import Seed, fold_in
 from albert_tf.layers.packing import make_layout
 from albert_tf.layers.transformer import SharedTransformer
 

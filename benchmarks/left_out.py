@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 
 from albert_tf import fast_switch
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.fast import attention, operations
-from albert_tf.layers.operations import Operations
 
 
 def _plain(owner: type, *names: str) -> Callable[[], None]:

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.basic import LayerNorm, SeededDropout, SizedLayer, build_children, dense_layer
+from albert_tf.layers.blocks import BlockWeights
 from albert_tf.layers.forward_pass import ForwardPass
-from albert_tf.layers.operations import BlockWeights, DenseWeights, Seed
+from albert_tf.layers.operations import DenseWeights, Seed
 
 
 class FeedForwardBlock(SizedLayer):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.layers.operations import Operations
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.packing import PaddedLayout
 
 # Added to logits that must not count, as in the reference; small enough for float16.

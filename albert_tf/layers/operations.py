@@ -1,16 +1,15 @@
-"""The arithmetic of layers, in TensorFlow's own operations.
+"""The formulas of the layers, in TensorFlow's own operations.
 
-Layers compute with an `Operations` object that the encoder hands them. This one is the plain one:
-each method is the formula itself. layers/fast has objects with the same methods and the same
-results, up to rounding, that are faster on CPUs; `fast.operations_for` chooses.
+Layers call them as methods of an `Operations` object (blocks.py). layers/fast has the same formulas
+faster on CPUs, with the same results up to rounding.
 
 Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N heads, D = H / N.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -41,10 +40,6 @@ class DenseWeights(NamedTuple):
         sizes = [at, self.bias.shape[0] - at]
         kernels, biases = tf.split(self.kernel, sizes, axis=1), tf.split(self.bias, sizes)
         return DenseWeights(kernels[0], biases[0]), DenseWeights(kernels[1], biases[1])
-
-
-# What a block of a layer reads for one use: weights of its first dense layer and of its last.
-BlockWeights: TypeAlias = tuple[DenseWeights, DenseWeights]
 
 
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -120,82 +115,3 @@ def attend(
     """
     probs = attention_probs(query, key, bias)
     return tf.matmul(dropout(probs) if dropout else probs, value)
-
-
-class ReadyBlock(NamedTuple):
-    """An AttentionBlock or FeedForwardBlock with its weights, for one of the layers sharing it."""
-
-    operations: Operations
-    block: Any
-    weights: BlockWeights
-
-    def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed) -> tf.Tensor:
-        """The output of the block; an AttentionBlock takes the positions to compute, or None."""
-        return self.operations.apply(self.block, x, self.weights, forward, *positions, seed=seed)
-
-    def norm(self, x: tf.Tensor) -> tf.Tensor:
-        """The layer normalization that follows the block."""
-        return self.operations.layer_norm(x, self.block.layer_norm)
-
-
-class Operations:
-    """The operations of the layers in one forward pass; here the plain formulas.
-
-    Attributes:
-      row_multiple: packed rows are filled up to a multiple of this number.
-    """
-
-    row_multiple = 1
-    attend = staticmethod(attend)
-
-    def in_parts(self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:
-        """Calls function(*batch) on tensors [B, ...] or None. A fast form calls it on parts of the
-        batch, and joins the results: [9, S] as [5, S] and [4, S].
-        """
-        return function(*batch)
-
-    def read(self, blocks: Sequence[Any]) -> list[ReadyBlock]:
-        """The blocks with their weights, ready to call: a, a, b -> (a, w_a), (a, w_a), (b, w_b)."""
-        weights = self.weights_of_each(blocks)
-        return [ReadyBlock(self, *each) for each in zip(blocks, weights, strict=True)]
-
-    def weights_of_each(self, blocks: Sequence[Any]) -> list[BlockWeights]:
-        """`read_weights()` of each block. Each use reads, and casts, for itself: so the gradients
-        of a block that occurs several times are added in the precision of its variables.
-        """
-        return [block.read_weights() for block in blocks]
-
-    def apply(
-        self, block: Any, x: tf.Tensor, weights: Any, forward: Any, *positions: Any, seed: Seed
-    ) -> tf.Tensor:
-        """The output of a block, see `ReadyBlock`."""
-        return block(x, weights, forward, *positions, seed=seed)
-
-    def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
-        """norm(x) of a LayerNorm."""
-        return layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
-
-    def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
-        """float [T, in] -> [T, out]."""
-        return dense(x, *weights)
-
-    def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
-        """The function that `AlbertConfig.hidden_act` names."""
-        return ACTIVATIONS[name]
-
-
-class ObservedOperations(Operations):
-    """The plain formulas, of which the attention probabilities of each layer are kept.
-
-    Attributes:
-      attention_probs: float [B, N, Q, S] of each call of `attend`, before dropout.
-    """
-
-    def __init__(self) -> None:
-        self.attention_probs: list[tf.Tensor] = []
-
-    def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
-        """`operations.attend`, of which the probabilities are kept."""
-        probs = attention_probs(query, key, bias)
-        self.attention_probs.append(probs)
-        return tf.matmul(dropout(probs) if dropout else probs, value)

@@ -1,4 +1,27 @@
-"""The stack of layers, and which of them share their weights."""
+"""The stack of layers, and which of them share their weights.
+
+One call, for a first reading. `AlbertEncoder` has embedded the ids as rows x [T, H], one for each
+token, and calls the stack with them and a `ForwardPass`, which holds what all layers of a batch
+have in common: operations, layout, bias, and whether dropout is on.
+
+1. `operations.read` (blocks.py) reads the weights of every layer's block and returns a `ReadyBlock`
+   for each layer, before the first layer is computed, because layers share blocks.
+2. `attention(x, forward, ...)` calls such a `ReadyBlock`, which passes its weights on to
+   `AttentionBlock.call` (attention.py). Steps 3 to 6 stand there, in ten lines.
+3. One matmul makes queries, keys and values of the rows, [T, 3H].
+4. `layout.to_padded` (packing.py) puts each row at its place in its sequence, [B, S, 3H], because
+   attention compares the tokens of a sequence. Dense layers do not, and in a packed layout padding
+   has no row, so they compute real tokens only. Split into heads: three tensors [B, N, S, D].
+5. `operations.attend`: softmax(q k^T + bias) v, where the bias of padding is -10000.
+6. `layout.to_rows` takes the rows out again, [T, H]; then one more dense layer, and dropout.
+7. Back here, x is added and the sum normalized. The feed-forward block goes the same way, but needs
+   no sequences.
+
+`operations` is one object for a forward pass, with the plain formulas (operations.py) or with forms
+that are faster on CPUs (layers/fast). Layers cannot tell which, and the results are equal up to
+rounding, so read the plain ones first. Where activations are recomputed, the call of step 2 goes
+through fast/recompute.py, which computes the block again for its gradient.
+"""
 
 from __future__ import annotations
 

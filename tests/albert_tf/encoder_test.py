@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.encoder import AlbertEncoder
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import Operations, fold_in
+from albert_tf.layers.operations import fold_in
 from albert_tf.layers.packing import PaddedLayout
 
 INPUTS = {

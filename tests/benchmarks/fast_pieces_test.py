@@ -29,7 +29,7 @@ def test_cases_are_of_the_encoder_benchmark():
 # In a process of its own, since a piece that is left out stays so.
 LEFT_OUT = """
 from albert_tf.layers.fast import operations
-from albert_tf.layers.operations import Operations
+from albert_tf.layers.blocks import Operations
 from benchmarks.left_out import PIECES
 
 training = operations.TrainingOperations

@@ -8,10 +8,11 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import fast_switch
+from albert_tf.layers.blocks import Block, BlockWeights, Operations
 from albert_tf.layers.fast import attention, gelu, layer_norm, streams
 from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
-from albert_tf.layers.operations import DenseWeights, Operations
+from albert_tf.layers.operations import DenseWeights
 
 
 def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
@@ -36,7 +37,7 @@ class PlainInferenceOperations(Operations):
     def __init__(self) -> None:
         self._weights: dict[Any, Any] = {}
 
-    def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
+    def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
         """The weights of each block, read once however often it occurs, in whatever stream.
 
         With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times.
@@ -64,7 +65,7 @@ class _SharedGradients(Operations):
 
     uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
 
-    def weights_of_each(self, blocks: Sequence[Any]) -> list[Any]:
+    def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
         """The weights of each block, as copies whose gradients are added as they come.
 
         Blocks a, a, b -> copies a1, a2, b1, in the order of use: see `share`, which adds the

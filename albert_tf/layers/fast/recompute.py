@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_tf.layers.blocks import Operations, ReadyBlock
 from albert_tf.layers.fast.compiled import once_in_graph
-from albert_tf.layers.operations import Operations, Seed
+from albert_tf.layers.operations import Seed
 
 
 class _Norm(NamedTuple):
@@ -25,6 +26,14 @@ class _Norm(NamedTuple):
     gamma: tf.Tensor
     beta: tf.Tensor
     epsilon: float
+
+
+class _RecomputedReadyBlock(ReadyBlock):
+    """A `ReadyBlock` whose output is computed again for its gradient."""
+
+    def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed) -> tf.Tensor:
+        assert isinstance(self.operations, Recomputing)
+        return self.operations.recomputed(self, x, forward, *positions, seed=seed)
 
 
 class Recomputing(Operations):
@@ -39,6 +48,8 @@ class Recomputing(Operations):
     stack of layers, since it remembers what the last norm was computed from: layers, which know
     nothing of recomputation, pass x and not total.
     """
+
+    ready_block = _RecomputedReadyBlock
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,15 +71,14 @@ class Recomputing(Operations):
         self._x, self._total, self._norm = super().layer_norm(x, norm), x, norm
         return self._x
 
-    def apply(
-        self, block: Any, x: tf.Tensor, weights: Any, forward: Any, *positions: Any, seed: Seed
+    def recomputed(
+        self, ready: ReadyBlock, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed
     ) -> tf.Tensor:
         """The output of a block, which is computed again for its gradient.
 
         Args:
-          block: AttentionBlock or FeedForwardBlock.
+          ready: the block and its weights.
           x: float [T, H].
-          weights: what the block's `read_weights` gave.
           forward: ForwardPass.
           positions: int32 [B, P] or None, given to an AttentionBlock only.
           seed: int32 [2], or None.
@@ -76,6 +86,7 @@ class Recomputing(Operations):
         Returns:
           float [T, H], or [B * P, H] at positions.
         """
+        block = ready.block
         # The first x is the embedding, perhaps projected: no norm of anything, and kept itself.
         norm = self._norm if x is self._x else None
         # One function for each block, the norm before it, and whether positions are given, as in
@@ -89,7 +100,7 @@ class Recomputing(Operations):
             self._blocks[key] = _RecomputedBlock(function, norm and super().layer_norm, norm)
         if seed is None and block.drops:  # Both computations have to draw the same dropout masks.
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        return self._blocks[key](x, self._total if norm else x, weights, seed)
+        return self._blocks[key](x, self._total if norm else x, ready.weights, seed)
 
 
 class _RecomputedBlock:

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.attention import AttentionBlock
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
 
 CONFIG = AlbertConfig(

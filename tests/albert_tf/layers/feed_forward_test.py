@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.feed_forward import FeedForwardBlock
 from albert_tf.layers.forward_pass import ForwardPass
-from albert_tf.layers.operations import Operations
 
 X = np.random.default_rng(0).normal(size=[5, 16]).astype(np.float32)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PaddedLayout
 
 

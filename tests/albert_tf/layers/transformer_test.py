@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.operations import Operations
 from albert_tf.layers.packing import PaddedLayout
 from albert_tf.layers.transformer import SharedTransformer
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf import fast_switch
 from albert_tf.layers import operations as plain
+from albert_tf.layers.blocks import Operations
 from albert_tf.layers.fast import attention, gelu, layer_norm, streams
 from albert_tf.layers.fast.operations import (
     InferenceOperations,
@@ -19,7 +20,7 @@ from albert_tf.layers.fast.operations import (
     TrainingOperations,
     operations_for,
 )
-from albert_tf.layers.operations import DenseWeights, Operations
+from albert_tf.layers.operations import DenseWeights
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.layers import fast, operations
+from albert_tf.layers import blocks, fast, operations
 from albert_tf.layers.fast import (
     attention,
     gelu,
@@ -78,7 +78,7 @@ PAIRS = {
     "attend of a few queries": Pair(*ATTENTION, [(2, 3, 2, 4), (2, 3, 5, 4), (2, 3, 5, 4)]),
     "attend over many keys": Pair(*ATTENTION, [(2, 3, 16, 4)] * 3),
     "in_streams": Pair(
-        in_graph(streams.in_streams), in_graph(operations.Operations().in_parts), [(9, 128)]
+        in_graph(streams.in_streams), in_graph(blocks.Operations().in_parts), [(9, 128)]
     ),
     "share": Pair(
         lambda weight: used(shared_gradients.share(weight, uses=5, at_once=2)),

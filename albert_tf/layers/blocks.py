@@ -1,0 +1,119 @@
+"""Blocks with their weights, and the object that one forward pass computes with.
+
+A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables while it computes.
+`Operations.read` does that before the first layer, because layers share blocks: the fast forms read
+a block once, where twelve layers of ALBERT-base would scale, join and cast the same matrices twelve
+times, and keep twelve copies for the gradient. The plain form below does just that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import tensorflow as tf
+
+from albert_tf.layers import operations
+from albert_tf.layers.operations import DenseWeights, Seed
+
+# The weights of a block for one use: those of its first dense layer and of its last.
+BlockWeights: TypeAlias = tuple[DenseWeights, DenseWeights]
+
+
+class Block(Protocol):
+    """A part of a layer.
+
+    Attributes:
+      name: the same in every layer that shares the block.
+      drops: whether it has dropout in training.
+      layer_norm: the LayerNorm that follows it.
+    """
+
+    name: str
+    drops: bool
+    layer_norm: Any
+
+    def read_weights(self) -> BlockWeights:
+        """The current weights, in the precision of the computation."""
+
+    def __call__(
+        self, x: tf.Tensor, weights: BlockWeights, forward: Any, *positions: Any, seed: Seed
+    ) -> tf.Tensor:
+        """The output of the block; an AttentionBlock takes the positions to compute, or None."""
+
+
+class ReadyBlock(NamedTuple):
+    """A block with its weights, for one of the layers that share it."""
+
+    operations: Operations
+    block: Block
+    weights: BlockWeights
+
+    def __call__(self, x: tf.Tensor, forward: Any, *positions: Any, seed: Seed) -> tf.Tensor:
+        """The output of the block."""
+        return self.block(x, self.weights, forward, *positions, seed=seed)
+
+    def norm(self, x: tf.Tensor) -> tf.Tensor:
+        """The layer normalization that follows the block."""
+        return self.operations.layer_norm(x, self.block.layer_norm)
+
+
+class Operations:
+    """The operations of the layers in one forward pass; here the plain formulas.
+
+    The encoder hands all layers one object. `fast.operations_for` chooses its class.
+
+    Attributes:
+      row_multiple: packed rows are filled up to a multiple of this number.
+      ready_block: the class of the blocks that `read` gives.
+    """
+
+    row_multiple = 1
+    ready_block: type[ReadyBlock] = ReadyBlock
+    attend = staticmethod(operations.attend)
+
+    def in_parts(self, function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:
+        """Calls function(*batch) on tensors [B, ...] or None. A fast form calls it on parts of the
+        batch, and joins the results: [9, S] as [5, S] and [4, S].
+        """
+        return function(*batch)
+
+    def read(self, blocks: Sequence[Block]) -> list[ReadyBlock]:
+        """The blocks with their weights, ready to call: a, a, b -> (a, w_a), (a, w_a), (b, w_b)."""
+        weights = self.weights_of_each(blocks)
+        return [self.ready_block(self, *each) for each in zip(blocks, weights, strict=True)]
+
+    def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
+        """`read_weights()` of each block. Each use reads, and casts, for itself: so the gradients
+        of a block that occurs several times are added in the precision of its variables.
+        """
+        return [block.read_weights() for block in blocks]
+
+    def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
+        """norm(x) of a LayerNorm."""
+        return operations.layer_norm(x, norm.gamma, norm.beta, norm.epsilon)
+
+    def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
+        """float [T, in] -> [T, out]."""
+        return operations.dense(x, *weights)
+
+    def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
+        """The function that `AlbertConfig.hidden_act` names."""
+        return operations.ACTIVATIONS[name]
+
+
+class ObservedOperations(Operations):
+    """The plain formulas, of which the attention probabilities of each layer are kept.
+
+    Attributes:
+      attention_probs: float [B, N, Q, S] of each call of `attend`, before dropout.
+    """
+
+    def __init__(self) -> None:
+        self.attention_probs: list[tf.Tensor] = []
+
+    def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
+        """`operations.attend`, of which the probabilities are kept."""
+        probs = operations.attention_probs(query, key, bias)
+        self.attention_probs.append(probs)
+        return tf.matmul(dropout(probs) if dropout else probs, value)
