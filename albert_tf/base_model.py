@@ -21,7 +21,13 @@ COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
 class AlbertModel(keras.Model):
     """A Keras model made from an AlbertConfig. Its variables exist as soon as the object does, and
     their names do not depend on the model's.
+
+    Attributes:
+      saved_as: the name of the class in model.json, by which checkpoints know its heads; "" of a
+        class that has no model folder.
     """
+
+    saved_as: str = ""
 
     def __init__(
         self,

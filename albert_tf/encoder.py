@@ -32,6 +32,8 @@ class AlbertEncoder(AlbertModel):
     Sequence and encoder outputs are unspecified at padding, and so are its rows of probabilities.
     """
 
+    saved_as = "encoder"
+
     def __init__(
         self,
         config: AlbertConfig | dict[str, Any] | None = None,

@@ -74,7 +74,7 @@ class AlbertPretrainer(TaskModel):
     float [B, H].
     """
 
-    default_name = "pretrainer"
+    default_name, saved_as = "pretrainer", "pretraining"
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
@@ -122,21 +122,23 @@ class AlbertClassifier(_ClassesModel):
     With one class it is a regression, and the logit its answer.
     """
 
-    default_name = "classifier"
+    default_name, saved_as = "classifier", "classification"
 
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertTokenClassifier(_ClassesModel):
     """A label for each token: logits float32 [B, S, C]."""
 
-    default_name, per_token = "token_classifier", True
+    default_name, saved_as = "token_classifier", "token_classification"
+    per_token = True
 
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertMultipleChoice(TaskModel):
     """The choice of one of C texts (RACE): inputs int32 [B, C, S], logits float32 [B, C]."""
 
-    default_name, settings = "multiple_choice", ("dropout_rate",)
+    default_name = saved_as = "multiple_choice"
+    settings = ("dropout_rate",)
 
     def __init__(self, config: AlbertConfig, dropout_rate: float = 0.1, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
@@ -159,7 +161,7 @@ class AlbertSentenceEncoder(TaskModel):
     tokens, and `pooled_output`.
     """
 
-    default_name = "sentence_encoder"
+    default_name, saved_as = "sentence_encoder", "sentence_embedding"
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)

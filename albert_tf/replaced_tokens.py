@@ -107,7 +107,7 @@ class AlbertReplacedTokenDetector(TaskModel):
     `pooled_output` float [B, H].
     """
 
-    default_name = "replaced_token_detector"
+    default_name, saved_as = "replaced_token_detector", "replaced_token_detection"
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)

@@ -144,7 +144,7 @@ class AlbertSpanLabeler(TaskModel):
     reference lets compete with real tokens.
     """
 
-    default_name = "span_labeler"
+    default_name, saved_as = "span_labeler", "span"
 
     def __init__(self, config: AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
@@ -166,7 +166,7 @@ class AlbertSpanLabelerV2(TaskModel):
     SpanHead.
     """
 
-    default_name = "span_labeler_v2"
+    default_name, saved_as = "span_labeler_v2", "span_v2"
     settings = ("start_n_top", "end_n_top", "dropout_rate")
 
     def __init__(

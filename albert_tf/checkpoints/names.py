@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from albert_tf.base_model import AlbertModel
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
-from albert_tf.models import (
-    AlbertClassifier,
-    AlbertMultipleChoice,
-    AlbertPretrainer,
-    AlbertTokenClassifier,
-)
-from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 # Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
@@ -41,9 +33,12 @@ class VariableName(NamedTuple):
     huggingface_transposed: bool = False
 
 
-def variable_names(model: keras.Model) -> dict[str, VariableName]:
+def variable_names(model: AlbertModel) -> dict[str, VariableName]:
     """The names of every variable of a model, by our name."""
-    return {row.ours: row for row in [*_encoder(model.config), *_head(model)]}
+    return {
+        row.ours: row
+        for row in [*_encoder(model.config), *_heads(model.config).get(model.saved_as, [])]
+    }
 
 
 def _encoder(config: AlbertConfig) -> list[VariableName]:
@@ -105,20 +100,18 @@ def _block(group: int, inner: int) -> list[VariableName]:
     ]
 
 
-def _head(model: keras.Model) -> list[VariableName]:
-    if isinstance(model, AlbertPretrainer):
-        return _pretraining_heads(model.config)
-    if isinstance(model, AlbertReplacedTokenDetector):
-        return _detection_heads()
-    if isinstance(model, AlbertSpanLabeler):
-        return _output("span/logits", "cls/squad/", "qa_outputs")
-    if isinstance(model, AlbertSpanLabelerV2):
-        return _span_head()
-    if isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
-        return _output("classification/logits", "", "classifier")
-    if isinstance(model, AlbertTokenClassifier):
-        return _output("classification/logits", None, "classifier")
-    return []
+def _heads(config: AlbertConfig) -> dict[str, list[VariableName]]:
+    """The variables of heads, by `saved_as` of the models; others have no head."""
+    classifier = _output("classification/logits", "", "classifier")
+    return {
+        "pretraining": _pretraining_heads(config),
+        "replaced_token_detection": _detection_heads(),
+        "classification": classifier,
+        "multiple_choice": classifier,
+        "token_classification": _output("classification/logits", None, "classifier"),
+        "span": _output("span/logits", "cls/squad/", "qa_outputs"),
+        "span_v2": _span_head(),
+    }
 
 
 def _pretraining_heads(config: AlbertConfig) -> list[VariableName]:

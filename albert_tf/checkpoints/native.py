@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import durable
-from albert_tf.base_model import COMMON_SETTINGS
+from albert_tf.base_model import COMMON_SETTINGS, AlbertModel
 from albert_tf.checkpoints import bundle, replacement, vocabulary
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
@@ -44,16 +44,19 @@ RUN_MODEL = "model"  # The model folder in the folder of a run.
 _ADVICE = "Copy the folder again, or make it again."
 
 # The task in model.json -> the class of the model.
-MODELS = {
-    "encoder": AlbertEncoder,
-    "pretraining": AlbertPretrainer,
-    "replaced_token_detection": AlbertReplacedTokenDetector,
-    "classification": AlbertClassifier,
-    "token_classification": AlbertTokenClassifier,
-    "multiple_choice": AlbertMultipleChoice,
-    "span": AlbertSpanLabeler,
-    "span_v2": AlbertSpanLabelerV2,
-    "sentence_embedding": AlbertSentenceEncoder,
+MODELS: dict[str, type[AlbertModel]] = {
+    kind.saved_as: kind
+    for kind in (
+        AlbertEncoder,
+        AlbertPretrainer,
+        AlbertReplacedTokenDetector,
+        AlbertClassifier,
+        AlbertTokenClassifier,
+        AlbertMultipleChoice,
+        AlbertSpanLabeler,
+        AlbertSpanLabelerV2,
+        AlbertSentenceEncoder,
+    )
 }
 
 
