@@ -14,7 +14,6 @@ from typing import Any, get_type_hints
 
 import tensorflow as tf
 
-from albert_tf.config_fields import check_field
 from albert_tf.errors import UserError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
@@ -24,6 +23,29 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
 )
+# A stack is walked layer by layer, in many places: of 10^9 layers nothing would ever be said.
+_MOST = {"num_hidden_layers": 10_000, "inner_group_num": 10_000}
+
+
+def _check_field(name: str, kind: type, value: Any) -> None:
+    """Raises UserError unless `value` has the kind of the field and lies in its range."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is bool:
+        valid, expected = isinstance(value, bool), "true or false"
+    elif kind is str:
+        valid, expected = isinstance(value, str), "a string"
+    elif kind is int:
+        limit = _MOST.get(name, 2**31 - 1)  # Ids and shapes are int32.
+        valid, expected = type(value) is int and 0 < value <= limit, "a positive integer"
+        if type(value) is int and value > limit:
+            expected = f"at most {limit:,}"
+    elif name.endswith("_prob"):
+        valid, expected = is_number and 0 <= value < 1, "a probability in [0, 1)"
+    else:
+        # float32 ends there.
+        valid, expected = is_number and 0 < value < 2.0**128, "a positive number"
+    if not valid:
+        raise UserError(f"{name} must be {expected}, not {value!r}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +102,7 @@ class AlbertConfig:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(AlbertConfig).items():
-            check_field(name, kind, getattr(self, name))
+            _check_field(name, kind, getattr(self, name))
         choices = {"parameter_sharing": PARAMETER_SHARING, "hidden_act": ACTIVATIONS}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:

@@ -64,7 +64,7 @@ PRESETS: dict[str, AlbertConfig] = {
     "bert-base": _bert(768, 12),
     "bert-large": _bert(1024, 24),
     "bert-xlarge": _bert(2048, 24),
-    # The shape of the weights in this package, see shipped.py.
+    # The shape of the weights in this package, see pretrained.py.
     "albert-small-en": AlbertConfig(vocab_size=12000, **_size(512, 4, 8)),
     # Shapes to try things with, of which there are no weights.
     "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),

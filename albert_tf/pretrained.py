@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import difflib
+import os
 from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats
+from albert_tf.checkpoints import formats, huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS
 from albert_tf.published import PUBLISHED, download
-from albert_tf.shipped import shipped_folder, shipped_names
+
+# The weights that are part of this package, each a folder in Hugging Face's format.
+_SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "weights")
+
+
+def shipped_folder(name: str) -> str | None:
+    """The folder of a preset whose weights are in the package; None: they are not."""
+    path = os.path.join(_SHIPPED, name)
+    return path if os.path.exists(os.path.join(path, huggingface.WEIGHTS_FILE)) else None
+
+
+def shipped_names() -> list[str]:
+    """The presets whose weights are in the package."""
+    names = sorted(os.listdir(_SHIPPED)) if os.path.isdir(_SHIPPED) else []
+    return [name for name in names if shipped_folder(name)]
 
 
 def locate(name_or_path: str) -> formats.Source:

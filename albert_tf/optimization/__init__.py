@@ -1,9 +1,7 @@
 """LAMB and AdamW as google-research/albert has them, and the learning rate schedule."""
 
-from albert_tf.optimization.adamw import AdamW
 from albert_tf.optimization.addons import addons_lamb
-from albert_tf.optimization.lamb import LAMB
-from albert_tf.optimization.layerwise import layerwise_factors
+from albert_tf.optimization.optimizers import LAMB, AdamW, layerwise_factors
 from albert_tf.optimization.schedules import (
     Recipe,
     WarmupConstantDecay,

@@ -53,7 +53,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         bias_correction: divide the moments by 1 - beta^t, which the reference does not do.
         exclude_from_weight_decay: regular expressions searched in variable names.
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
-          whose names it is found; see layerwise.py.
+          whose names it is found; see `layerwise_factors`.
         global_clipnorm: largest global norm of the gradients; None does not clip.
         name, kwargs: of Keras's Optimizer, but for its `weight_decay`.
 

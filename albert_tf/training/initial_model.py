@@ -12,8 +12,7 @@ from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS, get_preset
-from albert_tf.pretrained import locate
-from albert_tf.shipped import shipped_names
+from albert_tf.pretrained import locate, shipped_names
 
 
 @dataclasses.dataclass(frozen=True)

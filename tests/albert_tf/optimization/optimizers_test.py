@@ -1,0 +1,112 @@
+"""What LAMB's trust ratio scales, AdamW's update without it, and learning rates by depth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertClassifier
+from albert_tf.optimization import LAMB, AdamW, layerwise_factors
+
+NAMES = {"encoder/pooler/kernel": True, "encoder/pooler/bias": False}
+NORMS = {"a/LayerNorm/gamma": False, "a/layer_norm/beta": False, "a/embeddings": True}
+
+
+@pytest.fixture(autouse=True)
+def plain(fast_choice):
+    fast_choice("off")
+
+
+def test_what_is_adapted_by_default_is_what_decays():
+    optimizer = LAMB(0.1)
+    for name, expected in {**NAMES, **NORMS}.items():
+        assert optimizer.adapts(name) is optimizer.is_decayed(name) is expected
+    assert LAMB(0.1, exclude_from_weight_decay=["kernel"]).adapts("a/kernel") is False
+
+
+def test_adaptation_may_leave_out_others():
+    optimizer = LAMB(0.1, exclude_from_layer_adaptation=["^encoder/", "x$"])
+    found = [optimizer.adapts(name) for name in ("encoder/bias", "head/bias", "a/x", "x/a")]
+    assert found == [False, True, False, True]
+    assert not optimizer.is_decayed("head/bias")
+    assert LAMB(0.1, exclude_from_layer_adaptation=[]).adapts("bias")
+    settings = optimizer.get_config()
+    assert settings["exclude_from_layer_adaptation"] == ["^encoder/", "x$"]
+    assert LAMB.from_config(settings).get_config() == settings
+    assert (optimizer.name, LAMB(0.1, name="other").name) == ("LAMB", "other")
+
+
+def test_each_variable_moves_by_its_own_ratio():
+    """By rate times its norm, whatever its gradient's size."""
+    optimizer = LAMB(0.1, weight_decay_rate=0.0, global_clipnorm=None)
+    starts = [np.float32([3.0, 4.0]), np.float32([60.0, 80.0])]
+    variables = [tf.Variable(start, name=f"kernel_{i}") for i, start in enumerate(starts)]
+    optimizer.apply_gradients(zip([tf.constant([5.0, 0.0]), tf.constant([0.0, 1e-3])], variables))
+    moves = [np.linalg.norm(v.numpy() - start) for v, start in zip(variables, starts)]
+    np.testing.assert_allclose(moves, [0.5, 10.0], rtol=1e-4)
+
+
+def test_what_is_not_adapted_moves_as_under_adamw():
+    optimizer = LAMB(0.1, global_clipnorm=None, bias_correction=True)
+    bias = tf.Variable([30.0, 40.0], name="bias")
+    optimizer.apply_gradients([(tf.constant([5.0, -2.0]), bias)])
+    np.testing.assert_allclose(bias, [29.9, 40.1], rtol=1e-5)
+
+
+def moved(name: str, **settings) -> np.ndarray:
+    variable = tf.Variable([3.0, -4.0], name=name)
+    optimizer = AdamW(0.1, global_clipnorm=None, **settings)
+    optimizer.apply_gradients([(tf.constant([0.5, 2.0]), variable)])
+    return variable.numpy() - [3.0, -4.0]
+
+
+def test_the_first_update_of_adamw():
+    """From moments of zero: m = 0.1 g, v = 0.001 g^2."""
+    step = 0.1 / np.sqrt(0.001)
+    decay = 0.01 * np.array([3.0, -4.0])
+    np.testing.assert_allclose(moved("kernel"), -0.1 * (step + decay), rtol=1e-4)
+    np.testing.assert_allclose(moved("bias"), [-0.1 * step] * 2, rtol=1e-4)
+    corrected = moved("kernel", bias_correction=True, weight_decay_rate=0.5)
+    np.testing.assert_allclose(corrected, -0.1 * (1 + 50 * decay), rtol=1e-4)
+
+
+def test_adamw_adapts_nothing():
+    assert not AdamW(0.1).adapts("encoder/pooler/kernel")
+    assert (AdamW(0.1).name, AdamW(0.1, name="mine").name) == ("AdamW", "mine")
+    assert type(AdamW.from_config(AdamW(0.1).get_config())) is AdamW
+
+
+def factors_by_variable(config):
+    optimizer = AdamW(0.1, learning_rate_factors=layerwise_factors(config, 0.5))
+    names = [variable.name for variable in AlbertClassifier(config, 2).trainable_variables]
+    return {name: optimizer.rate_factor(name) for name in names}
+
+
+def test_nothing_shared(tiny_config):
+    factors = factors_by_variable(
+        tiny_config.replace(num_hidden_layers=12, parameter_sharing="none")
+    )
+    transformer = "encoder/transformer/group_{}_inner_0_{}"
+    for layer in range(12):
+        for part in ("attention/query/kernel:0", "ffn/output/bias:0"):
+            assert factors[transformer.format(layer, part)] == 0.5 ** (11 - layer)
+    assert factors["encoder/embeddings/word_embeddings:0"] == 0.5**12
+    assert factors["encoder/pooler/kernel:0"] == factors["classification/logits/kernel:0"] == 1.0
+
+
+def test_what_is_shared_counts_as_its_highest_layer(tiny_config):
+    groups = factors_by_variable(tiny_config.replace(num_hidden_layers=6, num_hidden_groups=3))
+    kernel = "encoder/transformer/group_{}_inner_0_ffn/output/kernel:0"
+    assert [groups[kernel.format(group)] for group in range(3)] == [0.5**4, 0.5**2, 1.0]
+    shared_attention = factors_by_variable(tiny_config.replace(parameter_sharing="attention"))
+    assert shared_attention["encoder/transformer/group_0_inner_0_attention/key/bias:0"] == 1.0
+    assert shared_attention[kernel.format(0)] == 0.5
+
+
+def test_all_shared_is_refused_with_a_reason(tiny_config):
+    with pytest.raises(UserError, match="all 2 layers share one set of weights.*Leave it out"):
+        layerwise_factors(tiny_config, 0.9)
+    with pytest.raises(UserError, match=r"1.5 does not lie in \(0, 1\]"):
+        layerwise_factors(tiny_config.replace(parameter_sharing="none"), 1.5)
