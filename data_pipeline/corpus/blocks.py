@@ -12,10 +12,11 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from data_pipeline.corpus.formats import check_format, detect_format
-from data_pipeline.corpus.parts import PartBuilder, TextPart
+from data_pipeline.corpus.formats import find_format
+from data_pipeline.corpus.parts import PartBuilder
 from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.streams import text_bytes
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
@@ -126,10 +127,8 @@ def read_blocks(
     parts: list[TextPart] = []
     in_block = stored = 0
     for path in files:
-        kind = detect_format(path, text_field) if input_format == "auto" else input_format
-        builder = PartBuilder(path, "jsonl" if kind == "parquet" else kind)
+        builder = PartBuilder(path, find_format(path, input_format, text_field))
         with Reader(path, text_field) as reader:
-            check_format(reader, kind)
             while builder.add_from(reader, block_bytes - in_block - builder.bytes):
                 if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))

@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 
-from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.errors import UserError
 
 # Bytes that text does not hold: control characters but white space and escapes of terminals.
@@ -73,17 +72,3 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
             f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
             "If it is no text, leave it out."
         )
-
-
-def check_small_files(block: TextBlock) -> None:
-    """Checks all files of a block together, as each may have only a line or two.
-
-    Raises:
-      UserError: most of their lines are no text.
-    """
-    if len(block.parts) < 2:
-        return
-    faulty = [part for part in block.parts if faultless(part.content) is None]
-    if faulty:
-        lines = [line for part in block.parts for line in part.content.split(b"\n")]
-        check_are_text(lines, faulty[0].path, len(faulty) - 1)

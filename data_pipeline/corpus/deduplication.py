@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from data_pipeline.corpus.blocks import TextBlock
-from data_pipeline.corpus.documents import Corpus
-from data_pipeline.corpus.raw_documents import raw_documents
+from data_pipeline.corpus.documents import Corpus, raw_documents
 from data_pipeline.corpus.report import ReadReport
 
 _BUFFER = 1 << 18
@@ -25,7 +24,7 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
             ).digest(),
             "little",
         )
-        for raw in raw_documents(block, corpus.text_field, ReadReport())
+        for raw in raw_documents(block, corpus, ReadReport())
     ]
 
 

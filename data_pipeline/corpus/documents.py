@@ -16,10 +16,10 @@ from data_pipeline.corpus.blocks import (
     match_files,
     read_blocks,
 )
-from data_pipeline.corpus.formats import INPUT_FORMATS
-from data_pipeline.corpus.raw_documents import raw_documents
+from data_pipeline.corpus.formats import FORMATS, INPUT_FORMATS, RawDocument
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.corpus.sentences import useful_sentences
+from data_pipeline.corpus.text_part import check_small_files
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
@@ -65,6 +65,19 @@ class Corpus:
         return read_blocks(group, files, block_bytes, self.input_format, self.text_field)
 
 
+def raw_documents(block: TextBlock, corpus: Corpus, report: ReadReport) -> Iterator[RawDocument]:
+    """The documents of a block before their sentences are split, in order.
+
+    Raises:
+      UserError: a part of it is not text.
+    """
+    check_small_files(block.parts)
+    for part in block.parts:
+        for where, problem in part.problems:
+            report.add(problem, where)
+        yield from FORMATS[part.input_format].documents(part, corpus.text_field, report)
+
+
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
 ) -> Iterator[list[str]]:
@@ -80,7 +93,7 @@ def documents_of_block(
       The sentences of one document, at least one.
     """
     left_out = frozenset(dropped)
-    for number, raw in enumerate(raw_documents(block, corpus.text_field, report)):
+    for number, raw in enumerate(raw_documents(block, corpus, report)):
         if number in left_out:
             report.problems["duplicate document, dropped"] += 1
         elif raw.are_sentences:
@@ -97,7 +110,7 @@ def documents_of_block(
 
 def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
     """Number of documents in a block, those without a useful sentence included."""
-    return sum(1 for _ in raw_documents(block, corpus.text_field, ReadReport()))
+    return sum(1 for _ in raw_documents(block, corpus, ReadReport()))
 
 
 def read_documents(

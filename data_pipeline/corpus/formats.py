@@ -1,70 +1,287 @@
-"""The formats of corpus files (`input_format`), and how a file's format is found.
+"""The formats of corpus files (`input_format`): a class each, and the list `FORMATS` of them.
 
-  lines          one sentence per line, a blank line between documents (google-research's format).
-  paragraphs     one paragraph per line, a blank line between documents.
-  jsonl          one JSON object per line is one document; its field "text" holds paragraphs, which
-                 are separated by blank lines or, unless they look like lines wrapped at a fixed
-                 width, by line breaks.
-  parquet        the same for the rows of a Parquet file and their column "text".
-  wikiextractor  <doc ...>, the title, paragraphs, </doc>, as WikiExtractor writes them; the title
-                 is left out. (Its --json output is jsonl.)
-  auto           the format that `detect_format` finds, for each file.
-In all formats but lines, paragraphs are split into sentences. A document never runs across files.
+A format decides three things, in this order: whether a file is in it (`detects`), where a document
+ends (`ends_document`, asked while a file is cut into blocks: no other module knows), and which
+documents a part of a file holds (`documents`). In all formats but lines, paragraphs are split into
+sentences later. A document never runs across files.
+
 Hard-wrapped plain text should be unwrapped first (or given as jsonl): in lines and paragraphs each
 of its lines counts as a sentence or paragraph.
 """
 
 from __future__ import annotations
 
+import abc
+import functools
+import html
 import itertools
+import json
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from data_pipeline.corpus.parts import MAX_LINE_BYTES
 from data_pipeline.corpus.reader import Reader
+from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.sentences import replace_surrogates, split_paragraphs
 from data_pipeline.corpus.streams import compression
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
-INPUT_FORMATS = ("auto", "lines", "paragraphs", "jsonl", "parquet", "wikiextractor")
 _SAMPLE_LINES = 1000
+_MAX_LINE_BYTES, _MAX_JSON_BYTES = 1 << 20, 32 << 20
 # A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
 _SENTENCE_END_INSIDE = re.compile(
     r"""[.!?。！？]["'”’)\]]*\s+[^\W\d_a-z]|[。！？]["'”’」』）)\]]*[^\s"'”’」』）)\]。！？]"""
 )
+_TITLE = re.compile(r'<doc [^>]*title="([^"]*)"')
 
 
-def detect_format(path: str, text_field: str = "text") -> str:
-    """The format that "auto" stands for, found in the beginning of a file.
+class RawDocument(NamedTuple):
+    """A document before its sentences are split: lines that are sentences, or paragraphs."""
 
-    parquet for a Parquet file; jsonl for *.jsonl and *.json, compressed or not; wikiextractor when
-    the text starts with "<doc "; otherwise paragraphs when more than half of the first 1,000 lines
-    with text hold the end of a sentence inside, else lines.
+    texts: list[str]
+    are_sentences: bool = False
+
+
+class Beginning:
+    """The beginning of a file, which shows its format.
+
+    Args:
+      reader: the file, opened; its first lines are read when a format asks for them.
+
+    Attributes:
+      path: the file.
+      is_parquet: whether its content is Parquet.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.path, self.is_parquet = reader.path, reader.is_parquet
+
+    @functools.cached_property
+    def sample(self) -> list[bytes]:
+        """The first 1,000 lines with text."""
+        lines = iter(lambda: self._reader.read_line(_MAX_LINE_BYTES), b"")
+        return list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
+
+
+class Format(abc.ABC):
+    """A way in which files hold documents.
+
+    Attributes:
+      name: its value of --input_format.
+      certainly: what a file surely is that `detects` finds; "" for a format that is guessed.
+      line_limit: bytes from which on a line is too long to be kept whole in memory.
+      divides_long_lines: whether too long lines are divided at a space; else they are skipped.
+    """
+
+    name: str
+    certainly = ""
+    line_limit = _MAX_LINE_BYTES
+    divides_long_lines = True
+
+    @abc.abstractmethod
+    def detects(self, beginning: Beginning) -> bool:
+        """Whether a file that no format before this one in `FORMATS` detects is in this one."""
+
+    @abc.abstractmethod
+    def ends_document(self, line: bytes) -> bool:
+        """Whether a document ends with this line, so that a block of text may end here."""
+
+    @abc.abstractmethod
+    def documents(
+        self, part: TextPart, text_field: str, report: ReadReport
+    ) -> Iterator[RawDocument]:
+        """The documents of a part of a file that ends where a document does.
+
+        Args:
+          part: the text.
+          text_field: name of the field that holds the text, in formats with fields.
+          report: problems are counted here; none is raised.
+        """
+
+    def check(self, beginning: Beginning) -> None:
+        """Raises UserError for a file that is surely in another format than this one, the given."""
+        for other in FORMATS.values():
+            if other.certainly and other.detects(beginning):
+                if other is not self:
+                    raise UserError(
+                        f"{beginning.path} is {other.certainly}, but --input_format={self.name} is "
+                        "given; leave it at auto."
+                    )
+                return
+
+    def _divided(self, line: str) -> list[str]:
+        """A line in parts of at most `line_limit`, cut at spaces, or inside a word that is longer.
+
+        SentencePiece learns nothing from longer ones.
+        """
+        limit = self.line_limit
+        if 4 * len(line) <= limit:  # A character has four bytes at most.
+            return [line]
+        content, begin, found = line.encode("utf-8"), 0, []
+        while len(content) - begin > limit:
+            end = content.rfind(b" ", begin + 1, begin + limit)
+            if end < 0:
+                end = begin + limit
+                while content[end] & 0xC0 == 0x80:  # 10xxxxxx continues a character.
+                    end -= 1
+            found.append(content[begin:end].decode("utf-8").strip())
+            begin = end
+        return [*found, content[begin:].decode("utf-8").strip()]
+
+
+class JsonLines(Format):
+    """One JSON object per line is one document.
+
+    Its field "text" holds paragraphs, which are separated by blank lines or, unless they look like
+    lines wrapped at a fixed width, by line breaks.
+    """
+
+    name = "jsonl"
+    certainly = "JSON by its name (give it another one if it is not)"
+    line_limit = _MAX_JSON_BYTES
+    divides_long_lines = False
+
+    def detects(self, beginning: Beginning) -> bool:
+        path = beginning.path
+        return path.removesuffix(compression(path)).endswith((".jsonl", ".json"))
+
+    def ends_document(self, line: bytes) -> bool:
+        return True
+
+    def documents(
+        self, part: TextPart, text_field: str, report: ReadReport
+    ) -> Iterator[RawDocument]:
+        for index, line in enumerate(part.lines(report)):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                report.add("not JSON, skipped", part.where(index))
+                continue
+            text = record.get(text_field) if isinstance(record, dict) else None
+            if not isinstance(text, str):
+                report.add(f"no text in field {text_field!r}, skipped", part.where(index))
+                continue
+            repaired = replace_surrogates(text)
+            if repaired != text:
+                report.add("half a surrogate pair, replaced by U+FFFD", part.where(index))
+            yield RawDocument(list(split_paragraphs(repaired)))
+
+
+class Parquet(JsonLines):
+    """The rows of a Parquet file, whose column "text" holds what that field of jsonl does.
+
+    `streams.py` makes lines of jsonl of them while it reads.
+    """
+
+    name = "parquet"
+    certainly = "a Parquet file"
+
+    def detects(self, beginning: Beginning) -> bool:
+        return beginning.is_parquet
+
+    def check(self, beginning: Beginning) -> None:
+        super().check(beginning)
+        if not beginning.is_parquet:
+            raise UserError(
+                f"{beginning.path} is not a Parquet file, but --input_format=parquet is given; "
+                "leave it at auto."
+            )
+
+
+class Wikiextractor(Format):
+    """<doc ...>, the title, paragraphs, </doc>, as WikiExtractor writes them.
+
+    The title is left out. (The output of WikiExtractor's --json is jsonl.)
+    """
+
+    name = "wikiextractor"
+
+    def detects(self, beginning: Beginning) -> bool:
+        return any(line.lstrip().startswith(b"<doc ") for line in beginning.sample[:1])
+
+    def ends_document(self, line: bytes) -> bool:
+        return line.lstrip().startswith(b"</doc>")
+
+    def documents(
+        self, part: TextPart, text_field: str, report: ReadReport
+    ) -> Iterator[RawDocument]:
+        texts: list[str] = []
+        title = ""
+        for line in part.lines(report):
+            line = line.strip()
+            if line.startswith(("<doc ", "</doc>")):
+                if texts:
+                    yield RawDocument(texts)
+                found = _TITLE.match(line)
+                texts, title = [], html.unescape(found[1]) if found else ""
+            elif line:
+                line = html.unescape(line)
+                if texts or line != title:
+                    texts += self._divided(line)
+        if texts:
+            yield RawDocument(texts)
+
+
+class Lines(Format):
+    """One sentence per line, a blank line between documents: google-research's format."""
+
+    name = "lines"
+    _are_sentences = True
+
+    def detects(self, beginning: Beginning) -> bool:
+        return True
+
+    def ends_document(self, line: bytes) -> bool:
+        return not line.strip()
+
+    def documents(
+        self, part: TextPart, text_field: str, report: ReadReport
+    ) -> Iterator[RawDocument]:
+        texts: list[str] = []
+        for line in part.lines(report):
+            line = line.strip()
+            if line:
+                texts += self._divided(line)
+            elif texts:
+                yield RawDocument(texts, self._are_sentences)
+                texts = []
+        if texts:
+            yield RawDocument(texts, self._are_sentences)
+
+
+class Paragraphs(Lines):
+    """One paragraph per line, a blank line between documents.
+
+    Detected when more than half of the first lines hold the end of a sentence inside.
+    """
+
+    name = "paragraphs"
+    _are_sentences = False
+
+    def detects(self, beginning: Beginning) -> bool:
+        lines = [line.decode("utf-8", errors="replace") for line in beginning.sample]
+        return 2 * sum(bool(_SENTENCE_END_INSIDE.search(line)) for line in lines) > len(lines)
+
+
+# In the order in which they are tried: "auto" is the first that detects a file.
+_IN_ORDER = (Parquet(), JsonLines(), Wikiextractor(), Paragraphs(), Lines())
+FORMATS: dict[str, Format] = {each.name: each for each in _IN_ORDER}
+INPUT_FORMATS = ("auto", *reversed(FORMATS))
+
+
+def find_format(path: str, input_format: str = "auto", text_field: str = "text") -> Format:
+    """The format of a file: the given one, or with "auto" the first that detects it.
+
+    Raises:
+      UserError: the file is surely in another format than the given one.
     """
     with Reader(path, text_field) as reader:
-        if reader.is_parquet:
-            return "parquet"
-        if path.removesuffix(compression(path)).endswith((".jsonl", ".json")):
-            return "jsonl"
-        lines = iter(lambda: reader.read_line(MAX_LINE_BYTES), b"")
-        sample = list(itertools.islice(filter(bytes.strip, lines), _SAMPLE_LINES))
-    if sample and sample[0].lstrip().startswith(b"<doc "):
-        return "wikiextractor"
-    inside = sum(
-        bool(_SENTENCE_END_INSIDE.search(line.decode("utf-8", errors="replace"))) for line in sample
-    )
-    return "paragraphs" if inside * 2 > len(sample) else "lines"
-
-
-def check_format(reader: Reader, input_format: str) -> None:
-    """Raises UserError for Parquet or JSON read as another format, or another file as Parquet."""
-    is_json = reader.path.removesuffix(compression(reader.path)).endswith((".jsonl", ".json"))
-    if is_json and input_format not in ("jsonl", "parquet"):
-        raise UserError(
-            f"{reader.path} is JSON by its name, but --input_format={input_format} is given; leave "
-            "it at auto, or give the file another name."
-        )
-    if reader.is_parquet != (input_format == "parquet"):
-        found = "is a" if reader.is_parquet else "is no"
-        raise UserError(
-            f"{reader.path} {found} Parquet file, but --input_format={input_format} is given; "
-            "leave it at auto."
-        )
+        beginning = Beginning(reader)
+        if input_format in FORMATS:
+            FORMATS[input_format].check(beginning)
+            return FORMATS[input_format]
+        return next(each for each in FORMATS.values() if each.detects(beginning))

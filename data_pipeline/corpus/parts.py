@@ -1,37 +1,18 @@
 """Lines of one file to parts of blocks.
 
-A block may end only where a document ends, so every line is judged by its format: jsonl ends a
-document with each line, the others with a blank line or </doc>. A line that is longer than its
-limit would break the bound on memory: it is divided at a space (text) or skipped (jsonl).
+A block may end only where a document ends, which the format tells of a line. A line that is longer
+than the format's limit would break the bound on memory: it is divided at a space, or skipped.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from typing import Protocol
 
-MAX_LINE_BYTES, MAX_JSON_BYTES, MAX_DOCUMENT_BYTES = 1 << 20, 32 << 20, 16 << 20
+from data_pipeline.corpus.formats import Format
+from data_pipeline.corpus.text_part import TextPart
+
+MAX_DOCUMENT_BYTES = 16 << 20
 _CHARACTER_BYTES = 4  # Of UTF-8, at most.
-
-
-@dataclasses.dataclass(frozen=True)
-class TextPart:
-    """Consecutive lines of one file.
-
-    Attributes:
-      path: the file.
-      input_format: one of INPUT_FORMATS but "auto" and "parquet", whose rows are jsonl.
-      first_line: number of the first line, from 1.
-      content: the lines as they are stored, without a byte order mark.
-      problems: ("file:line", what was wrong) of what was met while reading.
-    """
-
-    path: str
-    input_format: str
-    first_line: int
-    content: bytes
-    problems: Sequence[tuple[str, str]] = ()
 
 
 class LineReader(Protocol):
@@ -48,8 +29,6 @@ class PartBuilder:
     """Collects the lines of one file; knows where documents end.
 
     Attributes:
-      path, input_format: name and format of the file.
-      limit: bytes from which on a line is too long.
       next_line: number of the line that comes next, or is continued, from 1.
       bytes: bytes collected since the last part.
       ends_document: whether a document ends with the last line.
@@ -59,13 +38,12 @@ class PartBuilder:
         so that no word is cut.
     """
 
-    def __init__(self, path: str, input_format: str) -> None:
-        self.path, self.input_format = path, input_format
+    def __init__(self, path: str, input_format: Format) -> None:
+        self._path, self._format = path, input_format
         self.next_line = 1
         self.ends_document, self.has_text = True, False
         self.in_long_line = False
         self.held_back = b""
-        self.limit = MAX_JSON_BYTES if input_format == "jsonl" else MAX_LINE_BYTES
         self._restart()
 
     def _restart(self) -> None:
@@ -76,13 +54,13 @@ class PartBuilder:
 
     def add_from(self, reader: LineReader, size: int) -> bool:
         """Adds some `size` bytes of whole lines, else one (part of a) line; False at the end."""
-        lines = b""
+        lines, limit = b"", self._format.line_limit
         if size > 0 and not self.in_long_line:
-            lines = reader.read_lines(size, self.limit)
+            lines = reader.read_lines(size, limit)
         if lines:
             self._add_lines(lines)
             return True
-        line = reader.read_line(self.limit)
+        line = reader.read_line(limit)
         if line:
             self._add(line)
         return bool(line)
@@ -99,20 +77,12 @@ class PartBuilder:
         self.bytes += len(lines)
         self.next_line += lines.count(b"\n")
         self.has_text = self.has_text or not lines.isspace()
-        self._see_end(lines[lines.rfind(b"\n", 0, -1) + 1 :])
-
-    def _see_end(self, line: bytes) -> None:
-        """Notes whether a document ends with this line, the last one so far."""
-        if self.input_format == "jsonl":
-            self.ends_document = True
-        elif self.input_format == "wikiextractor":
-            self.ends_document = line.lstrip().startswith(b"</doc>")
-        else:
-            self.ends_document = not line.strip()
+        last_line = lines[lines.rfind(b"\n", 0, -1) + 1 :]
+        self.ends_document = self._format.ends_document(last_line)
 
     def _add(self, line: bytes) -> None:
         """Adds one line, or a part of a line that is longer than the limit."""
-        is_whole = line.endswith(b"\n") or len(line) < self.limit
+        is_whole = line.endswith(b"\n") or len(line) < self._format.line_limit
         if self.in_long_line or not is_whole:
             line = self._long_line(line, is_whole)
         line, self.held_back = self.held_back + line, b""
@@ -121,17 +91,16 @@ class PartBuilder:
         self._lines.append(line)
         self.bytes += len(line)
         self.next_line += 1 if is_whole else 0
-        self._see_end(line)
-        self.ends_document &= is_whole
+        self.ends_document = is_whole and self._format.ends_document(line)
         self.has_text = self.has_text or not line.isspace()
 
     def _long_line(self, line: bytes, is_whole: bool) -> bytes:
-        """The bytes that stay of a part of a long line: all of text, of jsonl only the line end."""
+        """The bytes that stay of a part of a long line: all, or only its end if it is skipped."""
         if not self.in_long_line:
-            action = "skipped" if self.input_format == "jsonl" else "divided"
-            self._report(f"line longer than {self.limit >> 20} MB, {action}")
+            action = "divided" if self._format.divides_long_lines else "skipped"
+            self._report(f"line longer than {self._format.line_limit >> 20} MB, {action}")
         self.in_long_line = not is_whole
-        if self.input_format != "jsonl":
+        if self._format.divides_long_lines:
             return line
         return b"\n" if is_whole else b""
 
@@ -148,18 +117,18 @@ class PartBuilder:
         return line[:cut]
 
     def _report(self, problem: str) -> None:
-        self._problems.append((f"{self.path}:{self.next_line}", problem))
+        self._problems.append((f"{self._path}:{self.next_line}", problem))
 
     def take(self, final: bool) -> TextPart:
         """The lines since the last call as a part; `final`: the file ends with it."""
         if final:
             self._lines.append(self.held_back)
             if not self.has_text:
-                self._problems.append((self.path, "file without text"))
+                self._problems.append((self._path, "file without text"))
         elif not self.ends_document:
             self._report(f"document longer than {MAX_DOCUMENT_BYTES >> 20} MB, divided")
         part = TextPart(
-            self.path, self.input_format, self._first_line, b"".join(self._lines), self._problems
+            self._path, self._format.name, self._first_line, b"".join(self._lines), self._problems
         )
         self._restart()
         return part

@@ -2,8 +2,11 @@
 
 import gzip
 import itertools
+import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +19,10 @@ from data_pipeline.corpus.blocks import (
     read_blocks,
 )
 from data_pipeline.corpus.documents import Corpus, documents_of_block, read_corpus
-from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.formats import FORMATS, Format, JsonLines
 from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.files import storage
 
 
@@ -82,7 +86,7 @@ def test_small_files_share_a_block_and_stay_apart(tmp_path):
 
 
 def test_lines_beyond_the_limit_are_divided_at_spaces(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(Format, "line_limit", 100)
     long, endless = "word " * 100, "ä" * 300
     (tmp_path / "a.txt").write_text(f"Before.\n{long}\nBetween.\n{endless}\nAfter.\n")
     report = ReadReport()
@@ -110,8 +114,32 @@ def test_lines_before_one_beyond_the_limit_are_read_at_once(tmp_path, monkeypatc
     assert len(calls) < 20
 
 
+# Three documents of two lines or paragraphs each.
+SAMPLES = {
+    "lines": "a\nb\n\nc\nd\n \ne\nf\n",
+    "wikiextractor": "".join(f"<doc id=1>\n{x}\n\n{y}\n</doc>\n" for x, y in ("ab", "cd", "ef")),
+    "jsonl": "".join(f'{{"text": "{x}\\n{y}"}}\n' for x, y in ("ab", "cd", "ef")),
+}
+SAMPLES |= {"paragraphs": SAMPLES["lines"], "parquet": SAMPLES["jsonl"]}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_blocks_of_each_format_end_with_documents(tmp_path, name):
+    """What a format says about one line agrees with the documents that it finds in many."""
+    path = tmp_path / "a"
+    if name == "parquet":
+        rows = [json.loads(line) for line in SAMPLES[name].splitlines()]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_text(SAMPLES[name])
+    for size in (1, 1 << 20):
+        blocks = blocks_of(path, size, name)
+        assert len(blocks) == (3 if size == 1 else 1)
+        assert documents(blocks) == [["a", "b"], ["c", "d"], ["e", "f"]]
+
+
 def test_json_beyond_the_limit_is_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_JSON_BYTES", 60)
+    monkeypatch.setattr(JsonLines, "line_limit", 60)
     rows = ["One.", "long " * 100, "Two."]
     (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
     report = ReadReport()
@@ -154,7 +182,7 @@ def test_sizes_of_blocks():
 
 
 def test_an_endless_word_that_is_no_utf_8(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(Format, "line_limit", 100)
     (tmp_path / "a.txt").write_bytes(b"\x80" * 250)
     [block] = blocks_of(tmp_path / "a.txt", 1 << 20)
     assert b"".join(part.content for part in block.parts).replace(b"\n", b"") == b"\x80" * 250

@@ -2,9 +2,8 @@
 
 import pytest
 
-from data_pipeline.corpus.blocks import TextBlock
-from data_pipeline.corpus.checks import check_are_text, check_small_files, faultless
-from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.checks import check_are_text, faultless
+from data_pipeline.corpus.text_part import TextPart, check_small_files
 from data_pipeline.errors import UserError
 
 GOOD, BINARY, LATIN_1 = b"good", b"\0", b"d\xe9j\xe0"
@@ -60,17 +59,16 @@ def test_one_fault_in_long_lines_is_no_reason():
     check_are_text([BINARY * 2000], "a.txt")
 
 
-def block(*contents):
-    parts = [TextPart(f"{i}.txt", "lines", 1, content) for i, content in enumerate(contents)]
-    return TextBlock(0, 0, parts, 0)
+def parts(*contents):
+    return [TextPart(f"{i}.txt", "lines", 1, content) for i, content in enumerate(contents)]
 
 
 def test_small_files_are_looked_at_together():
-    check_small_files(block(b"\n".join([LATIN_1] * 9)))  # By itself: whoever reads it looks at it.
-    check_small_files(block(LATIN_1, GOOD + b"\n" + LATIN_1, GOOD, GOOD))
+    check_small_files(parts(b"\n".join([LATIN_1] * 9)))  # By itself: whoever reads it looks at it.
+    check_small_files(parts(LATIN_1, GOOD + b"\n" + LATIN_1, GOOD, GOOD))
     with pytest.raises(UserError, match=r"^1.txt is not UTF-8: 3 of 4 lines"):
-        check_small_files(block(GOOD, b"\n".join([LATIN_1] * 3)))
+        check_small_files(parts(GOOD, b"\n".join([LATIN_1] * 3)))
     with pytest.raises(
         UserError, match=r"^1.txt \(and 2 more of the files beside it\) is not text: 3 of 5 lines"
     ):
-        check_small_files(block(GOOD, BINARY, BINARY, GOOD, BINARY))
+        check_small_files(parts(GOOD, BINARY, BINARY, GOOD, BINARY))

@@ -17,9 +17,9 @@ from data_pipeline.corpus.documents import (
     number_of_documents,
     read_documents,
 )
-from data_pipeline.corpus.formats import detect_format
-from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.formats import find_format
 from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
 SENTENCES = ["Dr. Smith left.", "He said it was over!", "Was it?"]
@@ -95,7 +95,7 @@ def test_compressed_equals_plain_and_damage_is_named(tmp_path, corpus_file, exte
     packed = compressed(content, extension)
     (tmp_path / f"a.txt{extension}").write_bytes(packed)
     assert read(tmp_path / f"a.txt{extension}") == read(corpus_file)
-    assert detect_format(str(tmp_path / f"a.txt{extension}")) == detect_format(corpus_file)
+    assert find_format(str(tmp_path / f"a.txt{extension}")) is find_format(corpus_file)
     (tmp_path / f"b.txt{extension}").write_bytes(packed[: len(packed) // 2])
     if extension != ".zst":  # Its frames have no end that a reader of streams would miss.
         with pytest.raises(UserError, match=rf"b.txt\{extension} is not a complete"):
@@ -189,6 +189,6 @@ def test_reading_goes_with_a_bar(tmp_path, capsys):
 
 def test_a_corpus_is_read_as_english_unless_it_is_said():
     assert Corpus("a") == Corpus("a", "auto", "text", "en", False)
-    message = "^--input_format should be one of auto, lines, paragraphs, jsonl, parquet, wikiextrac"
+    message = "^--input_format should be one of auto, lines, paragraphs, wikiextractor, jsonl, par"
     with pytest.raises(UserError, match=message):
         Corpus("a", "html")

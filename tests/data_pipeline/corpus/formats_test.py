@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from data_pipeline.corpus.formats import check_format, detect_format
+from data_pipeline.corpus.formats import FORMATS, Beginning, find_format
 from data_pipeline.errors import UserError
 
 
@@ -22,7 +22,7 @@ from data_pipeline.errors import UserError
 def test_formats_are_detected(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    assert detect_format(str(path)) == expected
+    assert find_format(str(path)).name == expected
 
 
 ENDS_INSIDE = [
@@ -39,38 +39,52 @@ NO_END_INSIDE = [
 def test_what_counts_as_the_end_of_a_sentence_inside_a_line(tmp_path, line):
     (tmp_path / "a.txt").write_text(line + "\n", encoding="utf-8")
     expected = "paragraphs" if line in ENDS_INSIDE else "lines"
-    assert detect_format(str(tmp_path / "a.txt")) == expected
+    assert find_format(str(tmp_path / "a.txt")).name == expected
 
 
 @pytest.mark.parametrize("several, single, expected", [(2, 2, "lines"), (3, 2, "paragraphs")])
 def test_more_than_half_of_the_lines_decide(tmp_path, several, single, expected):
     lines = ["One here. Two there.", ""] * several + ["One here.", " "] * single
     (tmp_path / "a.txt").write_text("\n".join(lines))
-    assert detect_format(str(tmp_path / "a.txt")) == expected
+    assert find_format(str(tmp_path / "a.txt")).name == expected
 
 
 @pytest.mark.parametrize("count, expected", [(500, "lines"), (501, "paragraphs")])
 def test_only_the_first_thousand_lines_are_looked_at(tmp_path, count, expected):
     lines = ["One."] * (1000 - count) + ["One. Two."] * count + ["One."] * 9000
     (tmp_path / "a.txt").write_text("\n\n".join(lines))
-    assert detect_format(str(tmp_path / "a.txt")) == expected
+    assert find_format(str(tmp_path / "a.txt")).name == expected
     (tmp_path / "a.txt").write_text("\n\n".join(["One."] * 1000 + ["One. Two."] * 9000))
-    assert detect_format(str(tmp_path / "a.txt")) == "lines"
+    assert find_format(str(tmp_path / "a.txt")).name == "lines"
 
 
 class Opened:
     """A stand-in for a reader."""
 
-    path = "a.txt"
-
-    def __init__(self, is_parquet):
-        self.is_parquet = is_parquet
+    def __init__(self, path, is_parquet):
+        self.path, self.is_parquet = path, is_parquet
 
 
-def test_parquet_is_read_as_parquet_and_nothing_else_is():
-    check_format(Opened(True), "parquet")
-    check_format(Opened(False), "lines")
-    with pytest.raises(UserError, match=r"^a.txt is a Parquet file, but --input_format=jsonl"):
-        check_format(Opened(True), "jsonl")
-    with pytest.raises(UserError, match=r"^a.txt is no Parquet file, but --input_format=par"):
-        check_format(Opened(False), "parquet")
+@pytest.mark.parametrize(
+    "path, is_parquet, input_format, message",
+    [
+        ("a.txt", True, "parquet", None),
+        ("a.json", True, "parquet", None),
+        ("a.txt", False, "lines", None),
+        ("a.txt", False, "jsonl", None),
+        ("a.json.gz", False, "jsonl", None),
+        ("a.txt", True, "jsonl", "^a.txt is a Parquet file, but --input_format=jsonl"),
+        ("a.txt", False, "parquet", "^a.txt is not a Parquet file, but --input_format=par"),
+        ("a.json", False, "lines", "^a.json is JSON by its name .*, but --input_format=lines"),
+        ("a.jsonl.gz", False, "parquet", "^a.jsonl.gz is JSON by its name"),
+    ],
+)
+def test_a_file_that_is_surely_in_another_format_is_refused(
+    path, is_parquet, input_format, message
+):
+    beginning = Beginning(Opened(path, is_parquet))
+    if message is None:
+        FORMATS[input_format].check(beginning)
+        return
+    with pytest.raises(UserError, match=message):
+        FORMATS[input_format].check(beginning)

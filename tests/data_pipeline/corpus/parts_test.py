@@ -6,7 +6,9 @@ import itertools
 import pytest
 
 from data_pipeline.corpus import parts
-from data_pipeline.corpus.parts import PartBuilder, TextPart
+from data_pipeline.corpus.formats import FORMATS, Format, JsonLines
+from data_pipeline.corpus.parts import PartBuilder
+from data_pipeline.corpus.text_part import TextPart
 
 
 class Lines:
@@ -31,14 +33,14 @@ class Lines:
 @pytest.fixture
 def small(monkeypatch):
     """Lines of 10 bytes and documents of 20 are too long."""
-    monkeypatch.setattr(parts, "MAX_LINE_BYTES", 10)
-    monkeypatch.setattr(parts, "MAX_JSON_BYTES", 10)
+    monkeypatch.setattr(Format, "line_limit", 10)
+    monkeypatch.setattr(JsonLines, "line_limit", 10)
     monkeypatch.setattr(parts, "MAX_DOCUMENT_BYTES", 20)
 
 
 def lines_added(content, input_format="lines"):
     """A builder that got the content line by line, its part, and what was added of each line."""
-    builder, reader, sizes = PartBuilder("a.txt", input_format), Lines(content), [0]
+    builder, reader, sizes = PartBuilder("a.txt", FORMATS[input_format]), Lines(content), [0]
     while builder.add_from(reader, 0):
         sizes.append(builder.bytes)
     part = builder.take(final=True)
@@ -46,7 +48,7 @@ def lines_added(content, input_format="lines"):
 
 
 def test_parts_hold_lines_and_the_number_of_the_first():
-    builder, reader = PartBuilder("a.txt", "lines"), Lines(b"one\ntwo\n\nthree\nfour")
+    builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(b"one\ntwo\n\nthree\nfour")
     assert builder.add_from(reader, 9) and builder.bytes == 9 and builder.next_line == 4
     assert builder.take(final=False) == TextPart("a.txt", "lines", 1, b"one\ntwo\n\n", [])
     assert builder.bytes == 0
@@ -57,7 +59,7 @@ def test_parts_hold_lines_and_the_number_of_the_first():
 
 
 def test_without_room_lines_come_one_by_one():
-    builder, reader = PartBuilder("a.txt", "lines"), Lines(b"one\ntwo\n")
+    builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(b"one\ntwo\n")
     for size, count in [(0, 4), (-5, 8)]:
         assert builder.add_from(reader, size) and builder.bytes == count
     assert not builder.add_from(reader, 0)
@@ -75,14 +77,14 @@ def test_without_room_lines_come_one_by_one():
 )  # fmt: skip
 def test_where_documents_end(input_format, content, ends):
     for size in (0, 100):  # Line by line, and all at once.
-        builder, reader = PartBuilder("a.txt", input_format), Lines(content)
+        builder, reader = PartBuilder("a.txt", FORMATS[input_format]), Lines(content)
         while builder.add_from(reader, size):
             pass
         assert builder.ends_document is ends
 
 
 def test_a_part_is_full_with_the_document_that_fills_it(small):
-    builder = PartBuilder("a.txt", "lines")
+    builder = PartBuilder("a.txt", FORMATS["lines"])
     for content, full in [(b"aaaa\n", False), (b"\n", True), (b"b\n", False)]:
         builder.add_from(Lines(content), 0)
         assert builder.is_full(6) is full
@@ -90,7 +92,7 @@ def test_a_part_is_full_with_the_document_that_fills_it(small):
 
 
 def test_a_document_without_end_fills_a_part_too(small):
-    builder = PartBuilder("a.txt", "lines")
+    builder = PartBuilder("a.txt", FORMATS["lines"])
     builder.add_from(Lines(b"a\n" * 14), 100)
     assert builder.bytes == 28 and not builder.is_full(9) and builder.is_full(8)
     part = builder.take(final=False)
@@ -100,15 +102,15 @@ def test_a_document_without_end_fills_a_part_too(small):
 
 
 def test_limits_of_lines_and_documents_in_megabytes():
-    builder, reader = PartBuilder("a.txt", "lines"), Lines(b"x" * (1 << 20) + b"\n")
+    builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(b"x" * (1 << 20) + b"\n")
     assert builder.add_from(reader, 1 << 21) and builder.in_long_line
     builder.add_from(reader, 1 << 21)
     assert builder.take(final=False).problems == [
         ("a.txt:1", "line longer than 1 MB, divided"),
         ("a.txt:2", "document longer than 16 MB, divided"),
     ]
-    assert PartBuilder("a.txt", "lines").limit == 1 << 20
-    assert PartBuilder("a.jsonl", "jsonl").limit == 32 << 20
+    limits = {name: each.line_limit >> 20 for name, each in FORMATS.items()}
+    assert limits == dict(parquet=32, jsonl=32, wikiextractor=1, paragraphs=1, lines=1)
     builder.add_from(Lines((b"a" * ((1 << 19) - 1) + b"\n") * 32), 16 << 20)
     assert builder.is_full(0) and not builder.is_full(1)
 
@@ -142,7 +144,7 @@ def test_lines_within_the_limit_stay_whole(small):
 )  # fmt: skip
 def test_characters_of_endless_words_are_not_cut(small, monkeypatch, character, limit, first):
     """The last character, which may go on in what is read next, is held back."""
-    monkeypatch.setattr(parts, "MAX_LINE_BYTES", limit)
+    monkeypatch.setattr(Format, "line_limit", limit)
     content = character.encode() * 20
     _, part, found = lines_added(content)
     assert len(found[0]) == first
@@ -164,7 +166,7 @@ def test_long_json_is_skipped_and_its_line_counted(small):
 
 
 def test_a_long_line_ends_no_document(small):
-    builder, reader = PartBuilder("a.txt", "lines"), Lines(b" " * 15 + b"\n")
+    builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(b" " * 15 + b"\n")
     builder.add_from(reader, 100)
     assert builder.in_long_line and not builder.ends_document
     builder.add_from(reader, 100)
@@ -174,7 +176,7 @@ def test_a_long_line_ends_no_document(small):
 @pytest.mark.parametrize("content, problems", [(b" \n\n", True), (b"", True), (b"\na\n", False)])
 def test_files_without_text_are_named(content, problems):
     for size in (0, 100):
-        builder, reader = PartBuilder("a.txt", "lines"), Lines(content)
+        builder, reader = PartBuilder("a.txt", FORMATS["lines"]), Lines(content)
         while builder.add_from(reader, size):
             pass
         expected = [("a.txt", "file without text")] if problems else []

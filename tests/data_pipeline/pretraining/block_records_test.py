@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus
-from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.pretraining import block_records
 from data_pipeline.pretraining.block_records import (
     BlockResult,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.corpus.blocks import TextBlock
-from data_pipeline.corpus.parts import TextPart
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining import block_records, creation
 from data_pipeline.records import record_folder

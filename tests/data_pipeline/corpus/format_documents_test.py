@@ -3,9 +3,10 @@
 import pytest
 
 from data_pipeline.corpus.blocks import TextBlock
-from data_pipeline.corpus.parts import TextPart
-from data_pipeline.corpus.raw_documents import RawDocument, raw_documents
+from data_pipeline.corpus.documents import Corpus, raw_documents
+from data_pipeline.corpus.formats import RawDocument
 from data_pipeline.corpus.report import ReadReport
+from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
 
@@ -14,7 +15,9 @@ def read(content, input_format="lines", first_line=1, problems=(), text_field="t
     content = content.encode() if isinstance(content, str) else content
     part = TextPart("a.txt", input_format, first_line, content, problems)
     report = ReadReport()
-    found = list(raw_documents(TextBlock(0, 0, [part], 0), text_field, report))
+    found = list(
+        raw_documents(TextBlock(0, 0, [part], 0), Corpus((), text_field=text_field), report)
+    )
     assert all(document.are_sentences == (input_format == "lines") for document in found)
     return [document.texts for document in found], [
         example.removeprefix("a.txt:") for example in report.examples
@@ -100,7 +103,7 @@ def test_problems_of_reading_come_first_and_parts_in_order():
         TextPart("c.txt", "jsonl", 1, b'{"text": "Four."}\n'),
     ]
     report = ReadReport()
-    found = list(raw_documents(TextBlock(0, 0, parts, 0), "text", report))
+    found = list(raw_documents(TextBlock(0, 0, parts, 0), Corpus(()), report))
     assert found == [
         RawDocument(["One."], True),
         RawDocument(["Two. Three."], False),
