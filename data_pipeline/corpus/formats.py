@@ -71,12 +71,14 @@ class Format(abc.ABC):
     Attributes:
       name: its value of --input_format.
       certainly: what a file surely is that `detects` finds; "" for a format that is guessed.
+      remedy: what to do when another format is given for such a file.
       line_limit: bytes from which on a line is too long to be kept whole in memory.
       divides_long_lines: whether too long lines are divided at a space; else they are skipped.
     """
 
     name: str
     certainly = ""
+    remedy = "leave it at auto"
     line_limit = _MAX_LINE_BYTES
     divides_long_lines = True
 
@@ -107,7 +109,7 @@ class Format(abc.ABC):
                 if other is not self:
                     raise UserError(
                         f"{beginning.path} is {other.certainly}, but --input_format={self.name} is "
-                        "given; leave it at auto."
+                        f"given; {other.remedy}."
                     )
                 return
 
@@ -139,7 +141,8 @@ class JsonLines(Format):
     """
 
     name = "jsonl"
-    certainly = "JSON by its name (give it another one if it is not)"
+    certainly = "JSON by its name"
+    remedy = "leave it at auto, or give the file another name"
     line_limit = _MAX_JSON_BYTES
     divides_long_lines = False
 

@@ -75,7 +75,7 @@ class Opened:
         ("a.json.gz", False, "jsonl", None),
         ("a.txt", True, "jsonl", "^a.txt is a Parquet file, but --input_format=jsonl"),
         ("a.txt", False, "parquet", "^a.txt is not a Parquet file, but --input_format=par"),
-        ("a.json", False, "lines", "^a.json is JSON by its name .*, but --input_format=lines"),
+        ("a.json", False, "lines", "^a.json is JSON by its name, but --input_format=lines"),
         ("a.jsonl.gz", False, "parquet", "^a.jsonl.gz is JSON by its name"),
     ],
 )
