@@ -152,9 +152,9 @@ def _allowed(windows: GraphWindows, spans: Spans, max_answer_length: int) -> _Ca
 
 
 def _sorted(found: _Candidates) -> _Candidates:
-    """The candidates by question, the highest score first; those of one score keep their order.
+    """The candidates by question, the highest score first; equal scores keep their order.
 
-    Both sorts are stable, as that of tf.math.top_k is, by which they are done.
+    Both sorts are stable, since tf.math.top_k, which does them, is.
     """
     order = tf.argsort(found.scores, direction="DESCENDING", stable=True)
     order = tf.gather(order, tf.argsort(tf.gather(found.rows, order), stable=True))

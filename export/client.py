@@ -45,7 +45,8 @@ def predict_saved_model(
     folder = os.path.join(path, str(versions[-1])) if versions else path
     if not tf.io.gfile.exists(os.path.join(folder, "saved_model.pb")):
         raise UserError(
-            f"{folder} is no SavedModel: it holds no saved_model.pb. Pass what run_export printed."
+            f"{folder} is not a SavedModel: it holds no saved_model.pb. Pass the folder that "
+            "run_export printed."
         )
     signatures = _load(folder)
     if signature not in signatures:
@@ -69,7 +70,7 @@ def predict_saved_model(
 
 
 def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tensor:
-    """An input as a tensor; a UserError where it is none, or not of the signature's type and shape.
+    """An input as a tensor; a UserError if it is not one, or not of the signature's type and shape.
 
     Args:
       name: of the input, for the message.
@@ -133,7 +134,7 @@ def predict_rest(
         ) from None
     except (http.client.InvalidURL, ValueError) as error:
         raise UserError(
-            f"{address} is no address: {error}. Pass http://HOST:PORT/v1/models/NAME."
+            f"{address} is not an address: {error}. Pass http://HOST:PORT/v1/models/NAME."
         ) from None
     except (OSError, http.client.HTTPException) as error:  # URLError is an OSError.
         reason = getattr(error, "reason", error)

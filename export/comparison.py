@@ -1,4 +1,4 @@
-"""An export beside its model in float32: its answers to probes, and its score on labeled data."""
+"""An export compared with its model in float32: answers to probes, score on labeled data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Accuracy:
     exported: float | None
 
     def loses_at_most(self, allowed: float) -> bool:
-        """Whether the export scores lower by no more; an undefined score is no reason to accept."""
+        """Whether the export scores lower by at most this; an undefined score is not accepted."""
         if self.float32 is None or self.exported is None:
             return False
         return self.float32 - self.exported <= allowed
@@ -71,7 +71,7 @@ def shown(score: float | None) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """An export beside its model in float32.
+    """An export compared with its model in float32.
 
     Attributes:
       precision: one of `PRECISIONS`.

@@ -28,7 +28,7 @@ def encode_batch(
       vocabulary: the Python tokenizer.
       texts: B texts.
       max_seq_length: longest sequence, special tokens included.
-      text_pairs: B second texts, where an empty one is no second text; None: no text has one.
+      text_pairs: B second texts, where an empty one means no second text; None: no text has one.
 
     Returns:
       input_word_ids, input_mask, input_type_ids int32 [B, S].

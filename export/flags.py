@@ -32,7 +32,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
     flags.DEFINE_integer(
         "max_seq_length",
         None,
-        "Longest sequence that a text becomes; by default that of training.",
+        "Longest sequence, in tokens, that a text becomes; default: the length of training.",
         lower_bound=MIN_SEQ_LENGTH,
         upper_bound=65536,
     )
@@ -72,7 +72,7 @@ def scored_on() -> EvalSettings | None:
 
 
 def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
-    """The lines about an export beside its model in float32, for people."""
+    """The lines that compare an export with its model in float32, for people."""
     lines = [
         f"precision {comparison.precision}: {weights_bytes / 1e6:.2f} MB; weights in "
         f"float32: {comparison.float32_bytes / 1e6:.2f} MB"

@@ -36,7 +36,7 @@ class FreshProcess:
 
     Args:
       python: the interpreter.
-      paths: where it finds this project and its packages, beside its own folders.
+      paths: where it finds this project and its packages, besides its own folders.
     """
 
     def __init__(self, python: str = sys.executable, paths: Sequence[str] | None = None) -> None:

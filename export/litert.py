@@ -47,7 +47,7 @@ class LiteRTExport:
       path: folder of the model, its vocabulary and its labels.
       inputs, outputs: names and types of the signature `tokens`, "int32[?, ?]" by name.
       model_bytes: size of the file.
-      comparison: its answers, as LiteRT gives them, beside those of the model in float32.
+      comparison: its answers, as LiteRT gives them, compared with the float32 model's.
     """
 
     path: str
@@ -109,7 +109,7 @@ def convert(function: Any, model: Any, precision: str) -> bytes:
       precision: one of PRECISIONS.
 
     Raises:
-      ConverterError: an operation is none of LiteRT's own.
+      ConverterError: an operation is not one of LiteRT's own.
     """
     module = tf.Module()
     module.weights = list(model.variables)
@@ -202,10 +202,10 @@ def export_litert(
 
 
 def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
-    """The differences of LiteRT's answers from those of the model; in float32 there are none.
+    """The differences of LiteRT's answers from the model's; in float32 there must be none.
 
     In fewer bits scores may come in another order, and numbers may be off, but not by as much as
-    they are large: that is no rounding.
+    they are large: that is not rounding.
     """
     given = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = {name: value.numpy() for name, value in runner(**given).items()}

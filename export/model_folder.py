@@ -79,7 +79,7 @@ def open_model(
     Args:
       model_dir: the model folder.
       metadata: content of its model.json.
-      max_seq_length: longest sequence that a text becomes; None: that of training.
+      max_seq_length: longest sequence that a text becomes; None: the length of training.
       folder: an empty local folder for the files.
       by_hand: settings of the tokenizer, see `load_tokenizer`, which must not contradict those that
         are stored.

@@ -122,7 +122,7 @@ def store(model: keras.Model, precision: str) -> None:
 
 
 def check_range(model: keras.Model, precision: str) -> None:
-    """Raises UserError where a matrix of a model holds a number beyond those of float16."""
+    """Raises UserError where a matrix of a model holds a number beyond the range of float16."""
     if precision != "float16":
         return
     limit = np.finfo(np.float16).max

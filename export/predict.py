@@ -97,7 +97,7 @@ def read_rows(path: str) -> list[Row]:
     """The rows of a file: one JSON object of inputs a line (.jsonl), or one text a line.
 
     Raises:
-      UserError: the file cannot be read, holds nothing, or a line is no JSON object.
+      UserError: the file cannot be read, holds nothing, or a line is not a JSON object.
     """
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")

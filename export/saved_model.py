@@ -33,7 +33,7 @@ _NUMBER = re.compile(r'_\d+|(?<=s: ")\d+(?=")')
 _VALUES = ("string_val:", "tensor_content:")  # Lines of constants, such as labels.
 _TEMPORARY = ".tmp-"
 _ADVICE = "Copy the folder of the version again, or export again."
-# TensorFlow's, of files that are no protocol buffers, and of those with other names in them.
+# TensorFlow's, of files that are not protocol buffers, and of those with other names in them.
 _LOAD_ERRORS = (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError, AttributeError)
 MANIFEST_FILE = os.path.join("assets.extra", "export_manifest.json")
 
@@ -49,7 +49,7 @@ class Exported:
       warmup_requests: number of requests in the warm-up file.
       graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`.
       weights_bytes: size of the weights on disk.
-      comparison: the export beside its model in float32.
+      comparison: the export compared with its model in float32.
     """
 
     path: str
@@ -78,7 +78,7 @@ def write_version(
       output_dir: the model's folder; its name is the model's name.
       version: a positive integer; None takes the next after the highest one there.
       probes: requests with the answers of the Keras model.
-      provenance: fields of the manifest beside signatures and checks.
+      provenance: further fields of the manifest, besides signatures and checks.
       comparison: with float32, as far as the model in Keras tells it.
       evaluation: labeled data on which the signature `tokens` is scored as well.
 
@@ -86,7 +86,7 @@ def write_version(
       The export's path, signatures and checks.
 
     Raises:
-      UserError: the version exists, the answers are not those of the Keras model, or their score is
+      UserError: the version exists, the answers differ from the Keras model's, or their score is
         too low.
     """
     target = version_path(output_dir, version)

@@ -90,7 +90,7 @@ def export_model(
       output_dir: the served model's folder; several versions live in it side by side.
       task: a key of TASKS.
       version: a positive integer; None takes the next one.
-      max_seq_length: longest sequence that a text becomes; None takes that of model.json, or all
+      max_seq_length: longest sequence that a text becomes; None takes the one of model.json, or all
         positions of the model.
       precision: one of PRECISIONS, in which the weights are stored.
       scored_on: labeled data, on which float32 and the export are scored.
@@ -169,7 +169,7 @@ def check_task(
 
     Args:
       task: what is asked for.
-      kind: that of the model, see `model_kind`.
+      kind: the kind of the model, see `model_kind`.
       model_dir: its folder, for the message.
       offered: the tasks that there are.
 

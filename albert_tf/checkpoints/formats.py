@@ -29,7 +29,7 @@ FORMATS = ("native", "google", "huggingface")
 
 
 class Source(NamedTuple):
-    """A model folder or a checkpoint, with the files beside its weights.
+    """A model folder or a checkpoint, with the files next to its weights.
 
     Attributes:
       format: one of FORMATS.
@@ -44,10 +44,10 @@ class Source(NamedTuple):
     vocab_file: str | None
 
     def config(self) -> AlbertConfig:
-        """The architecture; a UserError where no configuration lies beside the weights."""
+        """The architecture; a UserError where there is no configuration next to the weights."""
         if self.config_file is None:
             name = huggingface.CONFIG_FILE if self.format == "huggingface" else native.CONFIG_FILE
-            raise UserError(f"{self.path} has no {name} beside it. Pass --config_file.")
+            raise UserError(f"{self.path} has no {name} next to it. Pass --config_file.")
         if self.format == "huggingface":
             return huggingface.read_config(self.path)
         return AlbertConfig.from_json_file(self.config_file)
@@ -72,7 +72,7 @@ def recognize(path: str) -> Source:
         the prefix of a checkpoint of google-research, or a folder with exactly one such checkpoint.
 
     Raises:
-      UserError: the path is none of them.
+      UserError: the path is neither.
     """
     path = replacement.existing(path.rstrip("/"))
     if not tf.io.gfile.isdir(path):
@@ -98,7 +98,7 @@ def recognize(path: str) -> Source:
 
 
 def _at_prefix(prefix: str) -> Source:
-    """A checkpoint of google-research, with what lies beside it."""
+    """A checkpoint of google-research, with the files next to it."""
     bundle.check_exists(prefix)
     folder = os.path.dirname(prefix)
     vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
@@ -124,7 +124,7 @@ def make_model(source: Source, config: AlbertConfig, head: str | None = None) ->
     """A model of the class that a source's weights are for, with random weights.
 
     Native folders and Hugging Face's configurations name the class; the reference's checkpoints
-    tell it by the names of their heads, but for that of one output: see `google.make_model`.
+    tell it by the names of their heads, except for heads of one output: see `google.make_model`.
     """
     if head and source.format != "google":
         raise UserError(

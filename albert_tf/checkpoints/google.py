@@ -21,7 +21,7 @@ from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
 PREFIX = "model.ckpt"  # Of the checkpoints that are written.
-# Vocabularies beside the checkpoints: in the English archives, in the Chinese ones.
+# Vocabularies next to the checkpoints: in the English archives, in the Chinese ones.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 # What `output_weights` may be; a regression is a classifier of one class.
 HEADS = ("classifier", "regression", "multiple_choice")
@@ -72,7 +72,7 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
     Args:
       prefix: path without `.index`.
       config: of the model.
-      head: one of HEADS; None takes that of one output for a regression, and says so.
+      head: one of HEADS; None takes a head of one output for a regression, and says so.
 
     Raises:
       UserError: the checkpoint has no head that could be `head`.
@@ -95,7 +95,7 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
     if outputs == 1 and head is None:
         warn_once(
             f"{prefix}: its head of one output is taken for a regression; "
-            "convert --head=multiple_choice takes it for that of RACE"
+            "convert --head=multiple_choice takes it for a head of RACE"
         )
     if outputs:
         return AlbertClassifier(config, num_classes=outputs)

@@ -160,7 +160,7 @@ def make_model(directory: str, config: AlbertConfig) -> keras.Model:
     """A model of the class that config.json names in `architectures`, with random weights.
 
     Raises:
-      UserError: it is no class of ALBERT's.
+      UserError: it is not one of ALBERT's classes.
     """
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)

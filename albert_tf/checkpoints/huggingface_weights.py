@@ -228,7 +228,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
     for name, value in tensors.items():
         words = _in_model(name).removesuffix(":0").replace("_._", "/").split("/")
         if words[-1] not in _ENDS:
-            raise UserError(f"{path}: {name} is no weight of an ALBERT.")
+            raise UserError(f"{path}: {name} is not a weight of an ALBERT.")
         end, transposed = _ENDS[words[-1]]
         found[".".join([*words[:-1], end])] = value.T if transposed else value
     if "predictions.decoder.bias" in found:

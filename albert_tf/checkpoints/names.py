@@ -66,8 +66,8 @@ def _encoder(config: AlbertConfig) -> list[VariableName]:
 
 
 def _block(group: int, inner: int) -> list[VariableName]:
-    """The variables of a pair of blocks. The reference calls those of every group attention_1 and
-    ffn_1, and nests the second dense layer of the FFN in the first.
+    """The variables of a pair of blocks. The reference calls the blocks of every group attention_1
+    and ffn_1, and nests the second dense layer of the FFN in the first.
     """
     google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
     hugging = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"

@@ -72,7 +72,7 @@ def save(
     Args:
       model: one of MODELS.
       directory: the folder to write.
-      metadata: entries of model.json beside task and classes, e.g. labels, max_seq_length, hashes;
+      metadata: entries of model.json besides task and classes, e.g. labels, max_seq_length, hashes;
         a number that is not finite, as an undefined score, becomes null.
       vocab_file: vocabulary to copy into the folder.
       tokenizer: settings for tokenizer_settings.json, which gets the vocabulary's SHA-256, too;
@@ -188,7 +188,7 @@ def load_model(directory: str, packed: bool | None = None) -> keras.Model:
       packed: see AlbertModel.
 
     Raises:
-      UserError: the folder is no model folder, or its weights do not fit its configuration.
+      UserError: the folder is not a model folder, or its weights do not fit its configuration.
     """
     read_metadata(directory)
     model = make_model(directory, read_config(directory), packed)

@@ -29,7 +29,7 @@ def other_steps(directory: str) -> list[str]:
         return []
     modules: Any = read_json(path, list)
     if not all(isinstance(module, dict) for module in modules):
-        raise UserError(f"{path} is no list of modules. Copy it again.")
+        raise UserError(f"{path} is not a list of modules. Copy it again.")
     steps = []
     for module in modules:
         kind = str(module.get("type")).rsplit(".", 1)[-1]

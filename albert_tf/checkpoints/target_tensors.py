@@ -215,7 +215,7 @@ def _compare(
             problems.append(f"  {name}: not {dtype} of shape {expected[name]}, but {shape}")
     if problems:
         raise UserError(
-            f"the tensors written are not those of {software}, and are deleted again. This is a "
+            f"the tensors written do not match {software}'s, and are deleted again. This is a "
             "fault of this program:\n" + "\n".join(problems)
         )
 

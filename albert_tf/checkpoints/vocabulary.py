@@ -34,7 +34,7 @@ def stored_name(vocab_file: str) -> str:
 
 
 def check_size(vocab_file: str, num_pieces: int, vocab_size: int) -> None:
-    """Raises UserError unless a vocabulary may be that of a model with `vocab_size` embeddings.
+    """Raises UserError unless a vocabulary fits a model with `vocab_size` embeddings.
 
     Some models have a few more than their vocabulary has pieces, to make them divisible or for
     tokens that were added; one with a tenth more has another vocabulary, or half of its own.

@@ -42,7 +42,7 @@ def assign(
     """Assigns stored weights to variables.
 
     Args:
-      variables: those of a model.
+      variables: the variables of a model.
       weights: the stored weights.
       stored_name: our name -> (the stored name, whether its transpose is stored).
       allow_missing: regular expressions of our names that may be absent and keep their values; a
@@ -115,7 +115,7 @@ def _remedy(
         return "None of its names is one that the model has: pass weights of an ALBERT."
     if missing:
         return (
-            "It has no such part, of which the answers of this model are made: pass weights of a "
+            "It has no such part, which this model needs for its answers: pass weights of a "
             "model that has it, or train one that begins with these weights."
         )
     return "It has more parts than this model: take the class of model that the weights are of."

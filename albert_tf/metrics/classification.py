@@ -1,4 +1,4 @@
-"""Scores of classes: predicted labels beside the right ones, by scikit-learn."""
+"""Scores of classes: predicted labels compared with the right ones, by scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of numbers: predicted values beside the right ones, by scipy and scikit-learn.
+"""Scores of numbers: predicted values compared with the right ones, by scipy and scikit-learn.
 
 A correlation with constant values is 0 / 0. It is None here, never nan, so that it can be told from
 a bad one, stands in JSON as null, and is never taken for the best.

@@ -37,7 +37,7 @@ class Scorer:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of all scores, those of groups included."""
+        """Names of all scores, also of groups."""
         of_groups = [f"{name}_{group}" for group in self.groups for name in self.names]
         return (*self.names, *of_groups)
 
@@ -146,7 +146,7 @@ def glue_score(
     scores: Mapping[str, Mapping[str, float | None]],
     mnli_mismatched: Mapping[str, float | None],
 ) -> float | None:
-    """The GLUE score: the mean over nine tasks, MNLI's being that of both of its sets.
+    """The GLUE score: the mean over nine tasks; MNLI counts with the mean of its two sets.
 
     Args:
       scores: task -> its scores, for all of SCORED_GLUE_TASKS; MNLI: those of the matched set.

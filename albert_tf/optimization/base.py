@@ -169,7 +169,7 @@ class AdamFamily(keras.optimizers.Optimizer):
     def exclude_from_weight_decay(
         self, var_list: Sequence[tf.Variable] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
-        """Keras's: `var_names` are regular expressions beside those of the constructor.
+        """Keras's: `var_names` are regular expressions in addition to the constructor's.
 
         Raises:
           ValueError: `var_list` is given, which no configuration could keep.

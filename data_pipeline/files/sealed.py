@@ -1,9 +1,9 @@
-"""JSON that tells whether it, and files beside it, are still what was written.
+"""JSON that tells whether it, and files next to it, are still what was written.
 
 {"task": "span", "sha256": {"all other entries": "8f14...", "spiece.model": "73ab..."}}
 
-Folders of earlier versions have no such entry, and nothing of them is compared; whoever changes a
-file on purpose deletes the entry.
+Folders of earlier versions have no such entry and are not compared. Delete the entry to change a
+file on purpose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Sealed(NamedTuple):
     Attributes:
       path: of its file.
       values: all entries but the hashes.
-      hashes: of the files beside it, by name; empty where an earlier version wrote it.
+      hashes: of the files next to it, by name; empty where an earlier version wrote it.
     """
 
     path: str
@@ -76,7 +76,7 @@ def read(path: str, advice: str) -> Sealed:
       advice: what to do where it is damaged, as a sentence.
 
     Raises:
-      UserError: it is no JSON object, or not the one that was written.
+      UserError: it is not a JSON object, or not the one that was written.
     """
     if storage.is_folder(path):
         raise UserError(f"{path} should be a file and is a folder. {advice}")

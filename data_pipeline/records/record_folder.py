@@ -86,7 +86,7 @@ def write_manifest(
 
     Args:
       folder: of the records.
-      manifest: the fields beside kind and format_version.
+      manifest: the fields besides kind and format_version.
       kind: of the records.
       extra_files: names of the small files there, whose hashes it gets.
 
@@ -117,8 +117,8 @@ def commit(
 
     Args:
       output_dir: the folder of records.
-      manifest: the fields beside kind and format_version; "files" lists the shards.
-      extra_files: small files to put beside the shards, by name.
+      manifest: the fields besides kind and format_version; "files" lists the shards.
+      extra_files: small files to put next to the shards, by name.
       kind: of the records.
       prefix: of the names of files in `partial_dir`, of its own for other records: where there are
         no locks, another writer's files have other names.

@@ -1,4 +1,4 @@
-"""The base of all tokenizers: settings that travel beside a vocabulary, special pieces, ids."""
+"""The base of all tokenizers: settings that travel with a vocabulary, special pieces, ids."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TokenizerSettings:
         return self.rules == "huggingface"
 
     def json_bytes(self, vocab_sha256: str) -> bytes:
-        """Content of a tokenizer_settings.json beside the vocabulary with this SHA-256."""
+        """Content of a tokenizer_settings.json for the vocabulary with this SHA-256."""
         values = {**dataclasses.asdict(self), "vocab_sha256": vocab_sha256}
         return (json.dumps(values, indent=2) + "\n").encode("utf-8")
 
@@ -188,7 +188,7 @@ class Tokenizer(abc.ABC):
         return (self.fingerprint, settings.lower, settings.rules, *others)
 
     def settings_json(self) -> bytes:
-        """Content of the tokenizer_settings.json to lie beside the vocabulary."""
+        """Content of the tokenizer_settings.json to be stored with the vocabulary."""
         return self.settings.json_bytes(self.fingerprint)
 
     def _read(self) -> bytes:

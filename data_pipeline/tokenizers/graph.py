@@ -80,7 +80,7 @@ def normalize_mostly_ascii(
     is_ascii = tf.strings.regex_full_match(text, r"[\x01-\x7f]*")  # NUL is replaced.
     other, plain = tf.dynamic_partition(text, tf.cast(is_ascii, tf.int32), 2)
     places = tf.dynamic_partition(tf.range(tf.size(text)), tf.cast(is_ascii, tf.int32), 2)
-    # Single spaces are no match: replacing each of them would take most of the time.
+    # Single spaces do not match: replacing each of them would take most of the time.
     plain = tf.strings.regex_replace(plain, r"[\t-\r\x1c- ]{2,}|[\t-\r\x1c-\x1f]", " ")
     plain = tf.strings.strip(plain)
     if join_quotes:
@@ -109,8 +109,8 @@ def _lasting_processor(model: bytes, fingerprint: str):
             model=model, shared_name=f"sentencepiece_{fingerprint}"
         )
 
-    # One traced function, which whoever makes the resource calls: its node holds the whole model,
-    # and a SavedModel would have one more for each that makes it.
+    # One traced function, called wherever the resource is made: its node holds the whole model, and
+    # a SavedModel would have one more for each place.
     with tf.init_scope():
         create = tf.function(make, autograph=False).get_concrete_function()
 

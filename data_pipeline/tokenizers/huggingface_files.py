@@ -1,4 +1,4 @@
-"""Hugging Face's files beside a vocabulary, which decide ids, too: read, and written.
+"""Hugging Face's files next to a vocabulary that affect ids: read, and written.
 
 tokenizer_config.json     case, accents, ideographs, names of special tokens
 tokenizer.json            the same as a normalizer
@@ -272,7 +272,7 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
         is_special = content in ends or content in special.values()
         if not (is_special and _is_piece(tokenizer, content, number)):
             raise UserError(
-                f"{place}: {key} has the added token {content!r}, which is no special piece of "
+                f"{place}: {key} has the added token {content!r}, which is not a special piece of "
                 f"{tokenizer.vocab_file}{'' if number is None else f' with the id {number}'}, and "
                 "cannot be followed. Take it out of that file if no text needs it; it is then "
                 "split like other words."

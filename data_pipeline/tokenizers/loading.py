@@ -1,4 +1,4 @@
-"""Loading of a tokenizer of either kind by its vocabulary, as the files beside that say."""
+"""Loads a tokenizer of either kind by its vocabulary, with the settings in the files next to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_tokenizer(
     strip_accents: bool | None = None,
     space_chinese: bool | None = None,
 ) -> Tokenizer:
-    """A tokenizer with the settings in the files beside the vocabulary, if there are any.
+    """A tokenizer with the settings in the files next to the vocabulary, if there are any.
 
     These are tokenizer_settings.json, or Hugging Face's (`huggingface_files`); without any, text is
     lower-cased and google's rules hold, as the published models need. Beside a vocab.txt, Hugging
@@ -68,7 +68,7 @@ def load_tokenizer(
         beside = _stored(settings_file, kind.resolve(stored), foreign, given)
     elif lower is None and (own := _own_file(folder)):
         raise UserError(
-            f"{settings_file} is missing, which was written with {own}: without it, nobody knows "
+            f"{settings_file} is missing, which was written with {own}: only it says "
             "how text is to be read. Copy it there from where the vocabulary was made; or say it "
             "by hand, --lower_case=true or false, and google's rules hold."
         )

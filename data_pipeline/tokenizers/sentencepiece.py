@@ -69,7 +69,7 @@ class SentencePieceTokenizer(Tokenizer):
         if not loaded:
             raise UserError(
                 f"{self.vocab_file} is not a SentencePiece model (a file such as spiece.model or "
-                "30k-clean.model; the .vocab file beside it will not do; a WordPiece vocabulary "
+                "30k-clean.model; the .vocab file next to it will not do; a WordPiece vocabulary "
                 "ends in .txt)."
             )
         return [self.processor.IdToPiece(i) for i in range(self.processor.GetPieceSize())]

@@ -1,4 +1,4 @@
-"""The flags that say by hand what otherwise lies beside a vocabulary."""
+"""Flags that override the settings stored with a vocabulary."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def legacy_piece(line: str) -> str:
     """The piece on a line of a vocabulary, as google-research/albert's `load_vocab` reads it.
 
     The first word, without a count in a second column: " the\\t501" -> "the"; of an empty line a
-    space, which is no word of any text.
+    space, which is not a word of any text.
     """
     return (line.split() or [" "])[0]
 

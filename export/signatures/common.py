@@ -226,7 +226,7 @@ class TextModule(ModelModule):
 
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_text_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        """string [B] twice -> `answer`; an empty `text_b` is no second text."""
+        """string [B] twice -> `answer`; an empty `text_b` means no second text."""
         return self.answer(self.text_encoder(*same_rows(text_a=text_a, text_b=text_b)))
 
     @graph_function(input_signature=TOKENS)

@@ -76,7 +76,7 @@ class TaggingModule(ModelModule):
         characters = Characters(*same_rows(text=text))
         words = characters.words()
         rows = words.starts.value_rowids()
-        # Rows are filled up: a text of many words makes those of all other texts as long.
+        # Rows are filled up: a text of many words makes the rows of all other texts as long.
         is_small = words.texts.nrows() * words.texts.bounding_shape(axis=1) <= MOST_WORDS
         texts, starts, ends = (
             required(each.flat_values, is_small, _TOO_MANY_WORDS)

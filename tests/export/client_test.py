@@ -66,14 +66,14 @@ def test_failures_of_http_are_one_sentence(http):
 
 
 def test_addresses_and_names_are_quoted_or_refused():
-    with pytest.raises(UserError, match="85x1/v1/models/m:predict is no address: nonnumeric"):
+    with pytest.raises(UserError, match="85x1/v1/models/m:predict is not an address: nonnumeric"):
         client.predict_rest("http://127.0.0.1:85x1", "m", ["a"])
     with pytest.raises(UserError, match="127.0.0.1:9/v1/models/caf%C3%A9%20one:predict does not"):
         client.predict_rest("http://127.0.0.1:9", "café one", ["a"])
     for model in ("café one", "caf%C3%A9%20one"):  # As people write it, and as the page does.
         with pytest.raises(UserError, match="127.0.0.1:9/v1/models/caf%C3%A9%20one:predict does"):
             client.predict_rows(f"http://127.0.0.1:9/v1/models/{model}", [{"text": "a"}])
-    with pytest.raises(UserError, match="is no address: .*label"):
+    with pytest.raises(UserError, match="is not an address: .*label"):
         client.predict_rest("http://a..b:1", "m", ["a"])
 
 
@@ -158,7 +158,7 @@ def test_the_highest_version_is_asked_unless_one_is_named(saved):
 
 
 def test_what_is_no_saved_model_is_named(saved, tmp_path):
-    with pytest.raises(UserError, match=f"^{tmp_path} is no SavedModel: it holds no saved_model.p"):
+    with pytest.raises(UserError, match=f"^{tmp_path} is not a SavedModel: it holds no "):
         client.predict_saved_model(str(tmp_path), {})
     message = f"^{saved}/10 has no signature 'x'. It has: less, serving_default.$"
     with pytest.raises(UserError, match=message):

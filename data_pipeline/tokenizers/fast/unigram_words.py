@@ -77,7 +77,7 @@ class _Pieces(NamedTuple):
 class UnigramWords:
     """Ids of many words at once, by a trie of the pieces and Viterbi's algorithm in NumPy.
 
-    Characters are small codes: ▁ 2, a 3, b 4, say; 1 stands for all that are no piece, 0 for those
+    Characters are small codes: ▁ 2, a 3, b 4, say; 1 is any that is not a piece, 0 one of those
     that have no code. `_next[width * node + c]` is the node after the character with code c, 0 when
     no piece goes on like this. `_score` (NaN without a piece), `_id` and `_length` of a node are
     those of the piece that ends there.

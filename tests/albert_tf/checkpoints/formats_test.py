@@ -75,7 +75,7 @@ def test_a_checkpoint_by_its_prefix(folders):
     source = locate(str(folders / "google" / "model.ckpt-best"))
     assert source.vocab_file == str(folders / "google" / "vocab_chinese.txt")
     assert source.config_file is None
-    with pytest.raises(UserError, match="has no albert_config.json beside it. Pass --config_file"):
+    with pytest.raises(UserError, match="has no albert_config.json next to it. Pass --config_file"):
         source.config()
 
 
