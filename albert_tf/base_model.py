@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.inputs import lists_to_tensors
@@ -148,9 +149,8 @@ class AlbertModel(keras.Model):
 
         Arguments and errors are those of the function `albert_tf.from_preset`.
         """
-        from albert_tf.pretrained import from_preset  # Here, as that module imports this one.
-
-        return from_preset(name_or_path, cls, config=config, **arguments)
+        # By the lazy table of the package: this module knows no downloads.
+        return albert_tf.from_preset(name_or_path, cls, config=config, **arguments)
 
 
 def _describe_stack(config: AlbertConfig) -> str:

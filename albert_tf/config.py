@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 import tensorflow as tf
 
+from albert_tf.config_file import check_groups_agree, from_huggingface, read_json
 from albert_tf.errors import UserError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
@@ -173,10 +174,14 @@ class AlbertConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
-        """The configuration of an albert_config.json with these keys, which `source` names in
-        errors. An unknown key is a UserError that suggests the nearest.
+        """The configuration of an albert_config.json with these keys, or of a config.json, which
+        has a model_type; `source` names it in errors. An unknown key of the former is a UserError
+        that suggests the nearest.
         """
         names = cls.field_names()
+        is_huggingface = "model_type" in values
+        if is_huggingface:
+            values = from_huggingface(values, names, source)
         for key in values:
             if key not in names and key not in _IGNORED_KEYS:
                 near = difflib.get_close_matches(key, names, n=1)
@@ -187,16 +192,17 @@ class AlbertConfig:
         if "vocab_size" not in values:
             raise UserError(f"{source}: the key 'vocab_size' is missing.")
         try:
-            return cls(**{key: value for key, value in values.items() if key in names})
+            config = cls(**{key: value for key, value in values.items() if key in names})
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
+        if is_huggingface:
+            check_groups_agree(config.num_hidden_layers, config.num_attention_groups, source)
+        return config
 
     @classmethod
     def from_json_file(cls, path: str) -> AlbertConfig:
-        """Reads an albert_config.json, or Hugging Face's config.json (which has a model_type)."""
-        from albert_tf.config_file import read_config  # Here, as that module imports this one.
-
-        return read_config(path)
+        """Reads an albert_config.json or Hugging Face's config.json; see `from_dict`."""
+        return cls.from_dict(read_json(path), source=path)
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""

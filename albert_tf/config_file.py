@@ -1,30 +1,38 @@
-"""Files of an architecture: albert_config.json and Hugging Face's config.json."""
+"""Files of an architecture: how they are read, and what the keys of Hugging Face's mean here."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import from_huggingface
 
 # Far more than any configuration: one with the names of 100,000 classes has a tenth.
 _MOST_BYTES = 64 << 20
 
-
-def read_config(path: str) -> AlbertConfig:
-    """The architecture in an albert_config.json, or in a config.json, which has a model_type.
-
-    Raises:
-      UserError: see `read_json`; or the file describes no ALBERT.
-    """
-    values = read_json(path)
-    if "model_type" in values:
-        return from_huggingface(values, source=path)
-    return AlbertConfig.from_dict(values, source=path)
+# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
+HUGGINGFACE_ACTIVATIONS = {
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+    "gelu": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+# The other keys of transformers (4.57) that change an ALBERT's answers -> the values with which
+# they do not. The rest of its keys say how a model was made, or what is returned of it:
+# output_attentions, chunk_size_feed_forward, dtype, ids of tokens (padding is masked), generation;
+# is_decoder, which an ALBERT does not read. Keys that it does not know change nothing there.
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": ("absolute",),
+    "pruned_heads": (None, {}),
+    "quantization_config": (None,),
+}
+# Hugging Face's own default, where a field of ours has none.
+_DEFAULTS = {"vocab_size": 30000}
 
 
 def read_json(path: str, kind: type = dict) -> Any:
@@ -54,3 +62,48 @@ def read_json(path: str, kind: type = dict) -> Any:
         expected = "an object" if kind is dict else f"a {kind.__name__}"
         raise UserError(f"config file {path} holds a JSON {type(values).__name__}, not {expected}.")
     return values
+
+
+def from_huggingface(
+    values: dict[str, Any], fields: Collection[str], source: str = "config"
+) -> dict[str, Any]:
+    """The fields of an AlbertConfig that a config.json describes.
+
+    Keys that change no answer are left out.
+
+    Args:
+      values: the content of the file.
+      fields: the names of all fields.
+      source: its name, for messages.
+
+    Raises:
+      UserError: another kind of model, or one that this project does not compute.
+    """
+    if values.get("model_type") != "albert":
+        raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
+    for key in _HARMLESS.keys() & values.keys():
+        if values[key] not in _HARMLESS[key]:
+            raise UserError(
+                f"{source}: {key} {values[key]!r:.80} is not supported, only "
+                f"{json.dumps(_HARMLESS[key][-1])}: models with it answer otherwise."
+            )
+    act = values.get("hidden_act", "gelu_new")
+    if act not in HUGGINGFACE_ACTIVATIONS:
+        known = ", ".join(HUGGINGFACE_ACTIVATIONS)
+        raise UserError(f"{source}: hidden_act {act!r} is not one of {known}.")
+    ours = {key: value for key, value in values.items() if key in fields}
+    return {**_DEFAULTS, **ours, "hidden_act": HUGGINGFACE_ACTIVATIONS[act]}
+
+
+def check_groups_agree(layers: int, groups: int, source: str) -> None:
+    """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
+
+    With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
+    int(15 / 22 * 22) is 14 in the reference and here.
+    """
+    for layer in range(layers):
+        if int(layer / (layers / groups)) != int(layer / layers * groups):
+            raise UserError(
+                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
+                "group in Hugging Face's library than in google-research/albert and here."
+            )

@@ -23,9 +23,9 @@ from albert_tf.checkpoints import (
     target_tensors,
     vocabulary,
 )
+from albert_tf.checkpoints.huggingface_config import as_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import as_groups
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier
 from albert_tf.pretrained import locate

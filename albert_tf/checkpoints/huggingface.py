@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints.huggingface_config import (
+    check_one_answer,
+    class_names,
+    num_classes,
+    to_huggingface,
+)
 from albert_tf.checkpoints.huggingface_weights import WEIGHTS_FILE, HuggingFaceWeights
 from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign
@@ -18,12 +24,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
 from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import (
-    check_one_answer,
-    class_names,
-    num_classes,
-    to_huggingface,
-)
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,

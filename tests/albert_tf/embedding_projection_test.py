@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer, from_preset
 from albert_tf.checkpoints import formats, google, huggingface, native, target_tensors
+from albert_tf.checkpoints.huggingface_config import to_huggingface
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import from_huggingface, to_huggingface
 from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -167,7 +167,7 @@ def test_the_switch_travels_with_the_configuration(tiny_config, tmp_path):
     config = tiny_config.replace(embedding_size=16, always_project_embeddings=True)
     config.to_json_file(str(tmp_path / "albert_config.json"))
     assert AlbertConfig.from_json_file(str(tmp_path / "albert_config.json")) == config
-    assert from_huggingface(to_huggingface(config)) == config
+    assert AlbertConfig.from_dict(to_huggingface(config)) == config
     assert "always_project_embeddings" not in to_huggingface(tiny_config)
     encoder = AlbertEncoder(config)
     copy = AlbertEncoder.from_config(encoder.get_config())

@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import google, huggingface, vocabulary
-from albert_tf.huggingface_config import as_groups
+from albert_tf.checkpoints.huggingface_config import as_groups
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "migration.md"
 PEERS = ("transformers", "albert", "official", "keras_hub", "tensorflow_hub")

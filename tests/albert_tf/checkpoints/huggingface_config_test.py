@@ -2,9 +2,9 @@
 
 import pytest
 
+from albert_tf.checkpoints.huggingface_config import as_groups, to_huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.huggingface_config import as_groups, from_huggingface, to_huggingface
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ from albert_tf.huggingface_config import as_groups, from_huggingface, to_hugging
 )
 def test_activations_keep_their_function_not_their_name(tiny_config, theirs, ours):
     values = {**to_huggingface(tiny_config), "hidden_act": theirs, "bos_token_id": 7}
-    assert from_huggingface(values) == tiny_config.replace(hidden_act=ours)
+    assert AlbertConfig.from_dict(values) == tiny_config.replace(hidden_act=ours)
 
 
 def test_missing_keys_are_hugging_faces_defaults():
-    config = from_huggingface({"model_type": "albert"})
+    config = AlbertConfig.from_dict({"model_type": "albert"})
     assert (config.vocab_size, config.hidden_act) == (30000, "gelu")
     assert (config.num_hidden_groups, config.inner_group_num) == (1, 1)
 
@@ -28,7 +28,7 @@ def test_unshared_layers_are_groups():
     )  # fmt: skip
     values = to_huggingface(config)
     assert values["num_hidden_groups"] == 3 and "parameter_sharing" not in values
-    assert from_huggingface(values) == as_groups(config)
+    assert AlbertConfig.from_dict(values) == as_groups(config)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_unshared_layers_are_groups():
 )
 def test_what_is_not_computed_here_is_refused(tiny_config, change, message):
     with pytest.raises(UserError, match=message):
-        from_huggingface({**to_huggingface(tiny_config), **change}, "c.json")
+        AlbertConfig.from_dict({**to_huggingface(tiny_config), **change}, "c.json")
 
 
 def test_nothing_shared_said_with_groups(tiny_config):
@@ -82,5 +82,5 @@ HARMLESS = {
 
 
 def test_keys_that_change_no_answer(tiny_config):
-    found = from_huggingface({**to_huggingface(tiny_config), **HARMLESS})
+    found = AlbertConfig.from_dict({**to_huggingface(tiny_config), **HARMLESS})
     assert found == tiny_config.replace(initializer_range=0.1)

@@ -1,75 +1,26 @@
-"""Hugging Face's config.json as an AlbertConfig, and back; both it and google-research/albert know
-groups of layers only.
-"""
+"""Hugging Face's config.json: written from an AlbertConfig, and what it says of the classes."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from albert_tf.config import AlbertConfig
+from albert_tf.config_file import HUGGINGFACE_ACTIVATIONS, check_groups_agree
 from albert_tf.errors import UserError
-
-# Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
-_ACTIVATIONS = {
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_new": "gelu",
-    "gelu": "gelu_erf",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-# The other keys of transformers (4.57) that change an ALBERT's answers -> the values with which
-# they do not. The rest of its keys say how a model was made, or what is returned of it:
-# output_attentions, chunk_size_feed_forward, dtype, ids of tokens (padding is masked), generation;
-# is_decoder, which an ALBERT does not read. Keys that it does not know change nothing there.
-_HARMLESS: dict[str, tuple[Any, ...]] = {
-    "position_embedding_type": ("absolute",),
-    "pruned_heads": (None, {}),
-    "quantization_config": (None,),
-}
-# Hugging Face's own default, where a field of ours has none.
-_DEFAULTS = {"vocab_size": 30000}
-
-
-def from_huggingface(values: dict[str, Any], source: str = "config") -> AlbertConfig:
-    """The architecture that a config.json describes.
-
-    Keys that change no answer are left out.
-
-    Args:
-      values: the content of the file.
-      source: its name, for messages.
-
-    Raises:
-      UserError: another kind of model, or one that this project does not compute.
-    """
-    if values.get("model_type") != "albert":
-        raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
-    for key in _HARMLESS.keys() & values.keys():
-        if values[key] not in _HARMLESS[key]:
-            raise UserError(
-                f"{source}: {key} {values[key]!r:.80} is not supported, only "
-                f"{json.dumps(_HARMLESS[key][-1])}: models with it answer otherwise."
-            )
-    act = values.get("hidden_act", "gelu_new")
-    if act not in _ACTIVATIONS:
-        raise UserError(f"{source}: hidden_act {act!r} is not one of {', '.join(_ACTIVATIONS)}.")
-    known = {key: value for key, value in values.items() if key in AlbertConfig.field_names()}
-    config = AlbertConfig.from_dict({**_DEFAULTS, **known, "hidden_act": _ACTIVATIONS[act]}, source)
-    _check_groups_agree(config, source)
-    return config
 
 
 def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     """The keys of a config.json, with what Hugging Face needs beside the architecture.
 
     Its library, which ignores keys that it does not know, always has the projection; the key is
-    there for `from_huggingface`, where it matters.
+    there for `config_file.from_huggingface`, where it matters.
     """
-    _check_groups_agree(config, "Hugging Face's config.json")
-    activations = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-    values = as_groups(config).to_dict()
+    grouped = as_groups(config)
+    check_groups_agree(
+        grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
+    )
+    activations = {ours: theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items()}
+    values = grouped.to_dict()
     del values["parameter_sharing"], values["recompute"]
     for key, default in (("always_project_embeddings", False), ("tie_word_embeddings", True)):
         if values[key] == default:
@@ -148,18 +99,3 @@ def as_groups(config: AlbertConfig) -> AlbertConfig:
             "so that unshared weights cannot be said with groups."
         )
     return grouped
-
-
-def _check_groups_agree(config: AlbertConfig, source: str) -> None:
-    """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
-
-    With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
-    int(15 / 22 * 22) is 14 in the reference and here.
-    """
-    layers, groups = config.num_hidden_layers, as_groups(config).num_hidden_groups
-    for layer in range(layers):
-        if int(layer / (layers / groups)) != int(layer / layers * groups):
-            raise UserError(
-                f"{source}: with {layers} layers in {groups} groups, layer {layer} is in another "
-                "group in Hugging Face's library than in google-research/albert and here."
-            )
