@@ -62,9 +62,12 @@ class PackedLayout(PaddedLayout):
         """
         super().__init__(input_mask)
         real = tf.not_equal(input_mask, 0)
+        # Heads read position 0, also where a mask leaves it out. A sequence without real tokens,
+        # which only fills up a batch, needs no row.
         first = tf.equal(tf.range(self.sequence), 0) & tf.reduce_any(real, axis=1, keepdims=True)
         is_row = tf.reshape(real | first, [-1])  # [B * S]
         if row_multiple > 1:
+            # XLA compiles again for each number of rows, so the number is rounded up.
             # The first `missing` paddings: multiple 3, [1 1 0 1 1 0] -> 2 missing -> [1 1 1 1 1 1].
             missing = -tf.reduce_sum(tf.cast(is_row, tf.int32)) % row_multiple
             is_row |= tf.cumsum(tf.cast(~is_row, tf.int32)) <= missing
@@ -79,6 +82,7 @@ class PackedLayout(PaddedLayout):
 
     def to_padded(self, rows: tf.Tensor) -> tf.Tensor:
         """[T, width] -> [B, S, width], zero at padding."""
+        # Attention multiplies the values at padding by 0, which needs finite ones: 0 * NaN is NaN.
         shape = tf.cast([self.batch * self.sequence, rows.shape[-1]], self._places.dtype)
         return super().to_padded(tf.scatter_nd(self._places, rows, shape))
 

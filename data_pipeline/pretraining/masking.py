@@ -151,6 +151,7 @@ def choose_ngrams(
     """
     first, count = words.first[:-1], np.diff(words.first)
     taken = np.zeros(len(words.starts), np.int64)
+    # An excluded word counts as taken from the start, so no n-gram holds it.
     if excluded is not None:
         taken[excluded] = _EXCLUDED
     visited = np.zeros(len(words.starts), bool)
@@ -160,8 +161,11 @@ def choose_ngrams(
     number = 0
     while len(active):
         number += 1
+        # Sequences that are done draw, too: what a sequence draws does not depend on its neighbors.
         draws = draw(number - 1)[:, active]
         word = first[active] + (draws[0] * count[active]).astype(np.int64)
+        # A word that was visited before is passed over: shuffling each sequence would need a draw
+        # for each of its words, and the budget is spent before most are visited.
         fresh = np.flatnonzero(~visited[word])
         rows, word = active[fresh], word[fresh]
         visited[word] = True
@@ -178,6 +182,7 @@ def choose_ngrams(
         # Spans grow with n, so what fits the budget is a shorter n-gram, or none.
         in_ngram &= (sizes < available[:, None]) & (spans <= left[rows][:, None])
         size = np.count_nonzero(in_ngram, axis=1)
+        # No second try with fewer words where one is taken: the reference passes over it, too.
         is_free = ~np.any((taken[members] > 0) & in_ngram, axis=1) & (size > 0)
         accepted = np.flatnonzero(is_free)
         taken[members[accepted][in_ngram[accepted]]] = number
@@ -217,7 +222,8 @@ def replace_tokens(
     Returns:
       int32 [M].
     """
-    # same_draw [F, T, F]: draws 0, 0, 1.
+    # Both draws are made for every label, needed or not, so that their number depends on nothing
+    # but the number of labels. same_draw [F, T, F]: draws 0, 0, 1.
     draws = rng.random(len(labels))[np.cumsum(~same_draw) - 1]
     places = (rng.random(len(labels)) * len(rule.replacement_ids)).astype(np.int64)
     kept_or_random = np.where(
@@ -247,6 +253,7 @@ def mask_sequences(
       Copies of the sequences with masks, and the predictions.
     """
     is_token = np.arange(tokens.shape[1]) < lengths[:, None]
+    # Where every piece is a word, each has a boundary, and all below works on words alone.
     if not rule.whole_words:
         boundaries = is_token
     words = find_words(boundaries, is_special)
@@ -268,6 +275,7 @@ def mask_sequences(
     labels = tokens[rows, positions]
     same_ngram = np.zeros(len(word), bool)
     if rule.by_span:
+        # Chosen tokens are in order, so those of an n-gram are neighbors with one round number.
         same_ngram[1:] = (rows[1:] == rows[:-1]) & (ngrams[word[1:]] == ngrams[word[:-1]])
     replaced = tokens.copy()
     replaced[rows, positions] = replace_tokens(labels, same_ngram, rule, rng)

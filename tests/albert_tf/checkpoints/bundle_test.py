@@ -1,4 +1,4 @@
-"""Checkpoints by name: written, read, and what in them is no weight."""
+"""Checkpoints by name: written, read, and what in them is not a weight."""
 
 from __future__ import annotations
 
