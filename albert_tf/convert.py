@@ -53,7 +53,7 @@ def define_flags() -> None:
         "dtype",
         "float32",
         huggingface.DTYPES,
-        "Of the weights in the file; float16, half the size, for --format=huggingface only.",
+        "Precision of the weights in the file; float16 is for --format=huggingface only.",
     )
     flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
     flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")

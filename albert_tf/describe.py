@@ -27,7 +27,11 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Model")
     flags.DEFINE_string("preset", None, f"Architecture by name: {', '.join(PRESETS)}.")
-    flags.DEFINE_string("config_file", None, "albert_config.json, or Hugging Face's config.json.")
+    flags.DEFINE_string(
+        "config_file",
+        None,
+        "Architecture from an albert_config.json, or from Hugging Face's config.json.",
+    )
     flags.group("What to tell")
     flags.DEFINE_integer("batch_size", 32, "Sequences of a training step.", lower_bound=1)
     flags.DEFINE_integer("max_seq_length", 512, "Tokens of a sequence.", lower_bound=1)

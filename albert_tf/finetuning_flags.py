@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator
 
-from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
 from albert_tf.finetuning.series import Variant, variants
 from albert_tf.finetuning.spec import DataSource, FineTuning
@@ -16,8 +15,6 @@ from albert_tf.finetuning.squad_candidates import SPAN_AVERAGES
 from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad
 from albert_tf.finetuning.task_table import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.training import FineTuningSettings
-from albert_tf.optimization import Recipe
-from albert_tf.training import RunSettings
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.files import storage
 from data_pipeline.finetuning.features import LengthSettings
@@ -182,7 +179,11 @@ def define_length_flags() -> None:
         "hidden_dropout", None, "The encoder's; default: that of its configuration.", 0, 0.99
     )
     flags.DEFINE_float(
-        "attention_dropout", None, "Of attention; default: that of the configuration.", 0, 0.99
+        "attention_dropout",
+        None,
+        "Attention dropout; by default the model configuration's.",
+        0,
+        0.99,
     )
     flags.DEFINE_bool(
         "init_head",
@@ -296,13 +297,6 @@ def settings() -> FineTuningSettings:
     names = {field.name for field in dataclasses.fields(FineTuningSettings)} - {"lengths"}
     values = {name: FLAGS[name].value for name in names}
     return FineTuningSettings(lengths=lengths(), **values)
-
-
-def run_settings(recipe: Recipe) -> RunSettings:
-    """The run of the run flags and the training flags."""
-    return shared_flags.run_settings(
-        shared_flags.optimizer_settings(recipe), shared_flags.loop_settings(recipe)
-    )
 
 
 # Numbers that are no settings of a run.

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 import numpy as np
 from tqdm import tqdm
 
-from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -25,6 +24,7 @@ from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import PretrainingData, open_records, original_words
 from albert_tf.starting_weights import count_words, set_informed_weights
 from albert_tf.training import InitialModel
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
@@ -33,8 +33,7 @@ _BATCH_SIZE = 64
 
 def define_flags() -> None:
     """Flags of this program."""
-    flags.group("Model")
-    shared_flags.define_architecture_flags()
+    define(InitialModel, "Model", without=("init_checkpoint", "recompute", "repeat_positions"))
     flags.group("Input and output")
     flags.DEFINE_string("train_data", None, "Folder of training records.", required=True)
     flags.DEFINE_string("output_dir", None, "Model folder to write.", required=True)
@@ -53,7 +52,7 @@ def main() -> None:
             f"--output_dir={FLAGS.output_dir} exists. Name a new folder, or pass --overwrite."
         )
     data = open_records(FLAGS.train_data, _BATCH_SIZE, FLAGS.seed)
-    start = InitialModel(FLAGS.preset, FLAGS.config_file)
+    start = read(InitialModel)
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
 
     keras.utils.set_random_seed(FLAGS.seed)

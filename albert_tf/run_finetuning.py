@@ -29,9 +29,11 @@ from albert_tf.finetuning.spec import DataSource, FineTuning
 from albert_tf.finetuning.training import finetune
 from albert_tf.finetuning.training_examples import data_hashes
 from albert_tf.keras_compat import keras
+from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised
+from data_pipeline.command_line.settings import define
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -46,10 +48,15 @@ def define_flags() -> None:
     finetuning_flags.define_answer_flags()
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
     finetuning_flags.define_series_flags()
-    shared_flags.define_model_flags()
-    shared_flags.define_training_flags(optimizer="adamw", learning_rate=2e-5, train_batch_size=32)
+    define(InitialModel, "Model", hidden=("preset", "config_file"))
     finetuning_flags.define_length_flags()
-    shared_flags.define_device_flags()
+    shared_flags.define_training_flags(
+        train_batch_size=32,
+        without=("max_minutes", "eval_first"),
+        hidden=("optimizer",),
+        optimizer="adamw",
+        learning_rate=2e-5,
+    )
 
 
 def main() -> None:
@@ -84,7 +91,7 @@ def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
                 print(f"Finished before: {folder}", flush=True)
                 return done
             model, settings = shared_flags.initial_model(), finetuning_flags.settings()
-            run = finetuning_flags.run_settings
+            run = shared_flags.run_settings
             try:
                 return finetune(model, task, data, folder, settings, devices, run)
             finally:

@@ -15,8 +15,11 @@ from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
+from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices
+from albert_tf.training.settings import MAX_BATCH_SIZE
 from albert_tf.training.supervision import run_supervised
+from data_pipeline.command_line.settings import define
 from data_pipeline.records.record_folder import read_manifest
 
 FLAGS = flags.FLAGS
@@ -25,40 +28,31 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     shared_flags.define_run_flags(modes=("train_and_eval", "train", "eval", "continuous_eval"))
-    shared_flags.define_model_flags()
+    define(InitialModel, "Model")
+    shared_flags.define_pretraining_data_flags()
     shared_flags.define_objective_flags()
     shared_flags.define_training_flags(
-        optimizer="lamb", learning_rate=0.00176, train_batch_size=4096
+        train_batch_size=4096,
+        optimizer="lamb",
+        learning_rate=0.00176,
+        num_train_steps=125000,
+        num_warmup_steps=3125,
     )
-    shared_flags.define_device_flags()
-    shared_flags.define_pretraining_data_flags()
-    flags.group("Length of training")
-    flags.DEFINE_integer("num_train_steps", 125000, "Updates in all.", lower_bound=1)
-    flags.DEFINE_integer("num_warmup_steps", 3125, "Updates until the full rate.")
-    flags.DEFINE_float(
-        "max_minutes",
-        0.0,
-        "Minutes of training over all starts; with --schedule=wsd the decay begins in time to be "
-        "over with them, if --num_train_steps would take longer. 0: no limit.",
-        upper_bound=1e6,
-    )
-    flags.DEFINE_bool(
-        "eval_first",
-        False,
-        "Evaluate before the first update, too: where --init_checkpoint begins.",
-    )
+    flags.group("Training")
     flags.DEFINE_integer(
         "recipe_batch_size",
         0,
-        "Batch size that rate, updates and warm-up are meant for; they are scaled to "
+        "Batch size that learning rate, updates and warm-up are meant for; they are scaled to "
         "--train_batch_size by the square root rule. 0: nothing is scaled.",
-        upper_bound=shared_flags.MAX_BATCH_SIZE,
+        upper_bound=MAX_BATCH_SIZE,
+        expert=True,
     )
     flags.DEFINE_float(
         "eval_timeout",
         3600.0,
         "Seconds for which --mode=continuous_eval waits for a checkpoint.",
         upper_bound=1e7,
+        expert=True,
     )
 
 
@@ -88,18 +82,14 @@ def train(devices: Devices) -> None:
     data = shared_flags.pretraining_data()
     start = shared_flags.initial_model()
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
-    recipe = shared_flags.pretraining_recipe()
-    optimizer = shared_flags.optimizer_settings(recipe)
-    loop = shared_flags.loop_settings(
-        recipe, max_minutes=FLAGS.max_minutes, eval_first=FLAGS.eval_first
-    )
+    settings = shared_flags.run_settings(shared_flags.pretraining_recipe())
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = shared_flags.pretraining_model(config, devices.packed)
         start.load_start(getattr(model, "detector", model))
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
-    pretrain(model, data, shared_flags.run_settings(optimizer, loop), eval_data)
+    pretrain(model, data, settings, eval_data)
 
 
 def train_manifest() -> dict[str, Any] | None:

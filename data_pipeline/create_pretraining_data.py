@@ -11,20 +11,19 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import sys
 from typing import Any
 
+from data_pipeline.command_line.settings import read
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.pretraining.creation import create_pretraining_data, make_plan
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import summary_table, unknown_warning
-from data_pipeline.records import features
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 FLAGS = flags.FLAGS
-_DEFAULTS = PretrainingSettings()
 
 
 def define_flags() -> None:
@@ -39,24 +38,6 @@ def define_flags() -> None:
         required=True,
     )
     settings_flags.define_flags()
-    flags.DEFINE_integer(
-        "dupe_factor",
-        0,
-        "Copies of the text, each with other masks; 0: 10 for static masks, 1 for dynamic ones.",
-        upper_bound=1000,
-    )
-    flags.DEFINE_bool(
-        "pack_documents",
-        _DEFAULTS.pack_documents,
-        "With --sentence_objective=none: fill records with sentences across documents, as RoBERTa.",
-    )
-    flags.DEFINE_enum(
-        "masking",
-        _DEFAULTS.masking,
-        features.MASKINGS,
-        "dynamic: masks are drawn whenever training reads; static: they are in the records.",
-    )
-    flags.DEFINE_integer("seed", _DEFAULTS.seed, "Decides every random choice.")
     flags.group("Work")
     flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
@@ -124,7 +105,7 @@ def main() -> None:
     _check_runner()
     tokenizer = load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand())
     corpus = settings_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
-    settings = settings_flags.settings_from_flags()
+    settings = read(PretrainingSettings)
     if FLAGS.runner:
         manifest = _create_with_beam(corpus, tokenizer, settings)
     else:

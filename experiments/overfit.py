@@ -184,7 +184,7 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Overfitting")
     flags.DEFINE_string("data_dir", None, "Folder of the data of all tasks.", required=True)
-    flags.DEFINE_string("vocab_file", None, "Vocabulary.", required=True)
+    flags.DEFINE_string("vocab_file", None, "Vocabulary of the model.", required=True)
     flags.DEFINE_string("output", "benchmark_out", "Folder for overfit.csv and the runs.")
     flags.DEFINE_string("tasks", "", "Run the tasks whose name matches this pattern.")
     flags.DEFINE_integer("examples", 64, "Examples of each task.", lower_bound=2)

@@ -112,7 +112,12 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("What is measured")
     flags.DEFINE_string("train_data", None, "Training records of 128 tokens.", required=True)
-    flags.DEFINE_string("short_train_data", None, "Of the same text, 32 tokens.", required=True)
+    flags.DEFINE_string(
+        "short_train_data",
+        None,
+        "Folder of records of the same text, 32 tokens long.",
+        required=True,
+    )
     flags.DEFINE_string("eval_data", None, "Held-out records of 128 tokens.", required=True)
     flags.DEFINE_string("trials", "", "Regular expression for their names, such as ^random$.")
     flags.group("Output")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import re
@@ -11,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.program_flags import PROGRAMS, flags_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks", "experiments")
@@ -31,6 +32,7 @@ HOMES = (
     "albert_tf.training",
     "data_pipeline",
 )
+OF_EVERY_PROGRAM = {"print_flags", "flagfile", "help", "helpfull"}
 # Of docker, curl, pip, gcloud and tensorflow/serving; of scripts/mutate.py.
 FLAGS_OF_OTHERS = {
     "rm", "retry", "retry-connrefused", "retry-delay", "mixed_precision", "under", "region",
@@ -91,39 +93,21 @@ def test_files_of_the_project_exist(path):
             assert any(file.endswith(wanted) for file in files()), span
 
 
-@functools.cache
-def flags_in(path: Path) -> set[str]:
-    """The flags that a module and the modules of flags that it imports define."""
-    found = set(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", text_of(path)))
-    for node in ast.walk(ast.parse(text_of(path))):
-        if isinstance(node, ast.ImportFrom):
-            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
-                module = ROOT / f"{name.replace('.', '/')}.py"
-                if re.search(r"(^|_)flags$", module.stem) and module.exists():
-                    found |= flags_in(module)
-    return found
-
-
 @every_document_of_today
 def test_commands_are_of_programs_with_these_flags(path):
     text = re.sub(r"\\\n\s*", "", text_of(path))
     for module, arguments in re.findall(r"python -m ([\w.]+)([^`\n]*)", text):
         if module.split(".")[0] not in PACKAGES:
             continue
-        program = ROOT / f"{module.replace('.', '/')}.py"
-        if not program.exists():
-            program = program.with_suffix("") / "__main__.py"
-        assert program.exists(), module
+        program = module if module in PROGRAMS else f"{module}.__main__"
         used = set(re.findall(r"(?:^|[\s\"])--(\w+)", arguments))
-        assert used <= flags_in(program) | {"print_flags", "flagfile", "help"}, module
+        assert used <= {*flags_of(program), *OF_EVERY_PROGRAM}, module
 
 
 @every_document_of_today
 def test_flags_exist(path):
-    defined = {"print_flags", "flagfile", "help"} | FLAGS_OF_OTHERS
-    for package in PACKAGES:
-        for module in (ROOT / package).rglob("*.py"):
-            defined |= flags_in(module)
+    defined = OF_EVERY_PROGRAM | FLAGS_OF_OTHERS
+    defined = defined.union(*map(flags_of, PROGRAMS))
     used = re.findall(r"(?<![\w=-])--([a-z][\w-]*)", text_of(path))
     unknown = {
         flag for flag in used if flag not in defined and flag.removeprefix("no") not in defined
@@ -158,3 +142,14 @@ def test_importing_the_packages_imports_no_tensorflow():
     check = "assert not {'tensorflow', 'numpy'} & set(sys.modules)"
     program = f"import sys, albert_tf.finetuning, data_pipeline; {check}"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_flag_files_name_flags_that_exist():
+    defined = set().union(*map(flags_of, PROGRAMS))
+    unknown = {
+        f"{path.name}: {line}"
+        for path in (ROOT / "configs").glob("*.flags")
+        for line in text_of(path).splitlines()
+        if line.startswith("--") and line[2:].split("=")[0] not in defined
+    }
+    assert not unknown

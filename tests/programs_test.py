@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,15 +25,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_pipeline.command_line import flags, run_binary
+from tests.program_flags import PROGRAMS, flags_of
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks", "experiments")
-PROGRAMS = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for package in PACKAGES
-    for path in (ROOT / package).rglob("*.py")
-    if re.search(r"^    run_binary\(", path.read_text(encoding="utf-8"), re.M)
-)
 every_program = pytest.mark.parametrize("program", PROGRAMS)
 
 HOSTILE = [
@@ -87,15 +79,18 @@ def test_flags_are_grouped_checked_and_explained(program, defined):
         assert not isinstance(flag.parser, (FloatParser, IntegerParser)), (
             f"--{flag.name} is defined by absl: numbers are defined by data_pipeline.command_line"
         )
-        assert len(flag.help) > 10
+        assert re.match(r"[A-Z0-9<].{10,}\.", flag.help), f"--{flag.name}: {flag.help}"
+        assert not flag.help.startswith("Of "), f"--{flag.name}: a help text has a subject"
+        assert not (flag.required and flag.expert), f"--{flag.name} must be given, and is hidden"
 
 
 def expected(flag: Flag, text: str) -> object:
     """What a text means for a flag; raises ValueError where it is not allowed."""
     if isinstance(flag.parser, flags.NumberParser):
-        value, limits = flag.parser.kind(text), flag.parser
-        lowest = limits.lower_bound if limits.above is None else np.nextafter(limits.above, 1)
-        highest = limits.upper_bound if limits.below is None else np.nextafter(limits.below, 0)
+        limits = flag.parser.numbers
+        value = limits.kind(text)
+        lowest = limits.at_least if limits.above is None else np.nextafter(limits.above, 1)
+        highest = limits.largest if limits.below is None else np.nextafter(limits.below, 0)
         if not (np.isfinite(np.float32(value)) and lowest <= value <= highest):
             raise ValueError
         return value
@@ -155,23 +150,23 @@ def documented_commands(text: str) -> list[list[str]]:
 
 
 @every_program
-def test_help_shows_every_flag_and_examples_to_paste(program, run_program, capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        run_program(program, "--help")
-    shown = capsys.readouterr().out
-    assert not exit_info.value.code
-    assert "tpu_tracer" not in shown and "--v " not in shown and "logtostderr" not in shown
-    for name in re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", sources(program)):
-        assert re.search(rf"^  --{name}  \(.*(; default: .+|; required)\)$", shown, re.M), name
-    commands = documented_commands(shown)
+def test_help_shows_flags_and_examples_to_paste(program, run_program, capsys):
+    shown = {}
+    for argument in ("--help", "--helpfull"):
+        with pytest.raises(SystemExit) as exit_info:
+            run_program(program, argument)
+        text = shown[argument] = capsys.readouterr().out
+        assert not exit_info.value.code
+        assert "tpu_tracer" not in text and "--v " not in text and "logtostderr" not in text
+    defined = flags_of(program)
+    is_whole = not any(flag.expert for flag in defined.values())
+    assert is_whole == (shown["--help"] == shown["--helpfull"])
+    for name, flag in defined.items():
+        entry = rf"^  --{name}  \(.*(; default: .+|; required)\)$"
+        assert re.search(entry, shown["--helpfull"], re.M), name
+        assert bool(re.search(entry, shown["--help"], re.M)) != flag.expert, name
+    commands = documented_commands(shown["--help"])
     assert commands, "the docstring shows no command"
     for command in commands:
         assert command[1:3] == ["-m", program.removesuffix(".__main__")]
-        for argument in command[3:]:
-            name = argument.removeprefix("--").partition("=")[0]
-            assert f"\n  --{name}  (" in shown, argument
-
-
-def sources(program: str) -> str:
-    """The program's own text."""
-    return (ROOT / (program.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+        assert {word.removeprefix("--").partition("=")[0] for word in command[3:]} <= set(defined)

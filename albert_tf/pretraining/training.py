@@ -23,7 +23,8 @@ from albert_tf.pretraining.objectives import (
 from albert_tf.pretraining.plateau import watch_of
 from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training import experiment
-from albert_tf.training.experiment import Experiment, ModelFolders, RunSettings
+from albert_tf.training.experiment import Experiment, ModelFolders
+from albert_tf.training.settings import RunSettings
 
 
 def pretrain(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import NamedTuple
 
@@ -12,43 +11,8 @@ from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.targets import forget_devices, lacks_bfloat16, packs_here, shapes_must_be_static
+from albert_tf.training.settings import DeviceSettings
 from albert_tf.training.strategy import make_strategy
-
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-
-
-@dataclasses.dataclass(frozen=True)
-class DeviceSettings:
-    """The devices of a run, and the form and precision of its arithmetic.
-
-    Attributes:
-      distribution, tpu: see `make_strategy`.
-      precision: of the arithmetic, one of PRECISIONS; variables stay float32.
-      jit_compile: whether loss and gradient will be compiled with XLA.
-      fast: "on": the fast form, see fast_switch.py; "off": ordinary operations; "auto": on where it
-        is faster.
-      packed: whether padding is left out of the dense layers: "true", "false" or "auto".
-      deterministic: whether GPUs, too, give the same bits in every run.
-      seed: of Keras's and TensorFlow's random operations; used with `deterministic` only.
-    """
-
-    distribution: str = "mirrored"
-    tpu: str | None = None
-    precision: str = "float32"
-    jit_compile: bool = False
-    fast: str = "auto"
-    packed: str = "auto"
-    deterministic: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        choices = {"precision": PRECISIONS, "packed": ("auto", "true", "false")}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise UserError(
-                    f"--{name} should be one of {', '.join(allowed)}; received "
-                    f"{getattr(self, name)!r}."
-                )
 
 
 class Devices(NamedTuple):

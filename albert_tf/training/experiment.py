@@ -28,79 +28,14 @@ from albert_tf.training.checkpoint_files import check_steps
 from albert_tf.training.deadline import Deadline, Ending
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.initial_model import check_data_fit
-from albert_tf.training.loop import Hooks, LoopSettings, train
+from albert_tf.training.loop import Hooks, train
 from albert_tf.training.memory import check_training_memory
-from albert_tf.training.optimizers import OptimizerSettings, guard_updates, make_optimizer
+from albert_tf.training.optimizers import guard_updates, make_optimizer
 from albert_tf.training.report.cards import print_start
 from albert_tf.training.report.machine import step_cost
+from albert_tf.training.settings import RunSettings
 from albert_tf.training.steps import Stepper, check_batch_size
 from albert_tf.training.strategy import is_chief, wait_for_all
-
-
-@dataclasses.dataclass(frozen=True)
-class RunSettings:
-    """The settings of a run that are neither of its model nor of its data.
-
-    Attributes:
-      output_dir: folder of the run; a run found there is continued.
-      optimizer: of the updates.
-      loop: the number of updates, and when figures, checkpoints and evaluations are made.
-      gradient_accumulation_steps: number of parts in which a replica's batch is worked through.
-      eval_batch_size: sequences per evaluation step, over all replicas.
-      jit_compile: loss and gradient are compiled with XLA.
-      overwrite: the run found in `output_dir` is deleted.
-      flags: recorded in flags.json, and compared with those of the last start; None: the fields of
-        these settings, under the names that the programs' flags have.
-    """
-
-    output_dir: str
-    optimizer: OptimizerSettings
-    loop: LoopSettings
-    gradient_accumulation_steps: int = 1
-    eval_batch_size: int = 64
-    jit_compile: bool = False
-    overwrite: bool = False
-    flags: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.loop.max_minutes and self.optimizer.schedule != "wsd":
-            raise UserError(
-                f"--max_minutes={self.loop.max_minutes:g} with --schedule="
-                f"{self.optimizer.schedule}, whose rate depends on the number of updates from the "
-                "first one on. Use --schedule=wsd."
-            )
-
-    def deadline(self) -> Deadline | None:
-        """The one of `max_minutes`, with the record of the run in the folder; None: no limit."""
-        if not self.loop.max_minutes:
-            return None
-        return Deadline(
-            self.output_dir,
-            self.loop.max_minutes,
-            self.optimizer.decay_share,
-            self.optimizer.num_warmup_steps,
-        )
-
-    def ended_by(self, ending: Ending) -> RunSettings:
-        """A copy with the number of updates and the decay that the deadline chose; flags.json keeps
-        those of the user.
-        """
-        return dataclasses.replace(
-            self,
-            optimizer=dataclasses.replace(self.optimizer, decay_share=ending.decay_share),
-            loop=dataclasses.replace(self.loop, num_train_steps=ending.num_train_steps),
-            flags=self.as_flags(),
-        )
-
-    def as_flags(self) -> dict[str, Any]:
-        """The entries of flags.json: these settings, and the precision in use."""
-        if self.flags is not None:
-            return dict(self.flags)
-        fields = dataclasses.asdict(self)
-        parts = fields.pop("optimizer"), fields.pop("loop")
-        del fields["flags"]
-        precision = keras.mixed_precision.global_policy().name
-        return {**fields, **parts[0], **parts[1], "precision": precision}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

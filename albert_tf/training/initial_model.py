@@ -13,29 +13,37 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.presets import PRESETS, get_preset
 from albert_tf.pretrained import locate, shipped_names
+from data_pipeline.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True)
-class InitialModel:
-    """The source of a run's architecture, and of its weights.
+class InitialModel(Settings):
+    """The source of a run's architecture, and of its weights."""
 
-    Attributes:
-      preset: architecture by name.
-      config_file: architecture from an albert_config.json, instead of `preset`.
-      init_checkpoint: weights, see `pretrained.locate`; and the architecture if neither of the
-        others is given.
-      recompute: activations are computed again for the gradient.
-      repeat_positions: how many positions the weights have learned, if longer sequences follow; see
-        `repeat_positions`. 0: all positions are as the weights have them.
-    """
-
-    preset: str | None = None
-    config_file: str | None = None
-    init_checkpoint: str | None = None
-    recompute: bool = False
-    repeat_positions: int = 0
+    preset: str | None = setting(None, f"Architecture by name: {', '.join(PRESETS)}.")
+    config_file: str | None = setting(
+        None, "Architecture from an albert_config.json, instead of --preset."
+    )
+    init_checkpoint: str | None = setting(
+        None,
+        "Weights to start from: a model folder, a Hugging Face folder, the prefix of a "
+        "google-research checkpoint, or the name of a published model, which is downloaded.",
+    )
+    recompute: bool = setting(
+        False,
+        "Compute activations again for the gradient instead of keeping them: less memory, more "
+        "time.",
+        expert=True,
+    )
+    repeat_positions: int = setting(
+        0,
+        "Length of the sequences that --init_checkpoint was trained on, if these are longer: "
+        "positions from there on begin as copies of those before. 0: as the weights have them.",
+        expert=True,
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.repeat_positions and not self.init_checkpoint:
             raise UserError(
                 f"--repeat_positions={self.repeat_positions} repeats positions that weights have "

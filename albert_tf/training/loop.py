@@ -18,11 +18,11 @@ from albert_tf.training import before_decay, partial_report
 from albert_tf.training.checkpoint_files import check_steps, checkpoints_dir, whole
 from albert_tf.training.deadline import ENDING_FILE, Deadline
 from albert_tf.training.evaluation import HeldOutScores
-from albert_tf.training.loop_settings import MAX_BAD_IN_A_ROW, LoopSettings
 from albert_tf.training.preemption import Preempted, StopRequest
 from albert_tf.training.report.curves import plot_curves
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
+from albert_tf.training.settings import MAX_BAD_IN_A_ROW, LoopSettings
 from albert_tf.training.state import TrainingState
 from albert_tf.training.steps import Outcome, Stepper
 from albert_tf.training.strategy import is_chief

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -17,64 +16,12 @@ from albert_tf.optimization import (
     WarmupConstantDecay,
     WarmupPolynomialDecay,
     addons_lamb,
-    decay_start,
     layerwise_factors,
     scale_recipe,
 )
 from albert_tf.targets import is_for_tpu
+from albert_tf.training.settings import OptimizerSettings
 from albert_tf.training.steps import skip_bad_updates
-
-OPTIMIZERS = ("lamb", "adamw", "tfa_lamb")
-SCHEDULES = ("polynomial", "wsd")
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimizerSettings:
-    """An optimizer and its learning rate.
-
-    Attributes:
-      optimizer: one of OPTIMIZERS; lamb and adamw are google-research/albert's, tfa_lamb is
-        TensorFlow Addons'.
-      learning_rate: the highest, reached at the end of the warm-up.
-      num_warmup_steps: updates of the warm-up.
-      schedule: one of SCHEDULES; wsd is warm-up, constant, decay.
-      decay_share: share of the updates in which the rate of wsd falls.
-      beta_1, beta_2: shares of the old moments in the new ones.
-      epsilon: added to the root of the second moment.
-      learning_rate_power: power of the decay of polynomial; 1 is linear.
-      decay_after_warmup: whether polynomial decays from the end of the warm-up, not from step 0.
-      bias_correction: whether the moments of lamb and adamw are corrected, unlike the reference's.
-      layerwise_learning_rate_decay: factor of the rate for each layer further down.
-      weight_decay_rate: factor of the weights in the update.
-      global_clipnorm: largest global norm of the gradient; 0 turns clipping off.
-    """
-
-    optimizer: str
-    learning_rate: float
-    num_warmup_steps: int = 0
-    learning_rate_power: float = 1.0
-    decay_after_warmup: bool = False
-    bias_correction: bool = False
-    layerwise_learning_rate_decay: float = 1.0
-    weight_decay_rate: float = 0.01
-    global_clipnorm: float = 1.0
-    schedule: str = "polynomial"
-    decay_share: float = 0.2
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-6
-
-    def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise UserError(f"--optimizer={self.optimizer} is not one of {', '.join(OPTIMIZERS)}.")
-        if self.schedule not in SCHEDULES:
-            raise UserError(f"--schedule={self.schedule} is not one of {', '.join(SCHEDULES)}.")
-        if not 0 <= self.decay_share <= 1:
-            raise UserError(f"--decay_share={self.decay_share} does not lie between 0 and 1.")
-
-    def decay_start(self, num_train_steps: int) -> int | None:
-        """The step from which the rate of wsd falls; None with another schedule."""
-        return decay_start(num_train_steps, self.decay_share) if self.schedule == "wsd" else None
 
 
 def make_optimizer(

@@ -14,12 +14,17 @@ from data_pipeline.command_line import flags
 _WIDTH = 100
 
 
-def help_text(program: ModuleType) -> str:
-    """The docstring of a program's module, then each group of its flags."""
+def help_text(program: ModuleType, full: bool) -> str:
+    """The docstring of a program's module, then each group of its flags; without `full`, only of
+    the flags that people usually set.
+    """
     parts = [inspect.cleandoc(program.__doc__ or "")]
-    by_group = itertools.groupby(sorted(flags.defined(), key=_place), lambda flag: flag.group)
+    shown = [flag for flag in flags.defined() if full or not flag.expert]
+    by_group = itertools.groupby(sorted(shown, key=_place), lambda flag: flag.group)
     for title, found in by_group:
         parts.append("\n".join([f"{title}:", *map(flag_help, found)]))
+    if len(shown) < (count := len(flags.defined())):
+        parts.append(f"--helpfull lists all {count} flags; those seldom needed are left out here.")
     return "\n\n".join(parts)
 
 
@@ -32,17 +37,16 @@ def flag_help(flag: Flag) -> str:
     """The entry of one flag: its name, allowed values, default and purpose."""
     head = f"  --{flag.name}"
     about = f"{_kind(flag)}; {_default(flag)}"
-    purpose = flag.help.partition(">: ")[2] if isinstance(flag.parser, EnumParser) else flag.help
     indent = " " * 6
     lines = textwrap.wrap(
-        purpose, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        flag.help, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
     return "\n".join([f"{head}  ({about})", *lines])
 
 
 def _kind(flag: Flag) -> str:
     if isinstance(flag.parser, flags.NumberParser):
-        return flag.parser.allowed()
+        return flag.parser.numbers.allowed()
     if isinstance(flag.parser, EnumParser):
         return " | ".join(flag.parser.enum_values)
     if isinstance(flag.parser, ListParser):

@@ -25,6 +25,7 @@ EXIT_CODE = 2
 _BROKEN_PIPE = 141  # As shells say it of a program that SIGPIPE ended.
 _REMEDY = "Check that the path exists, that you may read and write there, and that there is room."
 _HELP = ("--help", "-help", "--helpshort", "-h")
+_FULL_HELP = ("--helpfull", "-helpfull")
 
 
 def run_binary(main: Callable[[], None]) -> None:
@@ -100,8 +101,8 @@ def _fail(message: str) -> NoReturn:
 
 def _parse(argv: Sequence[str]) -> list[str]:
     """Reads the flags; ends the process for --help, --print_flags and mistakes."""
-    if set(_HELP) & set(argv[1:]):
-        print(help_text(sys.modules["__main__"]))
+    if {*_HELP, *_FULL_HELP} & set(argv[1:]):
+        print(help_text(sys.modules["__main__"], full=bool(set(_FULL_HELP) & set(argv[1:]))))
         sys.exit()
     try:
         rest = parse_flags(argv)

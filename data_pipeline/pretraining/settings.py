@@ -10,96 +10,96 @@ from data_pipeline.errors import UserError
 from data_pipeline.pretraining import segments
 from data_pipeline.pretraining.masking import MaskingRule, replacement_ids
 from data_pipeline.records import features
+from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise UserError(message)
-
-
 @dataclasses.dataclass(frozen=True)
-class PretrainingSettings:
-    """Settings of pre-training records; the fields are the flags of create_pretraining_data.
-
-    Attributes:
-      max_seq_length: S, special pieces included.
-      max_predictions_per_seq: P; 0 becomes round(masked_lm_prob * S).
-      masked_lm_prob: share of the tokens to predict.
-      ngram: longest masked n-gram, in words; 0 becomes 3 for whole words, else 1.
-      favor_shorter_ngram: P(n) proportional to 1/n; otherwise those probabilities in reverse order.
-      whole_word_mask: words are masked as a whole; otherwise pieces are, as BERT did at first, and
-        n-grams are of pieces.
-      mask_unknown: <unk> may be predicted; otherwise it is never masked.
-      short_seq_prob: share of the documents (per copy) that get a shorter target length; of the
-        records, when documents are packed.
-      dupe_factor: copies of the corpus, each with other pairs and masks; 0 becomes 10 for static
-        masks and 1 for dynamic ones.
-      sentence_objective: "sop", "nsp" or "none".
-      pack_documents: with "none", records are filled with whole sentences of one document after the
-        other and [SEP] between them, as RoBERTa's FULL-SENTENCES.
-      masking: "static": records hold masks; "dynamic": they are masked when they are read, and
-        dupe_factor copies differ in their pairs only.
-      mask_by_span: [MASK], the same or a random piece is drawn per n-gram, not per piece.
-      seed: seed of every random choice.
+class PretrainingSettings(Settings):
+    """The settings of pre-training examples; 0 becomes the automatic value of its help text.
 
     Raises:
       UserError: a value is out of its range, or two do not go together.
     """
 
-    max_seq_length: int = 512
-    max_predictions_per_seq: int = 0
-    masked_lm_prob: float = 0.15
-    ngram: int = 0
-    favor_shorter_ngram: bool = True
-    whole_word_mask: bool = True
-    mask_unknown: bool = True
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 0
-    sentence_objective: str = "sop"
-    pack_documents: bool = False
-    masking: str = "dynamic"
-    mask_by_span: bool = False
-    seed: int = 12345
+    max_seq_length: int = setting(
+        512, "Number of tokens per example, special pieces included.", at_least=8, at_most=65536
+    )
+    max_predictions_per_seq: int = setting(
+        0,
+        "Largest number of masked tokens per example; 0: masked_lm_prob * max_seq_length.",
+        at_most=65536,
+        expert=True,
+    )
+    masked_lm_prob: float = setting(0.15, "Share of the tokens to predict.", above=0, below=1)
+    ngram: int = setting(
+        0,
+        "Length in words of the longest masked n-gram; 0: 3, or 1 with --whole_word_mask=false.",
+        at_most=100,
+        expert=True,
+    )
+    favor_shorter_ngram: bool = setting(
+        True,
+        "Mask n-grams with a probability proportional to 1/n; false reverses the probabilities.",
+        expert=True,
+    )
+    whole_word_mask: bool = setting(
+        True,
+        "Mask whole words; false: single pieces, as BERT did at first, and n-grams of pieces.",
+        expert=True,
+    )
+    mask_unknown: bool = setting(True, "Mask <unk> like other pieces; false: never.", expert=True)
+    short_seq_prob: float = setting(
+        0.1,
+        "Share of the documents, or of the records of packed documents, that are cut into shorter "
+        "examples.",
+        at_most=1,
+        expert=True,
+    )
+    dupe_factor: int = setting(
+        0,
+        "Number of copies of the text, each with other pairs and masks; 0: 10 for static masks, 1 "
+        "for dynamic ones.",
+        at_most=1000,
+    )
+    sentence_objective: str = setting(
+        "sop",
+        "Objective of sentence pairs: sentence order (sop), next sentence (nsp), or no pairs at "
+        "all (none).",
+        one_of=segments.SENTENCE_OBJECTIVES,
+    )
+    pack_documents: bool = setting(
+        False,
+        "With --sentence_objective=none: fill records with whole sentences of one document after "
+        "the other, [SEP] between them, as RoBERTa does.",
+        expert=True,
+    )
+    masking: str = setting(
+        "dynamic",
+        "Time of masking: dynamic draws masks whenever training reads; static writes them into the "
+        "records.",
+        one_of=features.MASKINGS,
+    )
+    mask_by_span: bool = setting(
+        False,
+        "Choose [MASK], the same or a random piece once per n-gram instead of per piece.",
+        expert=True,
+    )
+    seed: int = setting(12345, "Seed of every random choice.")
 
     def __post_init__(self) -> None:
-        s, p = self.max_seq_length, self.max_predictions_per_seq
-        _require(s >= 8, f"--max_seq_length should be at least 8; received {s}.")
-        _require(
-            0 <= p <= s - 2,
-            f"--max_predictions_per_seq should lie in 0..{s - 2} (0: automatic); received {p}.",
-        )
-        _require(
-            0 < self.masked_lm_prob < 1,
-            f"--masked_lm_prob should lie between 0 and 1; received {self.masked_lm_prob}.",
-        )
-        _require(
-            self.ngram >= 0, f"--ngram should be at least 1 (0: automatic); received {self.ngram}."
-        )
-        _require(
-            0 <= self.short_seq_prob <= 1,
-            f"--short_seq_prob should lie between 0 and 1; received {self.short_seq_prob}.",
-        )
-        _require(
-            self.dupe_factor >= 0,
-            f"--dupe_factor should be at least 1 (0: automatic); received {self.dupe_factor}.",
-        )
-        _require(self.seed >= 0, f"--seed should not be negative; received {self.seed}.")
-        _require(
-            self.sentence_objective in segments.SENTENCE_OBJECTIVES,
-            f"--sentence_objective should be one of {', '.join(segments.SENTENCE_OBJECTIVES)}; "
-            f"received {self.sentence_objective!r}.",
-        )
-        _require(
-            self.masking in features.MASKINGS,
-            f"--masking should be one of {', '.join(features.MASKINGS)}; received "
-            f"{self.masking!r}.",
-        )
-        _require(
-            not self.pack_documents or self.sentence_objective == "none",
-            "--pack_documents=true goes with --sentence_objective=none: pairs of segments are of "
-            f"one document; received --sentence_objective={self.sentence_objective}.",
-        )
+        super().__post_init__()
+        s = self.max_seq_length
+        if self.max_predictions_per_seq > s - 2:
+            raise UserError(
+                f"--max_predictions_per_seq={self.max_predictions_per_seq} leaves no room for "
+                f"special pieces in --max_seq_length={s}. Use at most {s - 2}, or 0: automatic."
+            )
+        if self.pack_documents and self.sentence_objective != "none":
+            raise UserError(
+                "--pack_documents=true goes with --sentence_objective=none: pairs of segments are "
+                f"of one document; received --sentence_objective={self.sentence_objective}."
+            )
         predictions = min(max(1, round(self.masked_lm_prob * s)), s - 2)
         self._fill_in("max_predictions_per_seq", predictions)
         self._fill_in("ngram", 3 if self.whole_word_mask else 1)

@@ -17,7 +17,8 @@ import numpy as np
 
 from albert_tf.text_models import SentenceEmbedder
 from albert_tf.training import DeviceSettings
-from albert_tf.training.devices import PRECISIONS, Devices, prepare_devices
+from albert_tf.training.devices import Devices, prepare_devices
+from albert_tf.training.settings import PRECISIONS
 from benchmarks.tables import write_csv
 from data_pipeline.errors import UserError
 from experiments.weights import baselines
@@ -38,8 +39,10 @@ def define_flags() -> None:
     flags.DEFINE_list("tasks", list(WEIGHTS_TASKS), "Some of the tasks.")
     flags.DEFINE_list("parts", list(_PARTS), f"Some of: {', '.join(_PARTS)}.")
     flags.group("Fine-tuning")
-    flags.DEFINE_list("learning_rates", ["0.00005", "0.0001", "0.0002"], "Of the search.")
-    flags.DEFINE_list("epochs", ["3", "6"], "Of the search.")
+    flags.DEFINE_list(
+        "learning_rates", ["0.00005", "0.0001", "0.0002"], "Learning rates that the search tries."
+    )
+    flags.DEFINE_list("epochs", ["3", "6"], "Numbers of epochs that the search tries.")
     flags.DEFINE_integer("seeds", 5, "Runs with what the search found.", 1, 100)
     flags.DEFINE_integer(
         "max_train_examples", 0, "Examples of a task to train on, drawn once; 0: all.", 0

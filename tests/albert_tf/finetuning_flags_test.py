@@ -13,6 +13,8 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.task_table import TASKS
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
+from albert_tf.training import InitialModel
+from data_pipeline.command_line.settings import define
 from data_pipeline.finetuning.features import LengthSettings
 
 
@@ -24,10 +26,9 @@ def given(new_flags):
         finetuning_flags.define_split_flags()
         finetuning_flags.define_answer_flags()
         shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
-        shared_flags.define_model_flags()
-        shared_flags.define_training_flags("adamw", learning_rate=2e-5, train_batch_size=32)
+        define(InitialModel, "Model")
         finetuning_flags.define_length_flags()
-        shared_flags.define_device_flags()
+        shared_flags.define_training_flags(32, optimizer="adamw", learning_rate=2e-5)
 
         def parse(**flags: object) -> None:
             values = {"output_dir": "out", **flags}
@@ -67,7 +68,7 @@ def test_every_setting_has_a_flag(given):
 
 def test_the_run_has_the_recipe_of_the_task(given):
     given(task="tsv", optimizer="lamb", eval_steps=4, weight_decay_rate=0.125, eval_batch_size=9)
-    found = finetuning_flags.run_settings(Recipe(0.5, 12, 3))
+    found = shared_flags.run_settings(Recipe(0.5, 12, 3))
     assert (found.output_dir, found.eval_batch_size) == ("out", 9)
     assert (found.loop.num_train_steps, found.loop.eval_steps) == (12, 4)
     optimizer = found.optimizer

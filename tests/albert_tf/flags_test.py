@@ -13,9 +13,21 @@ from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
-from albert_tf.training import DeviceSettings, LoopSettings, OptimizerSettings, RunSettings, Stepper
+from albert_tf.training import (
+    DeviceSettings,
+    InitialModel,
+    LoopSettings,
+    OptimizerSettings,
+    Stepper,
+)
 from albert_tf.training.devices import Devices
 from data_pipeline.command_line import flags
+from data_pipeline.command_line.settings import define
+from data_pipeline.settings import INTEGER_LIMIT, settings_of
+
+DEFAULTS = {
+    "optimizer": "lamb", "learning_rate": 0.001, "num_train_steps": 100, "num_warmup_steps": 10,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -23,28 +35,22 @@ def parse(new_flags):
     """(*argv) -> sets the flags that training programs share."""
     with new_flags():
         shared_flags.define_run_flags(("train_and_eval",))
-        shared_flags.define_model_flags()
-        shared_flags.define_training_flags("lamb", 0.001, 32)
-        shared_flags.define_device_flags()
+        define(InitialModel, "Model")
+        shared_flags.define_training_flags(32, **DEFAULTS)
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
-
-
-def settings_of(recipe: Recipe) -> RunSettings:
-    optimizer = shared_flags.optimizer_settings(recipe)
-    return shared_flags.run_settings(optimizer, shared_flags.loop_settings(recipe))
 
 
 def test_defaults_are_those_of_the_dataclasses(parse):
     parse()
-    settings = settings_of(Recipe(0.001, 20, 2))
+    settings = shared_flags.run_settings(Recipe(0.001, 20, 2))
     assert settings.optimizer == OptimizerSettings("lamb", 0.001, num_warmup_steps=2)
     assert settings.loop == LoopSettings(20)
     assert settings.output_dir == "run" and settings.flags == flags.resolved()
     others = ("output_dir", "optimizer", "loop", "flags")
     for field in dataclasses.fields(settings):
         assert field.name in others or getattr(settings, field.name) == field.default, field.name
-    for field in dataclasses.fields(DeviceSettings):
-        assert FLAGS[field.name].value == field.default, field.name
+    for setting in settings_of(DeviceSettings):
+        assert FLAGS[setting.name].value == setting.default, setting.name
 
 
 def test_every_flag_reaches_its_field(parse):
@@ -54,7 +60,7 @@ def test_every_flag_reaches_its_field(parse):
         *("--gradient_accumulation_steps=4", "--eval_batch_size=5", "--overwrite", "--jit_compile"),
         *("--preset=albert-tiny", "--recompute"),
     )
-    settings = settings_of(Recipe(0.5, 20, 2))
+    settings = shared_flags.run_settings(Recipe(0.5, 20, 2))
     assert settings.optimizer == OptimizerSettings(
         "adamw", 0.5, 2, learning_rate_power=2, weight_decay_rate=0.1
     )
@@ -68,7 +74,7 @@ def test_every_flag_reaches_its_field(parse):
 
 
 def test_the_largest_seed_can_be_used(parse):
-    parse(f"--seed={flags.INTEGER_LIMIT}")
+    parse(f"--seed={INTEGER_LIMIT}")
     keras.utils.set_random_seed(FLAGS.seed)
     Stepper(None, None, tf.distribute.get_strategy(), FLAGS.seed)
     tf.random.stateless_uniform([2], [FLAGS.seed, 0])
@@ -135,11 +141,9 @@ def parse_data(new_flags):
     """(*argv) -> sets the flags of pre-training's data."""
     with new_flags():
         shared_flags.define_run_flags(("train_and_eval",))
-        shared_flags.define_model_flags()
-        shared_flags.define_training_flags("lamb", 0.001, 32)
+        define(InitialModel, "Model")
+        shared_flags.define_training_flags(32, **DEFAULTS)
         shared_flags.define_pretraining_data_flags()
-        flags.DEFINE_integer("num_train_steps", 100, "Updates in all.")
-        flags.DEFINE_integer("num_warmup_steps", 10, "Updates of the warm-up.")
         flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
         yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
 

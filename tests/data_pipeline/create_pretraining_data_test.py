@@ -111,7 +111,7 @@ def test_limits_of_what_only_this_program_has(new_flags):
     with new_flags():
         create_pretraining_data.define_flags()
         found = {
-            flag.name: (flag.default, flag.parser.allowed())
+            flag.name: (flag.default, flag.parser.numbers.allowed())
             for flag in flags.defined()
             if flag.name in ("dupe_factor", "seed", "shard_mb", "num_processes")
         }

@@ -51,7 +51,7 @@ def test_defaults_and_limits(new_flags):
     with new_flags():
         train_vocabulary.define_flags()
         numbers = {
-            flag.name: (flag.default, flag.parser.allowed())
+            flag.name: (flag.default, flag.parser.numbers.allowed())
             for flag in flags.defined()
             if isinstance(flag.parser, flags.NumberParser)
         }

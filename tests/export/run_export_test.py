@@ -110,7 +110,7 @@ def test_limits(new_flags):
     with new_flags():
         run_export.define_flags()
         found = {
-            flag.name: (flag.default, flag.parser.allowed())
+            flag.name: (flag.default, flag.parser.numbers.allowed())
             for flag in flags.defined()
             if isinstance(flag.parser, flags.NumberParser)
         }

@@ -10,8 +10,7 @@ from tensorflow.python.framework import config as tensorflow_config  # The only 
 
 from albert_tf import fast_switch
 from albert_tf.errors import UserError
-from albert_tf.training import devices, experiment
-from albert_tf.training.devices import DeviceSettings
+from albert_tf.training import DeviceSettings, devices, experiment
 from albert_tf.training.report.metrics_file import read_metrics
 
 PROGRAMS = (("albert_tf.run_pretraining",), ("albert_tf.run_finetuning", "--task=tsv"))
@@ -110,7 +109,7 @@ def test_packed_rows_do_not_go_with_static_shapes(run, tmp_path, capsys):
 
 @pytest.mark.parametrize("field", [{"packed": True}, {"precision": "bfloat16"}])
 def test_settings_that_do_not_exist_are_refused(field):
-    with pytest.raises(UserError, match=r"should be one of .*; received"):
+    with pytest.raises(UserError, match="value should be one of <"):
         DeviceSettings(**field)
 
 

@@ -218,7 +218,7 @@ def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_p
     "name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"]
 )
 def test_settings_are_checked(name):
-    with pytest.raises(UserError, match=f"--{name}=0 is not a positive number"):
+    with pytest.raises(UserError, match=f"--{name}=0: expected an integer from 1 to "):
         LoopSettings(**{"num_train_steps": 5, name: 0})
 
 
@@ -267,7 +267,7 @@ def test_what_is_due():
 @pytest.mark.parametrize("name", ["eval_steps", "max_bad_steps"])
 def test_what_may_be_zero_but_not_less(name):
     assert getattr(LoopSettings(5, **{name: 0}), name) == 0
-    with pytest.raises(UserError, match=f"--{name}=-1 is negative"):
+    with pytest.raises(UserError, match=f"--{name}=-1: expected an integer from 0 to "):
         LoopSettings(5, **{name: -1})
 
 

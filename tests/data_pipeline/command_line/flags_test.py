@@ -1,16 +1,11 @@
-"""Numbers within their limits, groups, and the values that a program resolved."""
+"""Groups of flags, and the values that a program resolved."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 
 from data_pipeline.command_line import flags
-from data_pipeline.command_line.flags import NumberParser
 from data_pipeline.command_line.help import flag_help
-
-LARGEST_FLOAT = 3.4028234663852886e38
 
 
 @pytest.fixture
@@ -19,60 +14,6 @@ def defining(new_flags, monkeypatch):
     monkeypatch.setattr(flags, "_current_group", "")
     with new_flags():
         yield flags.FLAGS
-
-
-@pytest.mark.parametrize(
-    "parser, allowed",
-    [
-        (NumberParser(int, 1), "an integer from 1 to 2,147,483,647"),
-        (NumberParser(int, 0, 100), "an integer from 0 to 100"),
-        (NumberParser(float, 0), "a finite number from 0 up"),
-        (NumberParser(float, 0.98, 1), "a finite number from 0.98 to 1"),
-        (NumberParser(float, 0, below=1), "a finite number from 0, below 1"),
-        (NumberParser(float, 0, above=0), "a finite number above 0"),
-        (NumberParser(float, 0, above=0, below=1), "a finite number above 0, below 1"),
-        (NumberParser(float, 0, 5, above=0), "a finite number above 0, up to 5"),
-    ],
-)
-def test_what_is_allowed_is_said(parser, allowed):
-    assert parser.allowed() == allowed
-    with pytest.raises(ValueError, match=f"^expected {allowed}$"):
-        parser.parse("-7")
-
-
-@pytest.mark.parametrize(
-    "parser, text, value",
-    [
-        (NumberParser(int, 1), "1", 1),
-        (NumberParser(int, 1), "2147483647", 2**31 - 1),
-        (NumberParser(int, 0, 100), "100", 100),
-        (NumberParser(float, 0), "0", 0.0),
-        (NumberParser(float, 0), "1e-9", 1e-9),
-        (NumberParser(float, 0), repr(LARGEST_FLOAT), LARGEST_FLOAT),
-        (NumberParser(float, 0.98, 1), "0.98", 0.98),
-        (NumberParser(float, 0.98, 1), "1", 1.0),
-        (NumberParser(float, 0, above=0, below=1), "0.5", 0.5),
-    ],
-)
-def test_limits_belong_to_what_is_allowed(parser, text, value):
-    found = parser.parse(text)
-    assert found == value and type(found) is parser.kind
-
-
-@pytest.mark.parametrize(
-    "parser, refused",
-    [
-        (NumberParser(int, 1), ["0", "2147483648", "1.5", "x", "", math.inf, math.nan]),
-        (NumberParser(int, 0, 100), ["-1", "101"]),
-        (NumberParser(float, 0), ["-1e-9", "nan", "inf", "3.41e38", "1e400", "x", ""]),
-        (NumberParser(float, 0.98, 1), ["0.979", "1.001"]),
-        (NumberParser(float, 0, above=0, below=1), ["0", "1"]),
-    ],
-)
-def test_what_lies_beyond_is_refused(parser, refused):
-    for text in refused:
-        with pytest.raises(ValueError, match="^expected "):
-            parser.parse(text)
 
 
 def test_flags_know_their_group_and_whether_they_must_be_given(defining):
@@ -96,7 +37,7 @@ def test_numbers_are_not_negative_unless_it_is_said(defining):
     flags.DEFINE_float("test_float", 0.5, "Measured.")
     flags.DEFINE_integer("test_signed", -1, "Signed.", lower_bound=-2, upper_bound=5)
     flags.DEFINE_float("test_open", 1, "Open.", 0, 9, above=0, below=8)
-    allowed = {flag.name: flag.parser.allowed() for flag in flags.defined()}
+    allowed = {flag.name: flag.parser.numbers.allowed() for flag in flags.defined()}
     assert allowed == {
         "test_integer": "an integer from 0 to 2,147,483,647",
         "test_float": "a finite number from 0 up",

@@ -84,7 +84,7 @@ def test_groups_come_in_the_order_of_their_first_flags():
     flags.group("Numbers")
     flags.DEFINE_integer("test_c", 2, "Third.", 0, 9)
     program = ModuleType("program", "What it does.\n\n    python -m program\n    ")
-    assert help_text(program).split("\n") == [
+    assert help_text(program, full=True).split("\n") == [
         "What it does.",
         "",
         "python -m program",
@@ -99,4 +99,17 @@ def test_groups_come_in_the_order_of_their_first_flags():
         "  --test_a  (text; default: none)",
         "      First.",
     ]
-    assert help_text(ModuleType("program")).startswith("\n\nNumbers:\n")
+    assert help_text(ModuleType("program"), full=True).startswith("\n\nNumbers:\n")
+
+
+def test_flags_of_experts_are_shown_by_the_full_help():
+    flags.group("Numbers")
+    flags.DEFINE_integer("test_a", 1, "First.", expert=True)
+    flags.group("Files")
+    flags.DEFINE_string("test_b", None, "Second.")
+    program = ModuleType("program", "What it does.")
+    text = help_text(program, full=False)
+    assert "test_a" not in text and "Numbers:" not in text and "  --test_b  (text" in text
+    assert text.endswith("\n\n--helpfull lists all 2 flags; those seldom needed are left out here.")
+    text = help_text(program, full=True)
+    assert "  --test_a  (" in text and "  --test_b  (" in text and "--helpfull" not in text

@@ -1,0 +1,84 @@
+"""Flags made of the settings of a dataclass, and the dataclass made of the flags.
+
+define(LoopSettings, "Loop", checkpoint_steps=100)   --steps_per_loop, --checkpoint_steps, ...
+read(LoopSettings)                                   LoopSettings(steps_per_loop=10, ...)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import Any, TypeVar
+
+from data_pipeline.command_line import flags
+from data_pipeline.settings import Setting, Settings, settings_of
+
+T = TypeVar("T", bound=Settings)
+
+
+def define(
+    kind: type[Settings],
+    group: str,
+    *,
+    without: Collection[str] = (),
+    hidden: Collection[str] = (),
+    **defaults: Any,
+) -> None:
+    """Defines a flag for each setting of a dataclass.
+
+    A setting that has the name of a flag that is there already, such as --seed, shares it.
+
+    Args:
+      kind: dataclass with fields made by `setting`.
+      group: title of the flags in --help.
+      without: names of settings that the program has no flags for.
+      hidden: names of settings that only --helpfull shows, other than the field says.
+      defaults: values of the program that differ from those of the fields.
+    """
+    flags.group(group)
+    for each in settings_of(kind):
+        if each.name not in without and each.name not in flags.FLAGS:
+            is_hidden = each.expert or each.name in hidden
+            _define(each, defaults.get(each.name, each.default), is_hidden)
+
+
+def _define(setting: Setting, default: Any, is_hidden: bool) -> None:
+    is_required = default is dataclasses.MISSING
+    default = None if is_required else default
+    common = {"required": is_required, "expert": is_hidden}
+    if setting.numbers:
+        flags.DEFINE_number(setting.name, default, setting.help, setting.numbers, **common)
+    elif setting.kind is tuple:
+        flags.DEFINE_list(setting.name, list(default or ()), setting.help, **common)
+        if setting.one_of:
+            flags.register_validator(
+                setting.name,
+                lambda names: not setting.complaint(names),
+                message=f"{setting.complaint(['?'])}.",
+            )
+    elif setting.kind is bool:
+        define_bool = flags.DEFINE_auto_bool if setting.may_be_none else flags.DEFINE_bool
+        define_bool(setting.name, default, setting.help, **common)
+    elif setting.one_of:
+        flags.DEFINE_enum(setting.name, default, setting.one_of, setting.help, **common)
+    else:
+        flags.DEFINE_string(
+            setting.name, default, setting.help, is_address=setting.is_address, **common
+        )
+
+
+def read(kind: type[T], **others: Any) -> T:
+    """A dataclass of settings; each field has the value of the flag of its name, if there is one.
+
+    Args:
+      kind: the dataclass.
+      others: values of fields that no flag is for, or that hold instead of the flag's. A field
+        with neither has its default.
+
+    Raises:
+      UserError: the dataclass does not allow the values together.
+    """
+    names = {field.name for field in dataclasses.fields(kind)} - set(others)
+    values = {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return kind(**{**values, **lists}, **others)

@@ -1,0 +1,187 @@
+"""Settings: fields of dataclasses that know their help text, their bounds and their choices.
+
+    @dataclasses.dataclass(frozen=True)
+    class LoopSettings(Settings):
+        steps_per_loop: int = setting(10, "Updates between two reports.", at_least=1)
+
+    LoopSettings(steps_per_loop=0)
+    -> UserError: --steps_per_loop=0: expected an integer from 1 to 2,147,483,647. Updates ...
+
+A setting is declared here and nowhere else: command_line/settings.py makes a program's flag of it,
+with the same bounds and the same help text. Libraries import this module, which knows no flags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from data_pipeline.errors import UserError
+
+INTEGER_LIMIT = 2**31 - 1  # TensorFlow counts steps and draws seeds in int32.
+NUMBER_LIMIT = 3.4028234663852886e38  # What is larger is infinite in float32.
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """The numbers that a setting may have; finite, and not negative unless `at_least` says so.
+
+    Attributes:
+      kind: int or float.
+      at_least, at_most: smallest and largest number; None: as large as int32 or float32 hold.
+      above, below: limits that are not allowed themselves, or None.
+    """
+
+    kind: type
+    at_least: float = 0
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest number, where `below` does not forbid it."""
+        if self.at_most is not None:
+            return self.at_most
+        return INTEGER_LIMIT if self.kind is int else NUMBER_LIMIT
+
+    def allowed(self) -> str:
+        """The numbers in words, as in "an integer from 1 to 65,535"."""
+        noun = "an integer" if self.kind is int else "a finite number"
+        lower = f"above {self.above:g}" if self.above is not None else f"from {self.at_least:g}"
+        upper = " up" if self.above is None else ""
+        if self.below is not None:
+            upper = f", below {self.below:g}"
+        elif self.at_most is not None or self.kind is int:
+            upper = f"{', up' if self.above is not None else ''} to {self.largest:,}"
+        return f"{noun} {lower}{upper}"
+
+    def parse(self, text: str | int | float) -> int | float:
+        """The number of a text.
+
+        Raises:
+          ValueError: it is not a number, or one that is not allowed.
+        """
+        try:
+            value = self.kind(text)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        is_within = (
+            self.at_least <= value <= self.largest
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+        if not is_within:  # True of nan as well.
+            raise ValueError(f"expected {self.allowed()}")
+        return value
+
+
+def setting(
+    default: Any = dataclasses.MISSING,
+    help: str = "",
+    *,
+    one_of: Sequence[str] = (),
+    expert: bool = False,
+    is_address: bool = False,
+    **bounds: float | None,
+) -> Any:
+    """A field of a dataclass that is a setting: a flag of the programs that have it.
+
+    Args:
+      default: value of the field, and of the flag where the program has no other. None makes a
+        field that may be None, "as something else says", which the help text names.
+      help: text that makes sense with nothing around it.
+      one_of: the values that a text, or each text of a tuple, may have; (): any.
+      expert: whether only --helpfull shows the flag.
+      is_address: whether the text names a service on the network, not a path.
+      bounds: those of `Numbers`.
+
+    Returns:
+      What `dataclasses.field` returns.
+    """
+    about = {"help": help, "one_of": tuple(one_of), "expert": expert, "is_address": is_address}
+    return dataclasses.field(default=default, metadata={"setting": {**about, "bounds": bounds}})
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A declared setting.
+
+    Attributes:
+      name: name of the field, and of the flag.
+      kind: bool, int, float, str, or tuple (of texts).
+      may_be_none: whether None is a value of its own.
+      default: value without a flag; dataclasses.MISSING: there is none.
+      numbers: those that are allowed; None: the setting is not a number.
+      help, one_of, expert, is_address: see `setting`.
+    """
+
+    name: str
+    kind: type
+    may_be_none: bool
+    default: Any
+    numbers: Numbers | None
+    help: str
+    one_of: tuple[str, ...]
+    expert: bool
+    is_address: bool
+
+    def complaint(self, value: Any) -> str | None:
+        """The complaint about a value, in absl's words for flags; None: the value is allowed."""
+        if value is None and self.may_be_none:
+            return None
+        if self.numbers:
+            try:
+                is_allowed = self.numbers.parse(value) == value
+            except ValueError:
+                is_allowed = False
+            return None if is_allowed else f"expected {self.numbers.allowed()}"
+        if self.kind is bool:
+            return None if isinstance(value, bool) else "expected true or false"
+        if self.kind is tuple:
+            is_allowed = not self.one_of or set(value) <= set(self.one_of)
+            return None if is_allowed else f"Name some of {', '.join(self.one_of)}"
+        is_allowed = not self.one_of or value in self.one_of
+        return None if is_allowed else f"value should be one of <{'|'.join(self.one_of)}>"
+
+
+def settings_of(kind: type) -> tuple[Setting, ...]:
+    """The settings among the fields of a dataclass, in their order."""
+    types_by_name = typing.get_type_hints(kind)
+    return tuple(
+        _declared(field, types_by_name[field.name])
+        for field in dataclasses.fields(kind)
+        if "setting" in field.metadata
+    )
+
+
+def _declared(field: dataclasses.Field, annotation: Any) -> Setting:
+    """The setting of a field; its annotation is a type as in int, int | None, tuple[str, ...]."""
+    may_be_none = isinstance(annotation, types.UnionType)
+    if may_be_none:
+        [annotation] = set(annotation.__args__) - {types.NoneType}
+    kind = typing.get_origin(annotation) or annotation
+    about = dict(field.metadata["setting"])
+    bounds = about.pop("bounds")
+    numbers = Numbers(kind, **bounds) if kind in (int, float) else None
+    return Setting(field.name, kind, may_be_none, field.default, numbers, **about)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The base of dataclasses of settings, which checks their values.
+
+    Raises:
+      UserError: a value is not allowed; the message is that of the flag.
+    """
+
+    def __post_init__(self) -> None:
+        for each in settings_of(type(self)):
+            value = getattr(self, each.name)
+            if complaint := each.complaint(value):
+                shown = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+                raise UserError(f"--{each.name}={shown}: {complaint}. {each.help}")
