@@ -1,6 +1,6 @@
 """AlbertConfig: everything that decides the shape and the arithmetic of an ALBERT encoder.
 
-Field names and defaults are those of the published `albert_config.json` files. The BERT baselines
+Field names and defaults follow the published `albert_config.json` files. The BERT baselines
 of the ALBERT paper are the same architecture with `embedding_size == hidden_size` and
 `parameter_sharing="none"`.
 """

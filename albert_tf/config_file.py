@@ -36,18 +36,20 @@ _DEFAULTS = {"vocab_size": 30000}
 
 
 def read_json(path: str, kind: type = dict) -> Any:
-    """The content of a configuration file, whoever wrote it: an object, or another `kind`.
+    """The content of a JSON file, which may be damaged or foreign: an object, or another `kind`.
 
     Raises:
       UserError: the file is absent, too large, or no such JSON in UTF-8.
     """
     if not tf.io.gfile.exists(path):
-        raise UserError(f"config file {path} does not exist. Pass that of albert_config.json.")
+        raise UserError(
+            f"config file {path} does not exist. Pass the path of an albert_config.json."
+        )
     if tf.io.gfile.isdir(path):
         raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
     size = tf.io.gfile.stat(path).length
     if size > _MOST_BYTES:
-        raise UserError(f"config file {path} has {size:,} bytes, and is no configuration.")
+        raise UserError(f"config file {path} has {size:,} bytes, and is not a configuration.")
     with tf.io.gfile.GFile(path, "rb") as file:
         content = file.read()
     try:

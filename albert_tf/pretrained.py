@@ -40,7 +40,8 @@ def locate(name_or_path: str) -> formats.Source:
         `formats.recognize`.
 
     Raises:
-      UserError: no such preset, nothing at the path, or not to be had (offline and not cached).
+      UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
+        and not cached).
     """
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
@@ -82,15 +83,16 @@ def from_preset(
     config: AlbertConfig | None = None,
     **arguments: Any,
 ) -> keras.Model:
-    """A model whose encoder has published or one's own weights; its heads are new, but for those of
-    an AlbertPretrainer, which come from the weights if they are there.
+    """A model whose encoder has published weights or your own, and whose heads are new.
+
+    An AlbertPretrainer takes its heads from the weights, too, if they are there.
 
         classifier = from_preset("albert-small-en", AlbertClassifier, num_classes=3)
 
     Args:
       name_or_path: see `locate`.
       model_class: AlbertEncoder or any model of `albert_tf`.
-      config: None takes the one beside the weights; another may differ in dropout, for example.
+      config: None takes the one stored with the weights; another may differ in dropout, say.
       arguments: of the model's constructor.
 
     Returns:
@@ -106,7 +108,7 @@ def from_preset(
 
 
 def preset_vocabulary(name_or_path: str) -> str:
-    """Path of the vocabulary beside the weights.
+    """Path of the vocabulary that lies next to the weights.
 
     Raises:
       UserError: see `locate`; or there is no vocabulary.

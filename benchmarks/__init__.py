@@ -1,1 +1,1 @@
-"""Speed and memory beside other libraries and the limit of the machine."""
+"""Speed and memory, compared with other libraries and with the limit of the machine."""

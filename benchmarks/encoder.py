@@ -8,7 +8,7 @@ is left out. For each case every library starts a process, and then they take tu
 load on the machine falls on all of them alike; medians are compared. Two processes of one program
 can differ by several percent: --starts=5 begins a case five times. Weights are random. All
 libraries are in memory at once: where that is too much for the machine, choose some by --libraries.
---before=FOLDER measures another version of this project beside this one, a row "before: ..." each.
+--before=FOLDER measures another version of this project, too, in rows "before: ...".
 """
 
 from __future__ import annotations

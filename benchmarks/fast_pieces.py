@@ -1,4 +1,4 @@
-"""What each piece of albert_tf/layers/fast gives: the encoder without it, beside that with all.
+"""What each piece of albert_tf/layers/fast gives: the encoder without it, compared with the whole.
 
     python -m benchmarks.fast_pieces --output=docs/benchmarks
 
@@ -39,7 +39,7 @@ _FORWARD = ("streams", "weights read once", "all of them")
 
 
 def rows_of(case: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
-    """A row for each piece that was left out, beside the encoder as it is."""
+    """A row for each piece that was left out, compared with the encoder as it is."""
     now = measured[NOW.name]
     return [
         {

@@ -1,12 +1,12 @@
-"""Whole fine-tuning commands, from files to the dev score: this project beside its peers.
+"""Whole fine-tuning commands, from files to the dev score: this project and its peers.
 
     python -m benchmarks.finetuning --data_dir=data --vocab_file=spiece.model \
         --peers=benchmarks/.peers --output=docs/benchmarks
 
 --data_dir has glue/SST-2, glue/MRPC, squad and race with the official files, of which the first
-examples are taken. Everybody trains the same architecture from random weights for one epoch, in
-batches of the same size, and evaluates it on the dev set; nobody does anything else, so a score
-says no more than that the command ran to its end. Each library runs in its own environment
+examples are taken. Each library trains the same architecture from random weights for one epoch, in
+batches of the same size, and evaluates it on the dev set. That is too little to learn from: a score
+says only that the command ran to its end. Each library runs in its own environment
 (make_peer_environments.sh); a peer that is not installed, or lacks a task, is left out. The
 commands take turns, and medians are compared. --preset=albert-tiny
 --train_examples=32 --dev_examples=32 tries it out.

@@ -1,4 +1,4 @@
-"""Speed and memory of making pre-training records, beside SentencePiece alone and a peer.
+"""Speed and memory of making pre-training records, compared with SentencePiece alone and a peer.
 
     python -m benchmarks.pretraining_data --text=corpus.txt --vocab_file=spiece.model
 

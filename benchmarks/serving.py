@@ -1,4 +1,4 @@
-"""Exported models beside Hugging Face's pipelines, on PyTorch and on ONNX Runtime: text in, answer
+"""Exported models and Hugging Face's pipelines, on PyTorch and on ONNX Runtime: text in, answer
 out, in one process each.
 
     python -m benchmarks.serving --model_dirs=runs/sst2/model,runs/squad/model \

@@ -41,7 +41,7 @@ WORKERS = [Worker(name, ("ours_training.py", kind), "", "ours") for kind, name i
 
 
 def rows_of(case: str, precision: str, measured: dict[str, Measurement]) -> list[dict[str, object]]:
-    """A row for each kind, beside the gradient alone and the update."""
+    """A row for each kind, for the gradient alone, and for the update."""
     gradient, update = measured[KINDS["gradient"]], measured[KINDS["update"]]
     return [
         {

@@ -78,7 +78,7 @@ class Field(PlainLabels):
 
 
 class Tags(PlainLabels):
-    """The last column of each word in CoNLL: a label is that of a word."""
+    """The last column of each word in CoNLL: each word has a label."""
 
     def values(self, records: Sequence[list[str]]) -> list[str]:
         return [line.split("\t")[-1] for words in records for line in words]
@@ -156,7 +156,7 @@ class RealTask:
       score: "accuracy", "matthews", "pearson", "f1": of SQuAD's answers,
         "tags": F1 of the words' tags other than O.
       note: what differs from the official training set.
-      read_with: layout of the source; None: that of the copy.
+      read_with: layout of the source; None: the same as of the copy.
       dev_splits: names of the files to evaluate.
       choose: which records, and in which form; None: all as they are.
       trained_by: the task whose model answers; "": this one.

@@ -14,7 +14,7 @@ from albert_tf.starting_weights.informed import position_size
 
 
 def write_parts(informed: Path) -> None:
-    """Writes the model folders of PARTS beside that of make_starting_weights, each of random
+    """Writes the model folders of PARTS next to the one of make_starting_weights, each of random
     weights with one change.
     """
     whole = native.load_model(str(informed))

@@ -37,8 +37,9 @@ class AttentionBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """The weights for `call`: those of queries, which come out scaled by 1 / sqrt(D), keys and
-        values in one; and those of the output.
+        """The weights for `call`: of queries, keys and values in one, and of the output.
+
+        Queries come out scaled by 1 / sqrt(D).
         """
         query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))
         # The scale goes into the weights, which are fewer numbers than the logits [B, N, S, S] of

@@ -16,7 +16,7 @@ import tensorflow as tf
 from albert_tf.layers import operations
 from albert_tf.layers.operations import DenseWeights, Seed
 
-# The weights of a block for one use: those of its first dense layer and of its last.
+# The weights of a block for one use: of its first dense layer, and of its last.
 BlockWeights: TypeAlias = tuple[DenseWeights, DenseWeights]
 
 

@@ -112,7 +112,7 @@ _CLASSES = _named(
 )
 _SPANS = (tagging.span_scores, tagging.SCORES)
 
-# Keys are those of google-research/albert, by which its published scores were chosen. GLUE's own
+# Keys follow google-research/albert, whose published scores were chosen by them. GLUE's own
 # definitions: MRPC and QQP count the mean of accuracy and F1, STS-B that of both correlations.
 SCORERS: dict[str, Scorer] = {
     "cola": Scorer(*_ACCURACY_AND_MATTHEWS, "matthews_corrcoef", ("matthews_corrcoef",)),
@@ -149,7 +149,7 @@ def glue_score(
     """The GLUE score: the mean over nine tasks; MNLI counts with the mean of its two sets.
 
     Args:
-      scores: task -> its scores, for all of SCORED_GLUE_TASKS; MNLI: those of the matched set.
+      scores: task -> its scores, for all of SCORED_GLUE_TASKS; for MNLI on the matched set.
       mnli_mismatched: scores on the mismatched set.
 
     Returns:

@@ -1,6 +1,6 @@
 """Scores of spans that tags of tokens describe, such as B-PER I-PER O: as conlleval counts them.
 
-They equal those of seqeval 1.2.2 in its default mode, whatever the spelling of the tags. That
+They equal the scores of seqeval 1.2.2 in its default mode, whatever the spelling of the tags. That
 package has had no release since 2020 and no wheel, so that the few lines that find spans are here,
 and scikit-learn counts.
 """

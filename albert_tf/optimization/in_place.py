@@ -10,7 +10,7 @@ The formulas are not repeated here; what is new is how variables get in and out.
 may write over a variable only if nothing else holds its value. So the functions take handles of
 variables, and read and assign by raw operations: given a tf.Variable, TensorFlow would read it
 before the call, and XLA would have to leave that value alone. A mirrored variable cannot be an
-argument at all; its handle is that of the replica that is being updated.
+argument at all; its handle stands for the replica that is being updated.
 """
 
 from __future__ import annotations
@@ -93,6 +93,6 @@ def _descend(weights: tf.Tensor, direction: tf.Tensor, rate: tf.Tensor) -> None:
 
 
 def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """The value of a variable, whose handle tells neither dtype nor shape: those of `like`."""
+    """The value of a variable with the dtype and shape of `like`, which handles do not tell."""
     value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
     return tf.ensure_shape(value, like.shape)

@@ -10,7 +10,7 @@ Score = Callable[[np.ndarray, np.ndarray], float]
 
 
 def median_difference(score: Score, labels: np.ndarray, left: np.ndarray, right: np.ndarray):
-    """The median score of the runs on the left less that of those on the right.
+    """The median score of the runs on the left less the median score of the runs on the right.
 
     labels: [N]; left, right: [runs, N] predictions.
     """

@@ -56,4 +56,4 @@ folder=albert_tf/weights/$name
 mkdir -p "$folder"
 cp "$made"/* "$folder"
 ls -l "$folder"
-echo "The model card in $folder/README.md is that of other weights: write what these are."
+echo "The model card in $folder/README.md describes other weights: write what these are."

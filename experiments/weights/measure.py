@@ -1,4 +1,4 @@
-"""What the weights of this package are worth: GLUE's dev sets, beside scratch and plain baselines.
+"""What the weights of this package are worth on GLUE's dev sets, with scratch and baselines.
 
     python -m experiments.weights.measure --data_dir=glue --document=docs/weights.md
 

@@ -174,9 +174,9 @@ def _after(signal: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Delays x until `signal` is computed, by adding a zero that depends on it.
 
     Without the delay TensorFlow would compute all blocks again right away, since total is there,
-    and keep them until their turn. A control dependency is not enough: XLA knows those of values
-    only. The zero is the signal itself where that is not finite, so no compiler can tell that it is
-    always zero.
+    and keep them until their turn. A control dependency is not enough: XLA knows dependencies
+    of values only. The zero is the signal itself where that is not finite, so no compiler can tell
+    that it is always zero.
     """
     first = tf.reshape(signal, [-1])[:1]
     nothing = tf.reduce_sum(tf.where(tf.math.is_finite(first), tf.zeros_like(first), first))

@@ -5,7 +5,7 @@ the weights. Here they are added a few at a time, in float32 whatever the precis
 
 The trick is a chain of copies, since the gradient of a copy operation is a sum. For 7 layers, 3 at
 a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass comes to u7, u6, u5 and u4 first.
-Their sum is the gradient of w', and they are free again before that of u3 is made.
+Their sum is the gradient of w', and they are freed before the gradient of u3 is made.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
     Args:
       tensors: weights, a structure of float tensors.
       uses: how many copies.
-      at_once: how many gradients are added at a time, those of the last copies first. Few have to
-        be kept if it is small; each sum is a pass over memory.
+      at_once: how many gradients are added at a time, from the last copies to the first. Few have
+        to be kept if it is small; each sum is a pass over memory.
 
     Returns:
       `uses` structures like `tensors`, in the order in which they are to be used.
