@@ -19,7 +19,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.finetuning.results import RESULTS_FILE, Result, read_results
 from albert_tf.training import run_folder, starts
-from albert_tf.training.loop import Diverged
+from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 
 # From the seed of an attempt to that of the next; more than the seeds of any series of runs.

@@ -26,7 +26,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.finetuning.attempts import delete, put_aside
 from albert_tf.finetuning.results import Result, shown_score
-from albert_tf.training.loop import Diverged
+from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.run_folder import RUN_FILE
 from albert_tf.training.strategy import is_chief
 from data_pipeline.files import atomic_files, storage

@@ -36,11 +36,11 @@ from albert_tf.training import (
     LoopSettings,
     OptimizerSettings,
     RunSettings,
-    experiment,
 )
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
+from albert_tf.training.running import run_experiment
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
@@ -125,7 +125,7 @@ def finetune(
       The scores of each dev split, which are also in results.json.
 
     Raises:
-      UserError: data, model and settings do not go together, or see `experiment.run`.
+      UserError: data, model and settings do not go together, or see `run_experiment`.
     """
     start = InitialModel(init_checkpoint=model) if isinstance(model, str) else model
     task = get_task(task)
@@ -165,7 +165,7 @@ def finetune(
     def score_and_write() -> None:
         results.extend(conclude(task, trained, evaluator, labels, splits, run.output_dir, origin))
 
-    experiment.run(
+    run_experiment(
         Experiment(
             title=f"Fine-tuning: {task.name}",
             task=task.task(trained),

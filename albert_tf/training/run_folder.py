@@ -4,8 +4,8 @@ flags.json  environment.json                        flags and software of the la
 starts/                                             those of each start, see starts.py
 albert_config.json  run.json                        settings that a continued run may not change
 run.lock                                            while a process trains there
-minutes.json                                        see deadline.py
-partial_report.json                                 see partial_report.py
+minutes.json                                        see hooks/deadline.py
+partial_report.json                                 see hooks/preemption.py
 checkpoints/                                        to resume from
 metrics.csv  tensorboard/  curves.png               its figures
 model/                                              the result, see checkpoints/native.py
@@ -74,7 +74,7 @@ def claim(
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock.locked(run_dir, LOCK_FILE))
-        if not holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
+        if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
             raise UserError(
                 f"--output_dir={run_dir} is not empty and holds no run. Name a new folder."
             )
@@ -82,7 +82,7 @@ def claim(
         if overwrite:
             _empty(run_dir)
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
-        if holds_run(run_dir):
+        if _holds_run(run_dir):
             last_config, before = read(run_dir)
             _check_model(run_dir, config, last_config)
             _check_unchanged(run_dir, must_not_change, before)
@@ -100,13 +100,12 @@ def delete(run_dir: str) -> None:
     Raises:
       UserError: another process trains there.
     """
-    if holds_run(run_dir):
+    if _holds_run(run_dir):
         with lock.locked(run_dir, LOCK_FILE):
             _empty(run_dir)
 
 
-def holds_run(run_dir: str) -> bool:
-    """Whether there is a run in a folder, finished or not."""
+def _holds_run(run_dir: str) -> bool:
     return tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE))
 
 
@@ -159,7 +158,7 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     Raises:
       UserError: there is no run in the folder, or its file is damaged.
     """
-    if not holds_run(run_dir):
+    if not _holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"
     must_not_change = starts.read_run_json(os.path.join(run_dir, RUN_FILE), remedy)

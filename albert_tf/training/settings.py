@@ -10,7 +10,6 @@ from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import decay_start
-from albert_tf.training.deadline import Deadline, Ending
 from albert_tf.training.starts import CHANGES
 from albert_tf.training.strategy import DISTRIBUTIONS
 from data_pipeline.settings import Settings, setting
@@ -129,7 +128,7 @@ class LoopSettings(Settings):
         one_of=CHANGES,
         expert=True,
     )
-    # See deadline.py.
+    # See hooks/deadline.py.
     max_minutes: float = setting(
         0.0,
         "Minutes of training over all starts; with --schedule=wsd the decay begins early enough "
@@ -195,28 +194,6 @@ class RunSettings(Settings):
                 f"{self.optimizer.schedule}, whose rate depends on the number of updates from the "
                 "first one on. Use --schedule=wsd."
             )
-
-    def deadline(self) -> Deadline | None:
-        """The one of `max_minutes`, with the record of the run in the folder; None: no limit."""
-        if not self.loop.max_minutes:
-            return None
-        return Deadline(
-            self.output_dir,
-            self.loop.max_minutes,
-            self.optimizer.decay_share,
-            self.optimizer.num_warmup_steps,
-        )
-
-    def ended_by(self, ending: Ending) -> RunSettings:
-        """A copy with the number of updates and the decay that the deadline chose; flags.json keeps
-        those of the user.
-        """
-        return dataclasses.replace(
-            self,
-            optimizer=dataclasses.replace(self.optimizer, decay_share=ending.decay_share),
-            loop=dataclasses.replace(self.loop, num_train_steps=ending.num_train_steps),
-            flags=self.as_flags(),
-        )
 
     def as_flags(self) -> dict[str, Any]:
         """The entries of flags.json: these settings, and the precision in use."""

@@ -18,7 +18,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from albert_tf.training import experiment
+from albert_tf.training import running
 from albert_tf.training.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
@@ -242,7 +242,7 @@ def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
     def stop(*unused):
         raise UserError("enough")
 
-    monkeypatch.setattr(experiment, "train", stop)
+    monkeypatch.setattr(running, "train", stop)
     numbers = {"train_file": files / "numbers.tsv", "dev_file": files / "numbers.tsv"}
     code, shown, errors = run(**{**training, **numbers})
     assert code == 2 and "error: enough" in errors

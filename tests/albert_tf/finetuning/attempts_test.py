@@ -19,7 +19,7 @@ from albert_tf.finetuning.attempts import (
     run_until_good,
 )
 from albert_tf.finetuning.results import Result, Scored, write_results
-from albert_tf.training.loop import Diverged
+from albert_tf.training.hooks.bad_steps import Diverged
 
 FLAT = ("Every prediction is 1, which is right for 50.0%.",)
 

@@ -15,7 +15,7 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning import series
 from albert_tf.finetuning.results import Result, Scored
 from albert_tf.finetuning.series import Variant, run_series, summarize, variants
-from albert_tf.training.loop import Diverged
+from albert_tf.training.hooks.bad_steps import Diverged
 
 
 def result(score: float | None, seed: int, data: str = "a", notes: tuple[str, ...] = ()) -> Result:

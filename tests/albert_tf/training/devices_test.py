@@ -10,7 +10,7 @@ from tensorflow.python.framework import config as tensorflow_config  # The only 
 
 from albert_tf import fast_switch
 from albert_tf.errors import UserError
-from albert_tf.training import DeviceSettings, devices, experiment
+from albert_tf.training import DeviceSettings, devices, running
 from albert_tf.training.report.metrics_file import read_metrics
 
 PROGRAMS = (("albert_tf.run_pretraining",), ("albert_tf.run_finetuning", "--task=tsv"))
@@ -58,7 +58,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     def stop(stepper, *unused):
         raise UserError(f"packed: {stepper.task.model.encoder.packed}")
 
-    monkeypatch.setattr(experiment, "train", stop)
+    monkeypatch.setattr(running, "train", stop)
     data = tmp_path / "data.tsv"
     data.write_text("text\tlabel\nthe cat\ta\non a mat\tb\n")
     flags = {

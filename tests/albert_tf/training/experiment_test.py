@@ -21,7 +21,7 @@ from albert_tf.training import (
     OptimizerSettings,
     RunSettings,
     TrainingData,
-    experiment,
+    run_experiment,
 )
 from albert_tf.training.report.metrics_file import read_metrics
 
@@ -77,7 +77,7 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
     found = described(strategies[kind])
     seen = []
     found = dataclasses.replace(found, print_results=lambda metrics: seen.append(metrics))
-    figures = experiment.run(found)
+    figures = run_experiment(found)
     shown = capsys.readouterr().out
     assert shown.startswith("A test\n") and "a figure             17\n" in shown
     model_dir = tmp_path / "run" / "last"
@@ -94,7 +94,7 @@ def test_a_run(described, tmp_path, two_devices, kind, capsys):
 def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
     """Without flags their fields stand for them: another rate is said, another kind refused."""
     first = described()
-    experiment.run(first)
+    run_experiment(first)
     recorded = json.loads((tmp_path / "run" / "flags.json").read_text())
     assert recorded["optimizer"] == "lamb" and recorded["learning_rate"] == 0.01
     assert recorded["precision"] == "float32" and recorded["eval_batch_size"] == 64
@@ -110,7 +110,7 @@ def test_the_settings_are_recorded_and_watched(described, tmp_path, capsys):
             optimizer=dataclasses.replace(one.settings.optimizer, **optimizer),
             loop=dataclasses.replace(one.settings.loop, num_train_steps=num_train_steps),
         )
-        experiment.run(dataclasses.replace(one, settings=settings))
+        run_experiment(dataclasses.replace(one, settings=settings))
 
     with pytest.raises(UserError, match="was started with --optimizer=lamb"):
         again(optimizer="adamw")
@@ -134,7 +134,7 @@ def test_nothing_is_written_when_something_does_not_fit(described, tmp_path, of_
     found = described()
     found = dataclasses.replace(found, data=dataclasses.replace(found.data, **of_data))
     with pytest.raises(UserError, match=message):
-        experiment.run(found)
+        run_experiment(found)
     assert not (tmp_path / "run").exists()
 
 
@@ -146,7 +146,7 @@ def test_errors_of_the_data_are_explained(described):
         explain=lambda error: UserError(f"made-up batches end: {type(error).__name__}"),
     )
     with pytest.raises(UserError, match="made-up batches end: OutOfRangeError"):
-        experiment.run(dataclasses.replace(found, data=data))
+        run_experiment(dataclasses.replace(found, data=data))
 
 
 def test_flags_are_recorded_as_they_are_and_settings_by_their_names():
@@ -169,7 +169,7 @@ def test_nothing_to_train(described, tmp_path):
     found = described()
     found.task.model.trainable = False
     with pytest.raises(UserError, match="no trainable variable"):
-        experiment.run(found)
+        run_experiment(found)
     assert not (tmp_path / "run").exists()
 
 
@@ -179,8 +179,8 @@ def test_the_folder_is_kept_until_the_run_is_concluded(described):
 
     def conclude():
         with pytest.raises(UserError, match="is in use"):
-            experiment.run(described())
+            run_experiment(described())
         seen.append("concluded")
 
-    experiment.run(described(), conclude)
+    run_experiment(described(), conclude)
     assert seen == ["concluded"]

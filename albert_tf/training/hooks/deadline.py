@@ -1,7 +1,12 @@
-"""The end of a run that is given minutes: chosen once, from its speed, and recorded in its folder.
+"""--max_minutes: the end of a run, chosen once, from its speed, and recorded in its folder.
 
 Before the choice the rate is constant and the step alone decides every update; after it the run is
 one of so many steps, like any other. A clock decides nothing but where the decay begins.
+
+1. `with_chosen_end`: a run whose end an earlier start has chosen has that many steps.
+2. `open_deadline`: the minutes of any other count.
+3. `DeadlineHook` ends the loop where the decay has to begin, and chooses the end.
+4. `with_chosen_end`, again: the same run goes on to that end.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.training import starts
+from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.settings import RunSettings
 
 ENDING_FILE = "minutes.json"
 
@@ -162,3 +169,72 @@ class Deadline:
     def _seconds(self) -> float:
         """Seconds of training, of all starts."""
         return self._seconds_before + self._clock() - self._began
+
+
+class DeadlineHook(Hook):
+    """Ends the loop where the decay has to begin for the run to end in time.
+
+    It comes after the evaluation, whose minutes count, and before the checkpoint that the decay
+    begins with.
+    """
+
+    def __init__(self, run: Run, deadline: Deadline, decay_start: int | None) -> None:
+        """decay_start: where the decay begins in any case; None: nowhere. The minutes begin."""
+        self._deadline, self._reporter = deadline, run.reporter
+        self._num_train_steps = run.settings.num_train_steps
+        self._decay_start = self._num_train_steps if decay_start is None else decay_start
+        deadline.start()
+
+    def after(self, stop: Stop) -> None:
+        """Ends the loop, unless a signal does."""
+        if not stop.is_sound or stop.is_early or stop.end or stop.step >= self._decay_start:
+            return
+        if self._deadline.is_reached(stop.step):
+            stop.needs_checkpoint = True
+            stop.end = lambda: self._choose(stop.step)
+
+    def _choose(self, step: int) -> None:
+        ending = self._deadline.choose_ending(step, self._num_train_steps)
+        last = ending.num_train_steps
+        self._reporter.note(
+            f"--max_minutes: the rate falls from step {step} on, and the run ends with step {last} "
+            f"({ENDING_FILE}); with --num_train_steps={last} --decay_share={ending.decay_share} "
+            "any machine repeats it"
+        )
+
+
+def _deadline_of(settings: RunSettings) -> Deadline:
+    optimizer, minutes = settings.optimizer, settings.loop.max_minutes
+    return Deadline(settings.output_dir, minutes, optimizer.decay_share, optimizer.num_warmup_steps)
+
+
+def open_deadline(settings: RunSettings) -> Deadline | None:
+    """The deadline of a run whose end is not chosen yet; None without --max_minutes, too."""
+    if not settings.loop.max_minutes:
+        return None
+    deadline = _deadline_of(settings)
+    return None if deadline.ending else deadline
+
+
+def with_chosen_end(settings: RunSettings) -> RunSettings:
+    """The settings with the number of updates and the decay that the deadline has chosen, where it
+    has. flags.json keeps the user's.
+
+    Raises:
+      UserError: the chosen end is beyond the number of updates that is given now.
+    """
+    ending = _deadline_of(settings).ending if settings.loop.max_minutes else None
+    if ending is None:
+        return settings
+    if settings.loop.num_train_steps < ending.num_train_steps:
+        raise UserError(
+            f"--num_train_steps={settings.loop.num_train_steps}: the minutes of this run have "
+            f"fixed its end at step {ending.num_train_steps}. Give as many or more, or --overwrite "
+            "to begin anew."
+        )
+    return dataclasses.replace(
+        settings,
+        optimizer=dataclasses.replace(settings.optimizer, decay_share=ending.decay_share),
+        loop=dataclasses.replace(settings.loop, num_train_steps=ending.num_train_steps),
+        flags=settings.as_flags(),
+    )

@@ -17,9 +17,9 @@ from albert_tf.training import (
     OptimizerSettings,
     RunSettings,
     TrainingData,
-    experiment,
+    run_experiment,
 )
-from albert_tf.training.deadline import Deadline, Ending
+from albert_tf.training.hooks.deadline import Deadline, Ending
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -144,7 +144,7 @@ def make_experiment(tiny_config, pretraining_data, tmp_path):
 
 
 def weights(described):
-    experiment.run(described)
+    run_experiment(described)
     return [variable.numpy() for variable in described.task.model.variables]
 
 
@@ -161,7 +161,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
         return clock.now
 
     monkeypatch.setattr(
-        "albert_tf.training.experiment.Deadline", lambda *args: Deadline(*args, clock=tick)
+        "albert_tf.training.hooks.deadline.Deadline", lambda *args: Deadline(*args, clock=tick)
     )
 
     def killed_at(last):
@@ -171,7 +171,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
     record = tmp_path / "run" / "minutes.json"
     interrupted = make_experiment("run", batches=killed_at(11), **by_clock)
     with pytest.raises(StopIteration):  # The data end.
-        experiment.run(interrupted)
+        run_experiment(interrupted)
     ending = json.loads(record.read_text())
     start, end = ending["decay_start"], ending["num_train_steps"]
     assert 2 < start < 11 < end < 100  # It was killed in its decay.
@@ -186,14 +186,14 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
         np.testing.assert_array_equal(left, right)
 
     capsys.readouterr()
-    experiment.run(make_experiment("run", **{**by_clock, "max_minutes": 0.5}))
+    run_experiment(make_experiment("run", **{**by_clock, "max_minutes": 0.5}))
     assert f"going on from step {start}, before the former decay" in capsys.readouterr().out
     longer = json.loads(record.read_text())
     assert longer["decay_start"] > start and longer["max_minutes"] == 0.5
 
 
 def test_a_run_of_fewer_steps_than_the_minutes_allow(make_experiment, tmp_path):
-    experiment.run(make_experiment("short", num_train_steps=4, max_minutes=60))
+    run_experiment(make_experiment("short", num_train_steps=4, max_minutes=60))
     record = json.loads((tmp_path / "short" / "minutes.json").read_text())
     assert record["num_train_steps"] is None and record["seconds"] >= 0
 
@@ -228,4 +228,4 @@ def test_a_chosen_end_beyond_the_limit(make_experiment, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "minutes.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match="--num_train_steps=9: .* fixed its end at step 10"):
-        experiment.run(make_experiment("run", num_train_steps=9, max_minutes=5))
+        run_experiment(make_experiment("run", num_train_steps=9, max_minutes=5))

@@ -1,0 +1,65 @@
+"""Updates whose loss or gradient is not finite: left out, counted, and the end of a run."""
+
+from __future__ import annotations
+
+from albert_tf.errors import UserError
+from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.settings import MAX_BAD_IN_A_ROW
+
+
+class Diverged(UserError):
+    """Loss, gradient or weights of a run are not finite."""
+
+
+class BadSteps(Hook):
+    """Says which steps were left out, ends a run of too many, and tells which stops are sound.
+
+    It comes first: nothing may be evaluated or saved of weights that may be broken, since a new
+    checkpoint takes the place of an older, good one.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._state, self._settings = run, run.state, run.settings
+        self._num_bad = 0
+        self._last_good = run.state.step
+
+    def after(self, stop: Stop) -> None:
+        """Counts the steps that were left out.
+
+        After such a step the weights may be broken: only the next steps will tell. After the last
+        step there is no next one, and the weights are those of the last good step.
+
+        Raises:
+          Diverged: too many steps were left out; or weights or moments are not finite.
+        """
+        num_bad = int(stop.outcome.num_bad)
+        self._last_good = int(stop.outcome.last_good) or self._last_good
+        if num_bad:
+            self._num_bad += num_bad
+            self._check(int(stop.outcome.first_bad), num_bad, stop.step - self._last_good)
+        if not self._state.is_finite():
+            raise self._diverged(f"weights or moments are not finite at step {stop.step}")
+        stop.is_sound = stop.step in (self._last_good, self._settings.num_train_steps)
+
+    def _check(self, first: int, count: int, in_a_row: int) -> None:
+        """Prints that steps were left out; raises Diverged when they were too many."""
+        source, describe_batch = "", self._run.callbacks.describe_batch
+        if describe_batch:
+            source = f" (its batch comes from {describe_batch(first)})"
+        found = f"loss or gradient is not finite at step {first}{source}"
+        if self._num_bad > self._settings.max_bad_steps:
+            raise self._diverged(found, ", or let --max_bad_steps leave out such steps")
+        if in_a_row >= MAX_BAD_IN_A_ROW:
+            raise self._diverged(
+                f"{found}; {in_a_row} steps in a row were left out, and weights that are not "
+                "updated do not heal"
+            )
+        self._run.reporter.note(f"{found}; {count} step(s) left out, {self._num_bad} so far")
+
+    def _diverged(self, found: str, remedy: str = "") -> Diverged:
+        """The error, with the checkpoint to use."""
+        self._state.wait()
+        return Diverged(
+            f"{found}; last good checkpoint: {self._state.latest}. Lower --learning_rate, or "
+            f"lengthen the warm-up{remedy}."
+        )

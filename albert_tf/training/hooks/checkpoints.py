@@ -1,0 +1,115 @@
+"""Checkpoints: when they are due, when another hook needs one, and the one before the decay."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from albert_tf import durable
+from albert_tf.training import checkpoint_files
+from albert_tf.training.checkpoint_files import checkpoints_dir
+from albert_tf.training.loop import Hook, Run, Stop
+
+# In the folder of checkpoints: that from right before the decay of the rate, from which a longer
+# run goes on. Newer checkpoints do not replace it.
+_BEFORE_DECAY = "before_decay"
+
+
+class Checkpoints(Hook):
+    """Saves sound weights. After a step that was left out a checkpoint stays due until the next
+    sound stop.
+
+    It comes last: what the other hooks have written at a stop, such as a row of metrics.csv, counts
+    once the checkpoint is safe. When a run resumes, rows of later steps are dropped and made again.
+
+    Attributes:
+      last_saved: step of the newest checkpoint.
+    """
+
+    def __init__(
+        self, run: Run, decay_start: int | None, before_save: Sequence[Callable[[], None]]
+    ) -> None:
+        """decay_start: see `train`. before_save: called before each save, to make files safe."""
+        self._run, self._decay_start, self._before_save = run, decay_start, before_save
+        self._is_due = False
+        self.last_saved = run.state.step
+
+    def next_stop(self, step: int) -> int | None:
+        """The beginning of the decay has a checkpoint, whatever the periods."""
+        is_ahead = self._decay_start is not None and step < self._decay_start
+        return self._decay_start if is_ahead else None
+
+    def after(self, stop: Stop) -> None:
+        """Begins to write a checkpoint where one is due or needed."""
+        self._is_due |= self._run.settings.is_due(stop.step, self._run.settings.checkpoint_steps)
+        self._is_due |= stop.needs_checkpoint or stop.step == self._decay_start
+        if self._is_due and stop.is_sound:
+            for make_safe in self._before_save:
+                make_safe()
+            self._run.state.save()
+            self.last_saved, self._is_due = stop.step, False
+
+    def before(self, step: int) -> None:
+        """Keeps the checkpoint of the step at which the decay begins, and says so."""
+        if step != self._decay_start or step == 0:
+            return
+        self._run.state.wait()
+        if not self._run.is_chief:
+            return
+        if _keep(checkpoints_dir(self._run.run_dir), step):
+            text = "its checkpoint is kept: with more num_train_steps the run goes on from here"
+        else:
+            text = "it has no checkpoint: a longer run cannot go on from here"
+        self._run.reporter.note(f"the learning rate falls from step {step} on; {text}")
+
+
+def go_back(run_dir: str, decay_start: int) -> None:
+    """Returns to the checkpoint from before the decay if the decay that followed now begins later.
+
+    The checkpoints of that decay are removed, the kept one last: a call that was interrupted is
+    finished by the next one.
+    """
+    directory = checkpoints_dir(run_dir)
+    kept = os.path.join(directory, _BEFORE_DECAY)
+    step = max(checkpoint_files.whole(kept), default=None)
+    if step is None or step >= decay_start:
+        return
+    if step not in checkpoint_files.whole(directory):
+        _copy(kept, directory, step)
+    later = [found for found in checkpoint_files.find(directory) if found > step]
+    for other in reversed(later):
+        checkpoint_files.remove(directory, other)
+    tf.io.gfile.rmtree(kept)
+    if later:
+        print(
+            f"the decay now begins at step {decay_start}: going on from step {step}, before the "
+            "former decay, whose updates are made again at the full rate",
+            flush=True,
+        )
+
+
+def _keep(directory: str, step: int) -> bool:
+    """Copies a step's checkpoint aside, unless it is there; False if there is no checkpoint."""
+    kept = os.path.join(directory, _BEFORE_DECAY)
+    if step in checkpoint_files.whole(kept):
+        return True
+    if step not in checkpoint_files.whole(directory):
+        return False
+    _copy(directory, kept, step)
+    for other in set(checkpoint_files.find(kept)) - {step}:
+        checkpoint_files.remove(kept, other)
+    return True
+
+
+def _copy(source: str, target: str, step: int) -> None:
+    """Copies the files of a checkpoint, the index last: without it the rest is no checkpoint."""
+    tf.io.gfile.makedirs(target)
+    names = [name for name in tf.io.gfile.listdir(source) if name.startswith(f"step-{step}.")]
+    for name in sorted(names, key=lambda name: name.endswith(".index")):
+        path = os.path.join(target, name)
+        tf.io.gfile.copy(os.path.join(source, name), f"{path}.part", overwrite=True)
+        durable.sync(f"{path}.part")
+        tf.io.gfile.rename(f"{path}.part", path, overwrite=True)
+    durable.sync(target)
