@@ -73,9 +73,9 @@ def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tens
     """An input as a tensor; a UserError if it is not one, or not of the signature's type and shape.
 
     Args:
-      name: of the input, for the message.
+      name: the input's name, for the message.
       value: an array or nested list.
-      spec: of the signature; None: a server will look at it.
+      spec: the signature's spec of this input; None: a server checks it.
     """
     wanted = f"{spec.dtype.name} {spec.shape}" if spec else "an array of one type"
     try:
@@ -91,7 +91,7 @@ def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tens
     return tensor
 
 
-@functools.lru_cache(maxsize=1)  # Of a file many batches are asked, one after the other.
+@functools.lru_cache(maxsize=1)  # A file is many batches for one model, one after the other.
 def _load(folder: str) -> Mapping[str, Any]:
     """The signatures of a SavedModel; a version's folder never changes."""
     return saved_model.load(folder).signatures

@@ -194,7 +194,7 @@ class _LikeModel:
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         del training
         outputs = self._answer(**{name: inputs[name] for name in self._names})
-        if "value" in outputs:  # Of a regression.
+        if "value" in outputs:  # A regression.
             return {"logits": outputs["value"][:, None]}
         return {"logits": outputs["logits"]} if "logits" in outputs else dict(outputs)
 

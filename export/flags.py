@@ -18,8 +18,8 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
     """Flags of what is exported, as what, and in which precision.
 
     Args:
-      tasks: that --task may name.
-      precisions: that --precision may name.
+      tasks: the names that --task accepts.
+      precisions: the names that --precision accepts.
     """
     flags.DEFINE_string(
         "model_dir",

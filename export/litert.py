@@ -61,7 +61,7 @@ class Runner:
     """A model in LiteRT's interpreter.
 
     Args:
-      content: of its file.
+      content: the content of its file.
     """
 
     def __init__(self, content: bytes) -> None:

@@ -34,7 +34,7 @@ class StoredMatrix(tf.Module):
       values: float32 [rows, columns].
       precision: one of PRECISIONS, but for float32.
       output_axis: the axis of the outputs, of which each has a scale.
-      name: of the variable.
+      name: the variable's name.
     """
 
     # TensorFlow looks for modules in all other attributes.

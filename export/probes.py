@@ -74,7 +74,7 @@ def places(
 
     Args:
       texts: N texts.
-      parts: of each text, characters from where to where, the end excluded.
+      parts: for each text, the characters from where to where, the end excluded.
       width: W, at least the number of parts of a text.
 
     Returns:

@@ -58,10 +58,10 @@ def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str
     """The next command for an export.
 
     Args:
-      task: of the export.
+      task: the name of the export's task.
       output_dir: the folder of its versions.
       path: its own.
-      inputs: of its default signature, see `instance`.
+      inputs: the inputs of its default signature, see `instance`.
 
     Returns:
       Lines to paste into a shell.

@@ -46,7 +46,7 @@ class ExportTask:
 
     Attributes:
       build: model -> the module to save, and probes with the expected answers.
-      kinds: of models that can be exported so, see `model_kind`.
+      kinds: the kinds of models that can be exported so, see `model_kind`.
       is_scored: whether its signature `tokens` can be scored on labeled data.
     """
 
@@ -129,7 +129,7 @@ def export_model(
             store(loaded.model, precision)
             module, asked = TASKS[task].build(loaded)
             changes = differences(exact, asked)
-        if inputs == TOKENS and task != "encoder":  # That one takes nothing else.
+        if inputs == TOKENS and task != "encoder":  # The encoder takes nothing else.
             module, asked = tokens_alone(module, asked)
         return write_version(
             module,

@@ -20,7 +20,7 @@ from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretr
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
-PREFIX = "model.ckpt"  # Of the checkpoints that are written.
+PREFIX = "model.ckpt"  # Name of the checkpoints that are written.
 # Vocabularies next to the checkpoints: in the English archives, in the Chinese ones.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 # What `output_weights` may be; a regression is a classifier of one class.
@@ -71,7 +71,7 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
 
     Args:
       prefix: path without `.index`.
-      config: of the model.
+      config: the model's configuration.
       head: one of HEADS; None takes a head of one output for a regression, and says so.
 
     Raises:

@@ -198,7 +198,7 @@ def save(
       model: any model of the zoo but AlbertSpanLabelerV2 and AlbertReplacedTokenDetector.
       directory: is made if need be.
       labels: names of the classes, for config.json.
-      dtype: of the weights in the file, one of DTYPES. Whoever loads them computes in float32.
+      dtype: dtype of the weights in the file, one of DTYPES. Computation stays in float32.
 
     Raises:
       UserError: a weight is too large for `dtype`.

@@ -58,7 +58,7 @@ class HuggingFaceWeights:
     "albert.pooler.weight".
 
     Attributes:
-      path: of the file that holds the weights, or says in which they are.
+      path: the file that holds the weights, or the index that names the files.
       shapes: name -> shape of every weight.
     """
 

@@ -22,7 +22,7 @@ def check(path: str, what: str) -> None:
     """Raises UserError for a path that TensorFlow takes for a pattern.
 
     Args:
-      path: of a file or folder that is to be written.
+      path: path of a file or folder that is to be written.
       what: is to be written there, as the beginning of a sentence: "An export".
     """
     if found := _PATTERN.search(path):

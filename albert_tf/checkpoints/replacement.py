@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from albert_tf import durable
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # Of fcntl.h and stdio.h.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # From fcntl.h and stdio.h.
 
 
 @contextlib.contextmanager

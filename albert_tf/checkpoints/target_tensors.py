@@ -147,7 +147,7 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
 
     Args:
       folder: the one written.
-      dtype: that its weights should have, one of `huggingface.DTYPES`.
+      dtype: the dtype that its weights should have, one of `huggingface.DTYPES`.
 
     Returns:
       The number of tensors.
@@ -224,10 +224,10 @@ def check(model: keras.Model, folder: str, software: str, dtype: str) -> str:
     """Compares a written folder with the tensors that its software has for such a model.
 
     Args:
-      model: that was written.
+      model: the model that was written.
       folder: the folder.
       software: "google" or "huggingface"; this project's own format, "native", needs no check.
-      dtype: of the weights in the file.
+      dtype: dtype of the weights in the file.
 
     Returns:
       A clause about it for people; empty for "native".

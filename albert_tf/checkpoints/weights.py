@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.variable_names import variable_name
 
-_MOST_PROBLEMS = 4  # Of a kind, in a message.
+_MOST_PROBLEMS = 4  # So many problems of one kind are listed in a message.
 # Parts of names, in all formats, of what a configuration has more or fewer of.
 _BLOCKS = re.compile(r"group_\d|albert_layer_groups|embedding_hidden_mapping_in|/projection/")
 
@@ -21,7 +21,7 @@ class Weights(Protocol):
     """The weights in a file or folder.
 
     Attributes:
-      path: of the file or folder, for messages.
+      path: the file or folder, for messages.
       shapes: name -> shape of every weight.
     """
 

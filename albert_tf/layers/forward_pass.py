@@ -18,7 +18,7 @@ class ForwardPass(NamedTuple):
 
     Attributes:
       operations: what layers compute with.
-      layout: of the tokens' rows.
+      layout: how the tokens' rows lie in memory.
       bias: float32 [B, 1, 1, S], see `attention_bias`.
       training: whether dropout is on.
     """
@@ -31,6 +31,6 @@ class ForwardPass(NamedTuple):
 
 def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
-    # By indices it would be an operation that LiteRT does not have in four dimensions.
+    # Not input_mask[:, None, None]: LiteRT lacks that operation in four dimensions.
     mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
     return (1.0 - tf.cast(mask, tf.float32)) * MASKED

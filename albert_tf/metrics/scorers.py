@@ -23,7 +23,7 @@ class Scorer:
     Attributes:
       score: labels and predictions of N examples -> scores by name. Classes are numbers, their
         places in the task's list of labels.
-      names: of these scores.
+      names: the names of these scores.
       key: name of the score by which checkpoints are compared; higher is better.
       glue: names of the scores whose mean is GLUE's score of the task.
       groups: names of groups of examples that also get scores of their own, such as RACE's levels.

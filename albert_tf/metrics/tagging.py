@@ -82,7 +82,7 @@ def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
         NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
 
     Args:
-      tags: of a sentence.
+      tags: the tags of a sentence.
       labels: all tags that there are, which tell whether any of them describes a span.
     """
     if all(name == _OUTSIDE or _TAG.fullmatch(name) for name in labels):

@@ -55,7 +55,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         learning_rate_factors: pairs of a regular expression and a factor for the variables in
           whose names it is found; see `layerwise_factors`.
         global_clipnorm: largest global norm of the gradients; None does not clip.
-        name, kwargs: of Keras's Optimizer, but for its `weight_decay`.
+        name, kwargs: arguments of Keras's Optimizer, except `weight_decay`.
 
         Raises:
           ValueError: `weight_decay` is given, which would decay biases and norms as well.

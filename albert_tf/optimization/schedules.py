@@ -31,7 +31,7 @@ def warmup_polynomial_decay(
       peak: the highest rate.
       num_train_steps: updates until the rate is 0.
       num_warmup_steps: updates until the rate is `peak`, or as high as the decay lets it be.
-      power: of the polynomial; 1 is linear.
+      power: exponent of the polynomial; 1 is linear.
       decay_after_warmup: decay from the end of the warm-up on, from `peak`.
 
     Returns:

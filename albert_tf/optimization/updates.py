@@ -48,7 +48,7 @@ def adamw_update(
     """One update of AdamW.
 
     Args:
-      weights, gradient: of the variable.
+      weights, gradient: the variable's value and its gradient.
       m, v: the moments before the update, 0 before the first.
       step: scalar, number of this update, from 1.
       rate: scalar, the learning rate.

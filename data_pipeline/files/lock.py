@@ -30,9 +30,9 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
     """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
 
     Args:
-      folder: of any place; where there are no locks nothing is done.
-      name: of the lock's file.
-      flag: that names the folder, for messages.
+      folder: a folder on any storage; where that has no locks, nothing is done.
+      name: the lock file's name.
+      flag: the flag that names the folder, for messages.
 
     Raises:
       UserError: another process holds the lock; the message says which. Or there is a file of the

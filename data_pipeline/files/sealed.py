@@ -25,9 +25,9 @@ class Sealed(NamedTuple):
     """A JSON object that was read, and the hashes in it.
 
     Attributes:
-      path: of its file.
+      path: the path of its file.
       values: all entries but the hashes.
-      hashes: of the files next to it, by name; empty where an earlier version wrote it.
+      hashes: hashes of the files next to it, by name; empty where an earlier version wrote it.
     """
 
     path: str
@@ -38,8 +38,8 @@ class Sealed(NamedTuple):
         """Compares files with their hashes; those that have none are left out.
 
         Args:
-          folder: of the files.
-          names: of the files to compare, relative to it.
+          folder: the folder of the files.
+          names: the files to compare, relative to it.
           advice: what to do with a damaged file, as a sentence.
 
         Raises:
@@ -72,7 +72,7 @@ def read(path: str, advice: str) -> Sealed:
     """Reads what `seal` made, or a JSON object of an earlier version.
 
     Args:
-      path: of the file.
+      path: the path of the file.
       advice: what to do where it is damaged, as a sentence.
 
     Raises:
@@ -100,7 +100,7 @@ def read(path: str, advice: str) -> Sealed:
 
 def _is_own(values: Mapping[str, Any], hashes: Any) -> bool:
     """Whether JSON is what was written; hashes: its entry KEY, None where it has none."""
-    if hashes is None:  # Of an earlier version, unless it is the name KEY that was damaged.
+    if hashes is None:  # Written by an earlier version, unless the name KEY itself was damaged.
         return not any(isinstance(value, dict) and _OWN in value for value in values.values())
     return isinstance(hashes, dict) and hashes.get(_OWN) == _hash(values)
 

@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
     Attributes:
       name: its name.
-      version: of its format.
+      version: the version of its format.
       program: the command that makes such a folder.
     """
 
@@ -85,9 +85,9 @@ def write_manifest(
     """Writes the manifest of a folder.
 
     Args:
-      folder: of the records.
+      folder: the folder of the records.
       manifest: the fields besides kind and format_version.
-      kind: of the records.
+      kind: the kind of the records.
       extra_files: names of the small files there, whose hashes it gets.
 
     Returns:
@@ -119,7 +119,7 @@ def commit(
       output_dir: the folder of records.
       manifest: the fields besides kind and format_version; "files" lists the shards.
       extra_files: small files to put next to the shards, by name.
-      kind: of the records.
+      kind: the kind of the records.
       prefix: of the names of files in `partial_dir`, of its own for other records: where there are
         no locks, another writer's files have other names.
 
@@ -239,7 +239,7 @@ def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
 
     Args:
       data: the folder; a file or a pattern in it will do.
-      kind: of the records.
+      kind: the kind of the records.
 
     Raises:
       UserError: there is no such folder, no manifest in it, it describes something else, or it or a
@@ -284,7 +284,7 @@ def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING
       data: the folder; a file or a pattern in it will do.
       full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
         most 256 MiB.
-      kind: of the records.
+      kind: the kind of the records.
 
     Raises:
       UserError: names the first file that is missing, empty, cut short or changed.

@@ -2,6 +2,6 @@
 
 SENTENCEPIECE = "spiece.model"
 WORDPIECE = "vocab.txt"
-MANIFEST = "vocabulary.json"  # Of a folder that train_vocabulary wrote.
+MANIFEST = "vocabulary.json"  # In a folder that train_vocabulary wrote.
 GOOGLE_SENTENCEPIECE = "30k-clean.model"  # In the archives of google-research/albert.
 SETTINGS = "tokenizer_settings.json"  # tokenizer.json is one of another format, Hugging Face's.

@@ -99,7 +99,7 @@ class Characters:
         plain = is_in(self.codes, plain_space_ranges())
         found = self._of_run(
             tf.math.unsorted_segment_min, tf.where(plain, self.places, FAR)
-        )  # Of the first plain space, if there is one.
+        )  # Place of the first plain space, if there is one.
         return tuple(
             tf.where(found < FAR, found, other) for other in (self.run_firsts, self.run_lasts)
         )

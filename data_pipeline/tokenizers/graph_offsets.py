@@ -130,8 +130,8 @@ def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBat
     """The pieces of texts, and where each is found in them; needs tensorflow_text.
 
     Args:
-      tokenizer: of `graph_tokenizer`; the module that is saved has to keep it.
-      characters: of B texts.
+      tokenizer: made by `graph_tokenizer`; the module that is saved has to keep it.
+      characters: the characters of B texts.
     """
     if isinstance(tokenizer, GraphWordPieceTokenizer):
         return _align_wordpiece(tokenizer, characters)

@@ -101,8 +101,8 @@ def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
     """The settings that the files of a folder state, by field of TokenizerSettings.
 
     Args:
-      folder: of the vocabulary.
-      kind: of the tokenizer.
+      folder: the vocabulary's folder.
+      kind: the tokenizer's class.
 
     Returns:
       `lower`, `strip_accents` and `space_chinese`, those that are stated.

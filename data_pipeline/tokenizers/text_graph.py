@@ -251,7 +251,7 @@ def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
       The new lengths, int64 [B, N].
     """
     count = lengths.shape[1]
-    limit = room // count  # Of each segment; what shorter ones leave is divided among the others.
+    limit = room // count  # Per segment; what shorter ones leave is divided among the others.
     for _ in range(count - 1):
         is_short = lengths <= limit[:, None]
         rest = room - tf.reduce_sum(tf.where(is_short, lengths, 0), axis=1)

@@ -75,7 +75,7 @@ def in_slices(
     """
     count = tf.shape(next(iter(inputs.values())))[0]
     slices = tf.maximum(-(-count // rows), 1)  # A list of none has no shape.
-    arrays = {  # Of a size that is known before: servers before 2.13 cannot make a list longer.
+    arrays = {  # Their size is fixed beforehand: servers before 2.13 cannot make a list longer.
         name: tf.TensorArray(spec.dtype, slices, infer_shape=False, element_shape=spec.shape)
         for name, spec in outputs.items()
     }
@@ -120,7 +120,7 @@ def checked_tokens(
 
     Args:
       input_word_ids, input_mask, input_type_ids: int32 [..., S].
-      config: of the model.
+      config: the model's configuration.
       shortest: S is at least this.
 
     Returns:
@@ -167,7 +167,7 @@ class ModelModule(tf.Module):
     """A Keras model with the variables that are saved and the files that go along.
 
     Args:
-      name: of the module.
+      name: the module's name.
       model: the Keras model.
       files: paths of the files to carry along as assets.
     """
@@ -205,7 +205,7 @@ class TextModule(ModelModule):
     """Signatures by text, by pairs of texts and by tokens, of a task that has one answer for each.
 
     Args:
-      name: of the module.
+      name: the module's name.
       model: the Keras model.
       text: tokenizer and packing.
       files: paths of the files to carry along as assets.

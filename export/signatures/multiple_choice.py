@@ -34,7 +34,7 @@ from export.signatures.common import (
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
 MOST_FILLED_BYTES = 8 << 20
-MOST_SEQUENCES = 4096  # Of a request: an option each.
+MOST_SEQUENCES = 4096  # In a request; each is an option.
 _LOW_LINES = "_" + "".join(map(chr, LOW_LINES))
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")

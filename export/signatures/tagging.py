@@ -34,7 +34,7 @@ from export.signatures.common import (
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")
-MOST_WORDS = 1 << 20  # Of a batch, with those that fill up its rows.
+MOST_WORDS = 1 << 20  # In a batch, including those that fill up its rows.
 _TOO_MANY_WORDS = (
     f"rows times the most words in one of them are at most {MOST_WORDS}: send long texts one by one"
 )

@@ -39,7 +39,7 @@ def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable
     the function runs as it is.
 
     Args:
-      function: of tensors; it reads no variables.
+      function: takes and returns tensors, and reads no variables.
       inline: whether TensorFlow puts the operations in the places of the calls before it runs the
         graph. If not, a call begins when all its arguments are there, and its memory is free again
         before the next call.

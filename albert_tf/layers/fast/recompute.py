@@ -147,7 +147,7 @@ class _RecomputedBlock:
         Args:
           x: float [T, H].
           total: float [T, H], of which x is the norm.
-          weights: of the block, a structure of tensors.
+          weights: the block's weights, a structure of tensors.
           seed: int32 [2], from which its dropout masks follow, the same both times; None where it
             drops nothing.
 

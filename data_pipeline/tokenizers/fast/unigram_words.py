@@ -37,7 +37,7 @@ _LOWEST_SCORE = -32.0
 _MAX_WORD_CHARACTERS = 31
 _MARGIN = 2 * 32 * 2.0**-10
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's.
-_MAX_CODES = 256  # Of characters; words with others are left to SentencePiece.
+_MAX_CODES = 256  # Characters with codes; words with others are left to SentencePiece.
 _WORDS_AT_ONCE = 1 << 13
 _ROOT = 1
 _NO_CODE, _UNKNOWN_CODE, _FIRST_CODE = 0, 1, 2
@@ -151,7 +151,7 @@ class UnigramWords:
         has_children = np.zeros(count, bool)
         has_children[0] = True
         has_children[parents] = True
-        number = np.empty(count, np.int64)  # Of each node, when those with children come first.
+        number = np.empty(count, np.int64)  # Node -> place, nodes with children first.
         number[np.argsort(~has_children, kind="stable")] = np.arange(count)
         self._width, self._num_inner = int(letters.max()) + 1, int(np.count_nonzero(has_children))
         self._root = int(number[_ROOT])
@@ -267,7 +267,7 @@ class UnigramWords:
         piece = np.zeros(count * width, np.int32)
         best[::width] = 0.0
         starts, lengths, nodes = self._matches(codes)
-        # By the character they start at: all sums up to it are final when they are added to.
+        # By the character where a piece starts: sums up to there are final by then.
         column = (starts % width).astype(np.uint8)
         order = np.argsort(column, kind="stable")
         bounds = np.searchsorted(column[order], np.arange(width + 1))

@@ -147,8 +147,8 @@ class _HashTable:
         slots = self._first_slots(hashes)
         while len(hashes):
             empty = np.flatnonzero(self._hashes[slots] == 0)
-            # Of several hashes for one slot NumPy keeps the last; the others see that they are not
-            # there, and try the next slot.
+            # Where several hashes go to one slot, NumPy keeps the last; the others see that they
+            # are not there, and try the next slot.
             self._hashes[slots[empty]] = hashes[empty]
             placed = self._hashes[slots] == hashes
             self._entries[slots[placed]] = entries[placed]
