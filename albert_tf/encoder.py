@@ -122,6 +122,8 @@ class AlbertEncoder(AlbertModel):
         # `training` means dropout; only here it also says that there will be a gradient.
         operations = operations or operations_for(training, self.config.recompute)
 
+        # A fast form calls this with parts of the batch, so all that depends on the batch is made
+        # in here.
         def run(word_ids, type_ids, mask, positions) -> list[tf.Tensor]:
             layout = make_layout(mask, operations.row_multiple, self.packed)
             forward = ForwardPass(operations, layout, attention_bias(mask), training)

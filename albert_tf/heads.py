@@ -47,6 +47,7 @@ class MaskedLMHead(SizedLayer):
         [V, E] -> float32 [B, P, V].
         """
         shape = tf.shape(hidden)
+        # Logits of V pieces are large, so only masked positions have any.
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
         table = word_embeddings if self._config.tie_word_embeddings else self.output_embeddings

@@ -39,6 +39,8 @@ def dense_layer(units: int, config: AlbertConfig, name: str, **settings: Any) ->
 
 def build_children(width: int, *layers: keras.layers.Layer) -> None:
     """Builds layers for inputs [..., width], their variables named after them."""
+    # Called by hand, since variables have to exist, under these names, before a first call: weights
+    # are loaded into a model that has not computed anything.
     for layer in layers:
         with tf.name_scope(layer.name):
             layer.build(tf.TensorShape([None, width]))
@@ -70,7 +72,7 @@ class SeededDropout(keras.layers.Layer):
         """x, in training with dropout of probability `rate`."""
         if not training or self.rate == 0:
             return x
-        if seed is None:
+        if seed is None:  # As in `fit`, which draws for itself and promises no bits.
             return tf.nn.dropout(x, self.rate)
         return tf.nn.experimental.stateless_dropout(x, self.rate, seed)
 

@@ -82,6 +82,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
     Returns:
       float [..., width], in x's precision.
     """
+    # Half precision would round the sums over the width.
     x32 = tf.cast(x, tf.float32)
     centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
@@ -92,6 +93,7 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Softmax(query key^T + bias), float [B, N, Q, S], of the arguments of `attend`."""
     logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
+    # The softmax is in float32 for the sum over S; the second matmul is in half precision again.
     return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
 
 

@@ -84,7 +84,9 @@ class SharedTransformer(SizedLayer):
         feed_forwards = forward.operations.read(self._in_layers(self.ffn_blocks))
         outputs, last = [], len(attentions) - 1
         for number, (attention, feed_forward) in enumerate(zip(attentions, feed_forwards)):
-            layer_seed = fold_in(seed, number)  # Differs from layer to layer, shared or not.
+            # By number, not by block: layers that share a block must not share their masks.
+            layer_seed = fold_in(seed, number)
+            # Only the last layer may leave tokens out: attention of the next one would need them.
             at = positions if number == last else None
             attended = attention(x, forward, at, seed=fold_in(layer_seed, 0))
             x = attention.norm(forward.layout.gather_positions(x, at) + attended)

@@ -129,6 +129,7 @@ class PairMaker:
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
         self._swaps = swap and objective == "sop"
+        # Two segments in order need a border between two words.
         self._min_words = 2 if objective == "sop" else 1
         self._sentences = tokenized.sentences
         starts_word = tokenized.starts_word.copy()
@@ -230,6 +231,8 @@ class PairMaker:
             if len(self._with_text) < 2:
                 skipped[ALONE] += 1
                 continue
+            # A chunk takes at most four draws and uses up a sentence. Drawing for all sentences at
+            # once is faster, and what a document draws does not depend on the chunks of others.
             draws = iter(rng.random(4 * (last - first)).tolist())
             while first < last:
                 end = self._chunk_end(first, last, targets[document])
@@ -243,6 +246,7 @@ class PairMaker:
                 length = targets[document] - (self._starts[used - 1] - self._starts[first])
                 length -= self._ends[used - 1] - self._starts[used - 1]
                 other = int(next(draws) * (len(self._with_text) - 1))
+                # Drawn from one fewer than there are documents, to pass over the one at `place`.
                 other_first, other_last = self._documents[self._with_text[other + (other >= place)]]
                 start = other_first + int(next(draws) * (other_last - other_first))
                 goal = self._starts[start] + max(1, length)
