@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from albert_tf import keras_choice
+from albert_tf import keras_choice, moved
 
 __version__ = "0.1.0"
 
@@ -39,6 +39,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)
 
 keras_choice.prefer_keras_2()
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.series import Variant, variants
-from albert_tf.finetuning.spec import DataSource, FineTuning
-from albert_tf.finetuning.squad_candidates import SPAN_AVERAGES
-from albert_tf.finetuning.squad_tasks import SQUAD_TASKS, SquadSettings, squad
-from albert_tf.finetuning.task_table import OWN_FILES, TASKS, get_task
+from albert_tf.finetuning.runs.series import Variant, variants
+from albert_tf.finetuning.tasks.base import Task, TaskData
+from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, SquadSettings
+from albert_tf.finetuning.tasks.squad_candidates import SPAN_AVERAGES
+from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.training import FineTuningSettings
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.files import storage
@@ -198,7 +198,7 @@ def define_length_flags() -> None:
     )
 
 
-def task() -> FineTuning:
+def task() -> Task:
     """The task of --task, which reads the columns of --text_column and its likes, and answers
     questions as --n_best_size and its likes say.
 
@@ -222,15 +222,16 @@ def task() -> FineTuning:
             f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
         )
     if FLAGS.task in SQUAD_TASKS:
-        return squad(FLAGS.task, SquadSettings(**{name: FLAGS[name].value for name in answers}))
+        settings = SquadSettings(**{name: FLAGS[name].value for name in answers})
+        return SQUAD_TASKS[FLAGS.task](settings=settings)
     return get_task(FLAGS.task)
 
 
-def data_source() -> DataSource:
+def data_source() -> TaskData:
     """The data of --data_dir, --train_records and the flags of single files."""
     named = {split: _given(name) for split, name in _FILES.items()}
     files = {split: path for split, path in named.items() if path}
-    return DataSource(FLAGS.data_dir, files, train_records=_given("train_records"))
+    return TaskData(FLAGS.data_dir, files, train_records=_given("train_records"))
 
 
 def _given(name: str) -> str | None:
@@ -238,7 +239,7 @@ def _given(name: str) -> str | None:
     return FLAGS[name].value if name in FLAGS else None
 
 
-def splits(found: FineTuning) -> list[str]:
+def splits(found: Task) -> list[str]:
     """The splits of --splits, or those that --mode is for."""
     if FLAGS.splits:
         return FLAGS.splits

@@ -13,8 +13,8 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 from albert_tf import finetuning_flags
-from albert_tf.finetuning.ensemble import CHOICES, EnsembleSettings, run_ensemble
-from albert_tf.finetuning.members import CHECKPOINTS
+from albert_tf.finetuning.runs.ensemble import CHOICES, EnsembleSettings, run_ensemble
+from albert_tf.finetuning.runs.members import CHECKPOINTS
 
 FLAGS = flags.FLAGS
 

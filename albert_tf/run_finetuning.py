@@ -20,12 +20,12 @@ import gc
 
 from albert_tf import finetuning_flags
 from albert_tf import flags as shared_flags
-from albert_tf.finetuning.attempts import finished_results, run_until_good
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
-from albert_tf.finetuning.results import Result
-from albert_tf.finetuning.run_files import answering_folder
-from albert_tf.finetuning.series import Variant, best_run, delete_series, run_series
-from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.runs.attempts import finished_results, run_until_good
+from albert_tf.finetuning.runs.results import Result
+from albert_tf.finetuning.runs.run_files import answering_folder
+from albert_tf.finetuning.runs.series import Variant, best_run, delete_series, run_series
+from albert_tf.finetuning.tasks.base import Task, TaskData
 from albert_tf.finetuning.training import finetune
 from albert_tf.finetuning.training_examples import data_hashes
 from albert_tf.keras_compat import keras
@@ -74,7 +74,7 @@ def main() -> None:
     use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 
 
-def train(task: FineTuning, data: DataSource, devices: Devices) -> None:
+def train(task: Task, data: TaskData, devices: Devices) -> None:
     """A run, or those of --seeds and --search; what has learned nothing again, by --retries."""
     finetuning_flags.check_training()
     planned, strategy = finetuning_flags.series(), devices.strategy

@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface, native
-from albert_tf.finetuning.squad_scores import normalize_answer
+from albert_tf.finetuning.tasks.squad_scores import normalize_answer
 from albert_tf.pretrained import locate
 from benchmarks.processes import PEERS, ROOT, Worker, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from albert_tf.finetuning.series import SERIES_FILE
+from albert_tf.finetuning.runs.series import SERIES_FILE
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from data_pipeline.finetuning.tsv import read_tsv
 from data_pipeline.records.record_folder import read_manifest

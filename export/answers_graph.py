@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import AlignedBatch
 from export.windows_graph import GraphWindows

@@ -13,8 +13,8 @@ import tensorflow as tf
 from albert_tf.checkpoints import native
 from albert_tf.finetuning.evaluation import Predictor
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import get_task
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import get_task
 from data_pipeline.errors import UserError
 from export.model_folder import LoadedModel
 from export.probes import Probe
@@ -135,8 +135,10 @@ class Evaluation:
         found = _load(model_dir)
         lengths = dataclasses.replace(found.lengths, max_seq_length=loaded.max_seq_length)
         self._found = found._replace(lengths=lengths)
-        split, source = _source(found, settings.file)
-        self._features = self._found.features(found.task.read(source, split), True)
+        split, data = _source(found, settings.file)
+        examples = found.task.read(data, split)
+        self._num_examples = len(examples)
+        self._features = self._found.features(examples, True)
         self._float32 = self.score(loaded.model)
 
     @classmethod
@@ -149,8 +151,8 @@ class Evaluation:
     def score(self, model: Any) -> float | None:
         """The score of a Keras model, or of what is called like one; None: it is undefined."""
         task, features = self._found.task, self._features
-        kept = task.keep(features, Predictor(model, features, _BATCH_SIZE)())
-        score = task.scorer(features, task.decode(features, [kept])).get(task.key)
+        stored = task.keep(features, Predictor(model, features, _BATCH_SIZE)())
+        score = task.score(features, task.answer(features, [stored])).get(task.key)
         return None if score is None else float(score)
 
     def accept(self, answer: Answer, input_names: Sequence[str], precision: str) -> Accuracy:
@@ -167,7 +169,7 @@ class Evaluation:
         task = self._found.task
         accuracy = Accuracy(
             task.key,
-            len(self._features.examples),
+            self._num_examples,
             self._settings.file,
             self._float32,
             self.score(_LikeModel(answer, input_names)),
@@ -210,15 +212,15 @@ def _load(model_dir: str) -> FineTuned:
     return load_finetuned(model_dir, get_task(task), None)
 
 
-def _source(found: FineTuned, file: str) -> tuple[str, DataSource]:
+def _source(found: FineTuned, file: str) -> tuple[str, TaskData]:
     """The name of the split to evaluate on, and where it is."""
     split = found.task.dev_splits[0]
     if not tf.io.gfile.exists(file):
         raise UserError(f"--eval_file={file} does not exist. Pass a file with labels.")
     if found.task.file_reader and not tf.io.gfile.isdir(file):
-        return split, DataSource(files={split: file})
+        return split, TaskData(files={split: file})
     if found.task.reader and tf.io.gfile.isdir(file):
-        return split, DataSource(data_dir=file)
+        return split, TaskData(data_dir=file)
     expected = "the folder of its data" if found.task.reader else "a file"
     raise UserError(
         f"--eval_file={os.fspath(file)}: the model was fine-tuned on {found.task.name}, whose "

@@ -1,4 +1,4 @@
-"""The answers of fine-tuning itself: its featurizer, the model in Keras, its way to decide.
+"""The answers of fine-tuning itself: its features, the model in Keras, its way to decide.
 
 What `run_finetuning --mode=predict` would answer; exports have to answer the same.
 """
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
+from albert_tf.finetuning.tasks.table import TASKS
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
@@ -34,19 +34,19 @@ class Finetuned(NamedTuple):
       inputs: of the model, by name, as long as the longest sequence.
       outputs: of the model, by name; `logits` where it has a single one.
       features: what the inputs were made from.
-      kept: of the outputs, what is decided by.
+      stored: of the outputs, what is decided by.
       predictions: what fine-tuning makes of them.
     """
 
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
     features: Features
-    kept: Kept
+    stored: StoredOutputs
     predictions: Predictions
 
 
 def answer(
-    task: FineTuning,
+    task: Task,
     model: Any,
     vocabulary: Tokenizer,
     split: Split,
@@ -67,14 +67,14 @@ def answer(
       N answers, with what they were made from.
     """
     with contextlib.redirect_stdout(io.StringIO()):  # A note about words that are cut off.
-        features = task.featurizer(split, vocabulary, lengths, labels, False)
+        features = task.features(split, vocabulary, lengths, labels, False)
     inputs = features.inputs(np.arange(len(features)), features.max_seq_length)
     outputs = outputs_of(model, inputs)
-    kept = task.keep(features, outputs)
-    predictions = task.decode(features, [kept])
+    stored = task.keep(features, outputs)
+    predictions = task.answer(features, [stored])
     longest = int(features.lengths.max())
     trimmed = {name: value[..., :longest] for name, value in inputs.items()}
-    return Finetuned(trimmed, outputs, features, kept, predictions)
+    return Finetuned(trimmed, outputs, features, stored, predictions)
 
 
 def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -67,7 +67,7 @@ FLOORS = (
     {"albert_tf.published"},
     {"albert_tf.pretrained"},
     {"albert_tf.training.report"},
-    {"albert_tf.training"},
+    {"albert_tf.training", "albert_tf.finetuning.tasks"},
     {
         "albert_tf.pretraining",
         "albert_tf.finetuning",
@@ -97,11 +97,12 @@ FLOORS = (
     {"export.litert"},
 )
 # The packages themselves, and the command that runs any program.
-IN_NO_ROOM = {"albert_tf", "albert_tf.commands", "data_pipeline", "export"}
+IN_NO_ROOM = {"albert_tf", "albert_tf.commands", "albert_tf.moved", "data_pipeline", "export"}
 # Rooms of albert_tf that know text and records.
 KNOW_TEXT = {
     "albert_tf.pretraining",
     "albert_tf.finetuning",
+    "albert_tf.finetuning.tasks",
     "albert_tf.preprocessor",
     "albert_tf.text_models",
     "albert_tf.flags",

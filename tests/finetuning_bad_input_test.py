@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.models import AlbertClassifier, AlbertTokenClassifier
 from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.tokenizers.loading import load_tokenizer
@@ -247,7 +247,7 @@ def test_marks_line_ends_and_quotes_change_nothing(task, tmp_path):
     for folder, content in ((tmp_path / "plain", good), (tmp_path / "windows", other)):
         files = write_files(folder, task, train=content)
         single = {"train": str(files["train_file"])} if "train_file" in files else {}
-        source = DataSource(str(files.get("data_dir", "")), single)
+        source = TaskData(str(files.get("data_dir", "")), single)
         splits.append(TASKS[task].read(source, "train"))
     assert splits[0].sha256() == splits[1].sha256()
 

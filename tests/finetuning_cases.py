@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from albert_tf.finetuning.spec import FineTuning
-from albert_tf.finetuning.squad_tasks import SquadSettings, squad
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.tasks.base import Task
+from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, SquadSettings
+from albert_tf.finetuning.tasks.table import TASKS
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Answer, Question, SquadExamples, SquadSplit
@@ -15,11 +15,11 @@ LENGTHS = LengthSettings(max_seq_length=32, doc_stride=8, max_query_length=8)
 FORMS = {
     **{name: TASKS[name] for name in ("cola", "mrpc", "sts-b", "tsv", "copa", "tagging")},
     **{name: TASKS[name] for name in ("squad1.1", "squad2.0")},
-    "whole answers": squad("squad1.1", SquadSettings(only_windows_with_answer=True)),
+    "whole answers": SQUAD_TASKS["squad1.1"](settings=SquadSettings(only_windows_with_answer=True)),
 }
 
 
-def split_of(task: FineTuning, words: list[str], num_examples: int) -> Split:
+def split_of(task: Task, words: list[str], num_examples: int) -> Split:
     """Examples of 1 to 15 of these words, to be trained on, in the form of the task."""
     texts = [words[number % 20 :][: 1 + number * 7 % 15] for number in range(num_examples)]
     if task.name.startswith("squad"):
@@ -28,7 +28,7 @@ def split_of(task: FineTuning, words: list[str], num_examples: int) -> Split:
 
 
 def _example(
-    task: FineTuning, number: int, text: list[str]
+    task: Task, number: int, text: list[str]
 ) -> TextExample | ChoiceExample | TaggedExample:
     guid, where = str(number), {"source": "made up", "line": number + 1}
     if task.name == "tagging":

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.training.report import machine
 from tests.finetuning_files import GOOD, LONG, lengths_of, write_files, write_start
 
@@ -127,7 +127,7 @@ FEW = ("cola", "sts-b", "squad2.0", "race", "tagging", "tsv")
 def test_from_files_to_scores(name, train, tmp_path):
     (result,) = train(name)
     files = {"dev": str(tmp_path / "data" / "dev.tsv")} if TASKS[name].reader is None else {}
-    dev = TASKS[name].read(DataSource(str(tmp_path / "data"), files), "dev")
+    dev = TASKS[name].read(TaskData(str(tmp_path / "data"), files), "dev")
     assert (result["split"], result["num_examples"]) == ("dev", len(dev))
     check_scores(name, result, tmp_path)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.config import AlbertConfig
-from albert_tf.finetuning.squad_tasks import SQUAD_TASKS
-from albert_tf.finetuning.task_table import OWN_FILES, TASKS
+from albert_tf.finetuning.tasks.squad import SQUAD_TASKS
+from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
 

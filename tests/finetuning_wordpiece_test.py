@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.evaluation import Predictor
-from albert_tf.finetuning.spec import Predictions
+from albert_tf.finetuning.tasks.base import Predictions
 from albert_tf.finetuning.training_examples import make_examples
 from albert_tf.tasks import total_loss
 from data_pipeline.finetuning.batches import finetuning_dataset
@@ -63,18 +63,18 @@ def test_chinese_from_examples_to_answers(name, config):
     train = split_of(task, WORDS, 12)
     examples = make_examples(task, train, tokenizer, LENGTHS)
     dev = dataclasses.replace(train, name="dev")
-    features = task.featurizer(dev, tokenizer, LENGTHS, examples.labels, True)
+    features = task.features(dev, tokenizer, LENGTHS, examples.labels, True)
     model = task.new_model(config, examples.labels, 0.0, packed=True)
-    learned = task.task(model)
+    learned = task.objective(model)
     batch = next(iter(finetuning_dataset(examples.features, 4)))
     with tf.GradientTape() as tape:
         loss = total_loss(learned, learned.ratios(batch, training=True))
     gradients = tape.gradient(loss, model.trainable_variables)
     assert np.isfinite(loss.numpy()) and tf.linalg.global_norm(gradients) > 1e-3
     kept = task.keep(features, Predictor(model, features, 8)())
-    answers = task.decode(features, [kept])
+    answers = task.answer(features, [kept])
     assert len(answers.values) == len(train.examples)
-    assert set(task.scorer(features, answers)) >= set(task.metrics)
+    assert set(task.score(features, answers)) >= set(task.metrics)
     if isinstance(train, SquadSplit):
         check_spans(train, answers)
 

@@ -10,11 +10,12 @@ from typing import Any
 
 _HOMES = {
     "SCORERS": "albert_tf.metrics",
-    "DataSource": "albert_tf.finetuning.spec",
-    "classification": "albert_tf.finetuning.text_tasks",
+    "ClassificationTask": "albert_tf.finetuning.tasks.texts",
+    "MultipleChoiceTask": "albert_tf.finetuning.tasks.choices",
+    "RegressionTask": "albert_tf.finetuning.tasks.texts",
+    "TaggingTask": "albert_tf.finetuning.tasks.tagging",
+    "TaskData": "albert_tf.finetuning.tasks.base",
     "finetune": "albert_tf.finetuning.training",
-    "multiple_choice": "albert_tf.finetuning.choice_tasks",
-    "regression": "albert_tf.finetuning.text_tasks",
 }
 
 __all__ = sorted(_HOMES)

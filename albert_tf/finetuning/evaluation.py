@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning.spec import FineTuning, Kept, Predictions
+from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.targets import shapes_must_be_static
@@ -86,14 +86,14 @@ class ScoreEvaluator:
 
     Attributes:
       features: those of the splits.
-      kept: what was kept of the last outputs, by split.
+      outputs: what `Task.keep` gave of the last outputs, by split.
       scores: the last scores, by split.
       predictions: the last answers, by split.
     """
 
     def __init__(
         self,
-        task: FineTuning,
+        task: Task,
         model: keras.Model,
         splits: Mapping[str, Features],
         batch_size: int,
@@ -108,7 +108,7 @@ class ScoreEvaluator:
         self._predictors = {
             split: Predictor(model, features, batch_size) for split, features in splits.items()
         }
-        self.kept: dict[str, Kept] = {}
+        self.outputs: dict[str, StoredOutputs] = {}
         self.scores: dict[str, Scores] = {}
         self.predictions: dict[str, Predictions] = {}
 
@@ -125,10 +125,10 @@ class ScoreEvaluator:
         """Figures by name."""
         figures = {}
         for split, features in self.features.items():
-            kept = self._task.keep(features, self._predictors[split]())
-            predictions = self._task.decode(features, [kept])
-            scores = self._task.scorer(features, predictions)
-            self.kept[split], self.predictions[split] = kept, predictions
+            outputs = self._task.keep(features, self._predictors[split]())
+            predictions = self._task.answer(features, [outputs])
+            scores = self._task.score(features, predictions)
+            self.outputs[split], self.predictions[split] = outputs, predictions
             self.scores[split] = scores
             for name in self._task.metrics:
                 score = scores.get(name)

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
-from albert_tf.finetuning import task_table
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
-from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
-from albert_tf.finetuning.run_files import (
+from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
     best_folder,
-    kept_path,
+    outputs_path,
     predictions_path,
     weights_sha256,
 )
-from albert_tf.finetuning.spec import DataSource, FineTuning, Predictions
+from albert_tf.finetuning.runs.stored_outputs import outputs_origin, write_outputs
+from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
+from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.training_examples import read_split
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
@@ -46,7 +46,7 @@ class FineTuned(NamedTuple):
       folder: of the model.
     """
 
-    task: FineTuning
+    task: Task
     model: keras.Model
     tokenizer: Tokenizer
     lengths: LengthSettings
@@ -55,11 +55,11 @@ class FineTuned(NamedTuple):
     folder: str
 
     def features(self, split: Split, has_targets: bool) -> Features:
-        """Examples as inputs of the model; see `FineTuning.featurizer`."""
-        return self.task.featurizer(split, self.tokenizer, self.lengths, self.labels, has_targets)
+        """Examples as inputs of the model; see `Task.features`."""
+        return self.task.features(split, self.tokenizer, self.lengths, self.labels, has_targets)
 
 
-def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> FineTuned:
+def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTuned:
     """The fine-tuned model of a folder.
 
     Args:
@@ -72,7 +72,7 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
         is refused even if its classes have the same names.
     """
     metadata = native.read_metadata(folder)
-    expected = next(name for name, kind in native.MODELS.items() if kind is task.model)
+    expected = next(name for name, kind in native.MODELS.items() if kind is task.model_class)
     labels = metadata.get("labels")
     # What was made by earlier versions does not say for which task.
     trained_on = metadata.get("finetuned_on", metadata["task"])
@@ -94,8 +94,7 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
             "--task=tsv."
         )
     _check_pairs(folder, task, metadata.get("data_settings", {}))
-    if task.of_model is not None:
-        task = task.of_model(task, metadata)
+    task = task.settled(metadata.get("metrics", {}))
     model = None
     if devices is not None:
         with devices.strategy.scope():
@@ -108,7 +107,7 @@ def load_finetuned(folder: str, task: FineTuning, devices: Devices | None) -> Fi
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
 
 
-def _check_pairs(folder: str, task: FineTuning, trained_with: Mapping[str, Any]) -> None:
+def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> None:
     """Raises UserError where a model of pairs is to read single texts, or the reverse."""
     name = "pair_column"
     if name not in trained_with or name not in task.data_settings:
@@ -122,20 +121,20 @@ def _check_pairs(folder: str, task: FineTuning, trained_with: Mapping[str, Any])
         )
 
 
-def _is_other_benchmark(trained_on: str, task: FineTuning) -> bool:
+def _is_other_benchmark(trained_on: str, task: Task) -> bool:
     """Whether a model was trained on one benchmark, and is to answer another.
 
     Their classes may have the same names, as those of RTE and QNLI. AX, which has nothing to be
     trained on, is for models of MNLI; files of one's own are for all models of their classes.
     """
-    known = task_table.TASKS.get(trained_on)
+    known = TASKS.get(trained_on)
     both = known is not None and known.file_reader is None and task.file_reader is None
     return both and trained_on != task.name and task.train_split != ""
 
 
 def evaluate(
     found: FineTuned,
-    data: DataSource,
+    data: TaskData,
     splits: Sequence[str],
     batch_size: int,
     output_dir: str,
@@ -183,7 +182,7 @@ def evaluate(
 
 
 def predict(
-    found: FineTuned, data: DataSource, splits: Sequence[str], batch_size: int, output_dir: str
+    found: FineTuned, data: TaskData, splits: Sequence[str], batch_size: int, output_dir: str
 ) -> dict[str, Predictions]:
     """Answers to the examples of splits, written into the folder `predictions`; what an ensemble
     needs of the model's outputs, into the folder `outputs`.
@@ -209,19 +208,19 @@ def predict(
     for split, examples in _read_all(found.task, data, splits).items():
         features = found.features(examples, has_targets=False)
         outputs = Predictor(found.model, features, _size(found, features, batch_size))()
-        kept = found.task.keep(features, outputs)
-        answers[split] = found.task.decode(features, [kept])
+        stored = found.task.keep(features, outputs)
+        answers[split] = found.task.answer(features, [stored])
         if is_chief(found.model.distribute_strategy):
             name = f"{split}.last" if has_better else split
             path = predictions_path(output_dir, found.task.name, name)
-            about = kept_origin(found.task, found.labels, examples, weights)
-            write_kept(kept_path(output_dir, split, checkpoint), kept, about)
+            about = outputs_origin(found.task, found.labels, examples, weights)
+            write_outputs(outputs_path(output_dir, split, checkpoint), stored, about)
             for written in found.task.write(path, features, found.labels, answers[split]):
                 print(f"{len(examples)} predictions: {written}")
     return answers
 
 
-def _read_all(task: FineTuning, data: DataSource, splits: Sequence[str]) -> dict[str, Split]:
+def _read_all(task: Task, data: TaskData, splits: Sequence[str]) -> dict[str, Split]:
     """The examples of all splits, read before the first is answered: so all of them can be."""
     return {split: read_split(task, data, split) for split in splits}
 

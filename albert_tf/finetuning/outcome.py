@@ -9,16 +9,22 @@ from collections.abc import Mapping, Sequence
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.kept_outputs import kept_origin, write_kept
-from albert_tf.finetuning.results import TABLE_FILE, Result, Scored, results_table, write_results
-from albert_tf.finetuning.run_files import (
+from albert_tf.finetuning.runs.results import (
+    TABLE_FILE,
+    Result,
+    Scored,
+    results_table,
+    write_results,
+)
+from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
     best_folder,
-    kept_path,
+    outputs_path,
     predictions_path,
     weights_sha256,
 )
-from albert_tf.finetuning.spec import FineTuning, Predictions
+from albert_tf.finetuning.runs.stored_outputs import outputs_origin, write_outputs
+from albert_tf.finetuning.tasks.base import Predictions, Task
 from albert_tf.keras_compat import keras
 from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.finetuning.batches import Features
@@ -43,7 +49,7 @@ class Origin:
 
 
 def conclude(
-    task: FineTuning,
+    task: Task,
     model: keras.Model,
     evaluator: ScoreEvaluator,
     labels: Sequence[str],
@@ -70,13 +76,13 @@ def conclude(
     last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
     hash_of = functools.cache(lambda folder: weights_sha256(formats.recognize(folder)))
 
-    def write_outputs(checkpoint: str, folder: str) -> None:
-        for split, kept in evaluator.kept.items():
-            about = kept_origin(task, labels, splits[split], hash_of(folder))
-            write_kept(kept_path(output_dir, split, checkpoint), kept, about)
+    def store_outputs(checkpoint: str, folder: str) -> None:
+        for split, outputs in evaluator.outputs.items():
+            about = outputs_origin(task, labels, splits[split], hash_of(folder))
+            write_outputs(outputs_path(output_dir, split, checkpoint), outputs, about)
 
     if writes:
-        write_outputs("last", last)
+        store_outputs("last", last)
     wait_for_all(model.distribute_strategy)  # Until the first worker has written both models.
     best = best_folder(output_dir)
     if hash_of(best) != hash_of(last):  # Otherwise the best one has just been evaluated.
@@ -100,7 +106,7 @@ def conclude(
         for split, features in evaluator.features.items()
     ]
     if writes:
-        write_outputs("best", best)
+        store_outputs("best", best)
         for split, features in evaluator.features.items():
             path = predictions_path(output_dir, task.name, split)
             task.write(path, features, labels, evaluator.predictions[split])
@@ -114,7 +120,7 @@ def conclude(
 
 
 def fallen_back(
-    task: FineTuning,
+    task: Task,
     features: Mapping[str, Features],
     last_predictions: Mapping[str, Predictions],
     labels: Sequence[str],

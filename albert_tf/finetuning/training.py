@@ -13,12 +13,12 @@ from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.head_labels import check_head
-from albert_tf.finetuning.next_commands import next_commands
 from albert_tf.finetuning.outcome import Origin, conclude
-from albert_tf.finetuning.results import Result
-from albert_tf.finetuning.run_files import BEST_MODEL, LAST_MODEL, weights_sha256
-from albert_tf.finetuning.spec import DataSource, FineTuning
-from albert_tf.finetuning.task_table import get_task
+from albert_tf.finetuning.runs.next_commands import next_commands
+from albert_tf.finetuning.runs.results import Result
+from albert_tf.finetuning.runs.run_files import BEST_MODEL, LAST_MODEL, weights_sha256
+from albert_tf.finetuning.tasks.base import Task, TaskData
+from albert_tf.finetuning.tasks.table import get_task
 from albert_tf.finetuning.training_examples import (
     TrainingExamples,
     check_trainable,
@@ -102,8 +102,8 @@ class FineTuningSettings:
 
 def finetune(
     model: str | InitialModel,
-    task: str | FineTuning,
-    data: str | DataSource,
+    task: str | Task,
+    data: str | TaskData,
     output_dir: str,
     settings: FineTuningSettings | None = None,
     devices: Devices | None = None,
@@ -131,7 +131,7 @@ def finetune(
     task = get_task(task)
     settings = settings or FineTuningSettings()
     devices = devices or prepare_devices(DeviceSettings())
-    source = DataSource(data) if isinstance(data, str) else data
+    source = TaskData(data) if isinstance(data, str) else data
 
     splits = _read_all(task, source)
     tokenizer = load_tokenizer(
@@ -146,7 +146,7 @@ def finetune(
         training = make_examples(task, splits[task.train_split], tokenizer, settings.lengths)
     labels = training.labels
     dev = {
-        name: task.featurizer(splits[name], tokenizer, settings.lengths, labels, True)
+        name: task.features(splits[name], tokenizer, settings.lengths, labels, True)
         for name in task.dev_splits
     }
     scored = {name: splits[name].sha256() for name in task.dev_splits}
@@ -168,7 +168,7 @@ def finetune(
     run_experiment(
         Experiment(
             title=f"Fine-tuning: {task.name}",
-            task=task.task(trained),
+            task=task.objective(trained),
             data=_training_data(training, scored, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),
@@ -190,7 +190,7 @@ def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
     )
 
 
-def _read_all(task: FineTuning, source: DataSource) -> dict[str, Split]:
+def _read_all(task: Task, source: TaskData) -> dict[str, Split]:
     """The examples of the dev splits and, unless they are records, those to be trained on."""
     check_trainable(task)
     if not source.train_records:
@@ -207,7 +207,7 @@ def _read_all(task: FineTuning, source: DataSource) -> dict[str, Split]:
 
 def new_model(
     start: InitialModel,
-    task: FineTuning,
+    task: Task,
     tokenizer: Tokenizer,
     labels: Sequence[str],
     settings: FineTuningSettings,
@@ -252,7 +252,7 @@ def _training_data(
     training: TrainingExamples,
     scored: Mapping[str, str],
     tokenizer: Tokenizer,
-    task: FineTuning,
+    task: Task,
     settings: FineTuningSettings,
     run: RunSettings,
     devices: Devices,
@@ -303,7 +303,7 @@ def _training_data(
 
 
 def _model_folders(
-    task: FineTuning,
+    task: Task,
     tokenizer: Tokenizer,
     labels: Sequence[str],
     settings: FineTuningSettings,

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.spec import DataSource, FineTuning
+from albert_tf.finetuning.tasks.base import Task, TaskData
 from albert_tf.training import run_folder
 from data_pipeline.files import lock, storage
 from data_pipeline.finetuning.batches import Features
@@ -41,7 +41,7 @@ class TrainingExamples:
         return len(self.features)
 
 
-def read_split(task: FineTuning, data: DataSource, split: str) -> Split:
+def read_split(task: Task, data: TaskData, split: str) -> Split:
     """The examples of a split; says which rows of its file were left out."""
     examples = task.read(data, split)
     if examples.note:
@@ -49,7 +49,7 @@ def read_split(task: FineTuning, data: DataSource, split: str) -> Split:
     return examples
 
 
-def data_hashes(task: FineTuning, data: DataSource) -> dict[str, str]:
+def data_hashes(task: Task, data: TaskData) -> dict[str, str]:
     """Split -> hash of the examples that a run would be trained and scored on, as in
     `Result.data_sha256`; those of records are left out.
     """
@@ -57,7 +57,7 @@ def data_hashes(task: FineTuning, data: DataSource) -> dict[str, str]:
     return {split: task.read(data, split).sha256() for split in (*trained, *task.dev_splits)}
 
 
-def check_trainable(task: FineTuning) -> None:
+def check_trainable(task: Task) -> None:
     """Raises UserError for a task that is only predicted."""
     if not task.train_split:
         raise UserError(
@@ -67,7 +67,7 @@ def check_trainable(task: FineTuning) -> None:
 
 
 def make_examples(
-    task: FineTuning, split: Split, tokenizer: Tokenizer, lengths: LengthSettings
+    task: Task, split: Split, tokenizer: Tokenizer, lengths: LengthSettings
 ) -> TrainingExamples:
     """Examples that were read, as rows of a model's inputs.
 
@@ -84,14 +84,14 @@ def make_examples(
       UserError: examples, lengths and vocabulary do not go together.
     """
     labels = task.labels_in(split)
-    if task.find_labels and (note := numbers_note(labels)):
+    if task.labels is None and (note := numbers_note(labels)):
         print(note)
-    features = task.featurizer(split, tokenizer, lengths, labels, True)
+    features = task.features(split, tokenizer, lengths, labels, True)
     content = run_folder.fingerprint(features.content)
     return TrainingExamples(split.source, features, labels, split.sha256(), content)
 
 
-def made_with(task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings) -> dict[str, Any]:
+def made_with(task: Task, tokenizer: Tokenizer, lengths: LengthSettings) -> dict[str, Any]:
     """Everything that decides the rows of given examples, by name, for JSON."""
     settings = {
         "task": task.name,
@@ -105,8 +105,8 @@ def made_with(task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings) -
 
 @lock.locks("output_dir")
 def write_training_records(
-    task: FineTuning,
-    data: DataSource,
+    task: Task,
+    data: TaskData,
     tokenizer: Tokenizer,
     lengths: LengthSettings,
     output_dir: str,
@@ -160,7 +160,7 @@ def write_training_records(
 
 
 def read_training_records(
-    folder: str, task: FineTuning, tokenizer: Tokenizer, lengths: LengthSettings
+    folder: str, task: Task, tokenizer: Tokenizer, lengths: LengthSettings
 ) -> TrainingExamples:
     """The examples of a folder of records.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -21,14 +21,15 @@ _LENGTH_STEP = 32
 _ROWS_OF_A_MEAN = 1000
 # Batches among whose rows those of like lengths are put together.
 LENGTH_WINDOW = 64
+Source = TypeVar("Source")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Features:
+class Features(Generic[Source]):
     """N rows of a model's inputs. A row is an example, in SQuAD a window of one.
 
     Attributes:
-      examples: what the rows are of: a list of examples, or `Windows`.
+      source: what the rows were made from, such as a list of examples, or `Windows`.
       inputs: (numbers of rows int64 [B], length L) -> the model's inputs by name, [B, L] or
         [B, C, L], and what is to be learned from each piece, if anything.
       lengths: int64 [N], pieces of each row, in its longest sequence where it has several.
@@ -38,7 +39,7 @@ class Features:
       sequence_outputs: names of the model's outputs that have an axis of pieces, [B, L, ...].
     """
 
-    examples: Any
+    source: Source
     inputs: Callable[[np.ndarray, int], dict[str, np.ndarray]]
     lengths: np.ndarray
     max_seq_length: int

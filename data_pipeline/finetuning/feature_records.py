@@ -150,7 +150,7 @@ class StoredRows:
         return found
 
 
-def read_features(manifest: Mapping[str, Any]) -> Features:
+def read_features(manifest: Mapping[str, Any]) -> Features[None]:
     """The rows of a folder of records; they take a few bytes of memory for each piece.
 
     Args:
@@ -188,7 +188,7 @@ def read_features(manifest: Mapping[str, Any]) -> Features:
             f"{len(lengths)}. Make them again with --overwrite."
         )
     stored = StoredRows(pieces, values, lengths)
-    return Features((), stored.inputs, lengths, manifest["max_seq_length"], targets, {})
+    return Features(None, stored.inputs, lengths, manifest["max_seq_length"], targets, {})
 
 
 def _read(

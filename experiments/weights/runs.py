@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.finetuning.predictions import read_predictions
-from albert_tf.finetuning.run_files import answers_path, weights_sha256
-from albert_tf.finetuning.spec import DataSource
+from albert_tf.finetuning.runs.run_files import answers_path, weights_sha256
+from albert_tf.finetuning.tasks.answer_tables import read_predictions
+from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
@@ -158,9 +158,7 @@ def _answers(
         loop = LoopSettings(recipe.num_train_steps, steps_per_loop=50, checkpoint_steps=500)
         return RunSettings(str(path), optimizer, loop)
 
-    finetune(
-        start, task.name, DataSource(splits=splits), str(path), settings, devices, run_settings
-    )
+    finetune(start, task.name, TaskData(splits=splits), str(path), settings, devices, run_settings)
     predictions = read_predictions(f"{answers_path(str(path), task.name, 'dev')}.tsv")
     content = json.dumps({"about": about, "predictions": predictions})
     atomic_files.write_bytes(str(record), content.encode("utf-8"))

@@ -1,8 +1,8 @@
 """Question answering: a question and a context of any length -> parts of the context.
 
 Windows with a stride, the window in which a piece counts, and the n best answers are in the graph,
-equal to the fine-tuning path (`albert_tf.finetuning.squad_answers`). Offsets are places in the
-user's own text. Shapes: B batch, S sequence, N best answers.
+equal to those of `albert_tf.finetuning.tasks.squad_answers`. Offsets are places in the user's own
+text. Shapes: B batch, S sequence, N best answers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.finetuning.spec import Predictions
-from albert_tf.finetuning.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer, answer_span
-from albert_tf.finetuning.squad_candidates import AnswerSettings, Candidates
-from albert_tf.finetuning.squad_tasks import THRESHOLD, SquadSettings, squad
+from albert_tf.finetuning.tasks.base import Predictions
+from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, THRESHOLD, SquadSettings
+from albert_tf.finetuning.tasks.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer, answer_span
+from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings, Candidates
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
@@ -240,9 +240,8 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
         for row, text in enumerate(_QUESTIONS[: len(contexts)])
     ]
     is_v2 = isinstance(model, AlbertSpanLabelerV2)
-    task = squad(
-        "squad2.0" if is_v2 else "squad1.1",
-        SquadSettings(
+    task = SQUAD_TASKS["squad2.0" if is_v2 else "squad1.1"](
+        settings=SquadSettings(
             **dataclasses.asdict(settings.answers), null_score_diff_threshold=settings.threshold
         ),
     )
@@ -257,8 +256,8 @@ def question_probes(model: Model, vocabulary: Tokenizer, settings: QuestionSetti
     answers = found.predictions.details
     expected = _expected(answers.best, found.predictions.values)
     if "answers" in expected:
-        candidates = Candidates(*(found.kept[name] for name in Candidates._fields))
-        expected |= _expected_places(found.features.examples, candidates, found.predictions)
+        candidates = Candidates(*(found.stored[name] for name in Candidates._fields))
+        expected |= _expected_places(found.features.source, candidates, found.predictions)
     if is_v2:
         expected["null_score"] = np.array(list(answers.odds.values()), np.float32)
     asked = {

@@ -10,7 +10,7 @@ from absl.flags import FLAGS
 from albert_tf import finetuning_flags
 from albert_tf import flags as shared_flags
 from albert_tf.errors import UserError
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.optimization import Recipe
 from albert_tf.training import InitialModel

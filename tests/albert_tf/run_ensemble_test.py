@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.averaging import mean_probabilities
-from albert_tf.finetuning.kept_outputs import read_kept, write_kept
-from albert_tf.finetuning.task_table import TASKS
+from albert_tf.finetuning.runs.stored_outputs import read_outputs, write_outputs
+from albert_tf.finetuning.tasks.averaging import mean_probabilities
+from albert_tf.finetuning.tasks.table import TASKS
 from data_pipeline.files import atomic_files
 from tests.finetuning_files import (
     ASKED,
@@ -116,7 +116,7 @@ def _prediction_finds_the_best_run(call, data, series, table) -> None:
     call(PROGRAM, "--mode=predict", *new, "--distribution=one_device", f"--output_dir={series}")
     best = series / table["best_run"]
     rows = (best / "predictions" / "tsv_predict.tsv").read_text().splitlines()
-    kept, about = read_kept(str(best / "outputs" / "predict.best.npz"))
+    kept, about = read_outputs(str(best / "outputs" / "predict.best.npz"))
     assert len(rows) == 4 and kept["logits"].shape == (3, 2)
     results = json.loads((best / "results.json").read_text())["results"]
     assert about["model_sha256"] == results[0]["best"]["model_sha256"]
@@ -131,9 +131,9 @@ def _all_members(call, files, series, tmp_path) -> None:
         *(*files, f"--runs={series}", "--checkpoints=best,last", f"--output_dir={output}"),
     )
     paths = sorted(series.glob("seed-*/outputs/dev.*.npz"))
-    models = {read_kept(str(path))[1]["model_sha256"]: path for path in paths}
+    models = {read_outputs(str(path))[1]["model_sha256"]: path for path in paths}
     assert shown.count("counted once") == 4 - len(models)
-    logits = np.stack([read_kept(str(path))[0]["logits"] for path in models.values()])
+    logits = np.stack([read_outputs(str(path))[0]["logits"] for path in models.values()])
     chosen = mean_probabilities(logits).argmax(axis=1)
     accuracy = np.mean(chosen == np.arange(12) % 2)
 
@@ -206,15 +206,15 @@ def _wrong_members(result_of, data, files, series, tmp_path) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(series / "seed-1", twin)
     path = str(twin / "outputs" / "dev.best.npz")
-    kept, about = read_kept(path)
+    kept, about = read_outputs(path)
     runs = f"--runs={series / 'seed-0'},{twin}"
     for change, words in (
         ({"labels": ["good", "bad"]}, "same classes, in the same order"),
         ({"data_sha256": "0" * 64}, "has answers to other examples than"),
     ):
-        write_kept(path, kept, {**about, **change})
+        write_outputs(path, kept, {**about, **change})
         assert words in complaint(*files, runs)
-    write_kept(path, {"logits": kept["logits"][:5]}, about)
+    write_outputs(path, {"logits": kept["logits"][:5]}, about)
     assert "arrays of the shapes" in complaint(*files, runs)
     atomic_files.write_bytes(path, b"PK no archive")
     assert "dev.best.npz is damaged" in complaint(*files, runs)
@@ -225,7 +225,7 @@ def test_a_flat_run_of_a_search_is_made_again(
 ):
     """The table says so; and what no flag can have is refused."""
     monkeypatch.setattr(
-        "albert_tf.finetuning.attempts.nothing_learned",
+        "albert_tf.finetuning.runs.attempts.nothing_learned",
         lambda results: "It is flat." if results[0].seed == 5 else None,
     )
     output = tmp_path / "search"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.finetuning.glue_submission import FILES, OFFICIAL_COUNTS, check_submission
-from albert_tf.finetuning.predictions import write_predictions
-from albert_tf.finetuning.run_files import predictions_path
+from albert_tf.finetuning.runs.glue_submission import FILES, OFFICIAL_COUNTS, check_submission
+from albert_tf.finetuning.runs.run_files import predictions_path
+from albert_tf.finetuning.tasks.answer_tables import write_predictions
 
 PROGRAM = "albert_tf.write_glue_submission"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import AlignedBatch

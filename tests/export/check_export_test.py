@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from albert_tf.models import AlbertTokenClassifier
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from albert_tf.span_models import AlbertSpanLabeler

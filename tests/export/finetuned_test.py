@@ -16,8 +16,8 @@ def test_classes_are_those_of_the_predictor(keras_models, vocabulary, pairs):
     task, model = finetuned.CLASSES, keras_models["classifier"]
     split, lengths = finetuned.text_split(TEXTS, pairs), LengthSettings(48)
     found = finetuned.answer(task, model, vocabulary, split, lengths, LABELS)
-    features = task.featurizer(split, vocabulary, lengths, LABELS, False)
-    expected = task.decode(features, [task.keep(features, Predictor(model, features, 2)())])
+    features = task.features(split, vocabulary, lengths, LABELS, False)
+    expected = task.answer(features, [task.keep(features, Predictor(model, features, 2)())])
     np.testing.assert_allclose(found.predictions.probabilities, expected.probabilities, atol=1e-5)
     assert found.predictions.values == expected.values
     assert found.inputs["input_word_ids"].shape == (3, features.lengths.max())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator, figure_name
-from albert_tf.finetuning.text_tasks import classification
+from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import SCORERS
 from albert_tf.span_models import AlbertSpanLabeler
@@ -14,13 +14,13 @@ from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 LABELS = ("long", "short")
-TASK = classification("mine", None, LABELS, SCORERS["cola"])
+TASK = ClassificationTask("mine", None, LABELS, SCORERS["cola"])
 
 
 @pytest.fixture
 def features(small_splits, vocab_file):
     tokenizer = load_tokenizer(vocab_file)
-    return TASK.featurizer(small_splits["dev"], tokenizer, LengthSettings(32), LABELS, True)
+    return TASK.features(small_splits["dev"], tokenizer, LengthSettings(32), LABELS, True)
 
 
 def new_model(task, config, strategy):
@@ -78,17 +78,16 @@ def test_scores_of_splits_have_names(features, config, one_device):
     figures = evaluator()
     assert tuple(figures) == evaluator.metrics
     assert evaluator.scores["dev"] == evaluator.scores["dev_other"]
-    predicted = evaluator.kept["dev"]["logits"].argmax(axis=1)
-    right = [
-        example.label == LABELS[number] for example, number in zip(features.examples, predicted)
-    ]
+    predicted = evaluator.outputs["dev"]["logits"].argmax(axis=1)
+    right = [example.label == LABELS[number] for example, number in zip(features.source, predicted)]
     assert figures["accuracy"] == pytest.approx(np.mean(right))
     assert evaluator.predictions["dev"].values == predicted.tolist()
 
 
 def test_an_undefined_score_is_nan(features, config, one_device):
-    task = classification("mine", None, LABELS, SCORERS["cola"])
-    object.__setattr__(task, "scorer", lambda *given: {"accuracy": 0.5, "matthews_corrcoef": None})
+    task = ClassificationTask("mine", None, LABELS, SCORERS["cola"])
+    undefined = {"accuracy": 0.5, "matthews_corrcoef": None}
+    object.__setattr__(task, "score", lambda *given: undefined)
     evaluator = ScoreEvaluator(
         task, new_model(task, config, one_device.strategy), {"dev": features}, 9
     )

@@ -13,14 +13,14 @@ import pytest
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import TASKS, own_classes
-from albert_tf.finetuning.text_tasks import classification
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS, own_classes
+from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.metrics import SCORERS
 
 LABELS = ("long", "short")
 SETTINGS = {"lower": True, "rules": "google"}
-TASK = classification("mine", None, LABELS, SCORERS["cola"])
+TASK = ClassificationTask("mine", None, LABELS, SCORERS["cola"])
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_scores_and_answers(folder, small_splits, one_device, tmp_path, capsys):
     found = load_finetuned(folder, TASK, one_device)
     assert found.labels == LABELS and found.lengths.max_seq_length == 16
     assert found.lengths.doc_stride == 128  # Not in the folder.
-    data = DataSource(splits=small_splits)
+    data = TaskData(splits=small_splits)
     scores = evaluate(found, data, ["dev", "train"], 4, str(tmp_path))
     assert list(scores) == ["dev", "train"] and 0 <= scores["dev"]["accuracy"] <= 1
     assert "mine, dev, 9 examples: accuracy 0." in capsys.readouterr().out
@@ -63,7 +63,7 @@ def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
     with pytest.raises(UserError, match="--task=ax has no labeled examples .* --mode=predict"):
         found = load_finetuned(folder, TASK, one_device)
         ax = dataclasses.replace(found.task, name="ax")
-        evaluate(found._replace(task=ax), DataSource(), [], 4, str(tmp_path))
+        evaluate(found._replace(task=ax), TaskData(), [], 4, str(tmp_path))
     plain = str(tmp_path / "plain")
     with one_device.strategy.scope():
         native.save(TASK.new_model(tiny_config, LABELS, 0.1, True), plain, {})
@@ -100,7 +100,7 @@ def test_all_splits_are_read_before_the_first_is_answered(
 ):
     found = load_finetuned(folder, TASK, one_device)
     skipped = dataclasses.replace(small_splits["dev"], skipped_lines=(3,))
-    data = DataSource(splits={"dev": skipped})
+    data = TaskData(splits={"dev": skipped})
     for use in (evaluate, predict):
         with pytest.raises(UserError, match="--train_file is missing"):
             use(found, data, ["dev", "train"], 4, str(tmp_path / "run"))
@@ -124,7 +124,7 @@ def test_pairs_are_not_read_as_single_texts(folder):
 
 def test_the_last_model_leaves_the_answers_of_the_best(folder, small_splits, one_device, tmp_path):
     shutil.copytree(folder, tmp_path / "last_model")
-    data = DataSource(splits=small_splits)
+    data = TaskData(splits=small_splits)
     for name in ("model", "last_model"):
         found = load_finetuned(str(tmp_path / name), TASK, one_device)
         predict(found, data, ["dev"], 4, str(tmp_path))

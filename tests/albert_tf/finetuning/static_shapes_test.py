@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning import training
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.text_tasks import classification
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.finetuning.training import FineTuningSettings
 from albert_tf.finetuning.training_examples import make_examples
 from albert_tf.keras_compat import keras
@@ -50,7 +50,7 @@ def change(work, vocab_file, few_words):
             optimizer = keras.optimizers.SGD(0.5)
             optimizer.build(model.trainable_variables)
         before = model.get_weights()
-        stepper = Stepper(task.task(model), optimizer, ONE_DEVICE, jit_compile=is_static)
+        stepper = Stepper(task.objective(model), optimizer, ONE_DEVICE, jit_compile=is_static)
         outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(3))
         assert int(outcome.num_bad) == 0
         return np.concatenate([(a - b).ravel() for a, b in zip(model.get_weights(), before)])
@@ -86,12 +86,12 @@ def test_runs_that_are_compiled_have_static_shapes(
     )
     settings = FineTuningSettings(lengths=LENGTHS, train_batch_size=BATCH, vocab_file=vocab_file)
     devices = Devices(ONE_DEVICE, packed=False, is_fast=False)
-    task = classification("mine", None, ("long", "short"), SCORERS["cola"])
+    task = ClassificationTask("mine", None, ("long", "short"), SCORERS["cola"])
     with pytest.raises(Stopped):
         training.finetune(
             small_model,
             task,
-            DataSource(splits=small_splits),
+            TaskData(splits=small_splits),
             str(tmp_path),
             settings,
             devices,

@@ -12,8 +12,8 @@ import pytest
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training_examples
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.task_table import TASKS, own_classes
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS, own_classes
 from albert_tf.finetuning.training_examples import (
     make_examples,
     read_training_records,
@@ -36,7 +36,7 @@ def tokenizer(vocab_file):
 @every_form
 def test_every_form_of_task_has_the_same_batches(task, tokenizer, few_words, tmp_path):
     split = split_of(task, few_words, 30)
-    source, folder = DataSource(splits={"train": split}), str(tmp_path / "records")
+    source, folder = TaskData(splits={"train": split}), str(tmp_path / "records")
     manifest, was_there = write_training_records(task, source, tokenizer, LENGTHS, folder)
     assert not was_there and manifest["task"] == task.name and manifest["num_examples"] == 30
     expected = make_examples(task, split, tokenizer, LENGTHS)
@@ -63,7 +63,7 @@ def records(tokenizer, few_words, tmp_path):
     """Makes records of some examples of a task; returns whether they were there."""
 
     def make(task=TASKS["cola"], lengths=LENGTHS, overwrite=False, num_examples=30) -> bool:
-        source = DataSource(splits={"train": split_of(task, few_words, num_examples)})
+        source = TaskData(splits={"train": split_of(task, few_words, num_examples)})
         folder = str(tmp_path / "records")
         return write_training_records(task, source, tokenizer, lengths, folder, overwrite)[1]
 

@@ -14,9 +14,9 @@ from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.results import read_results
-from albert_tf.finetuning.spec import DataSource
-from albert_tf.finetuning.text_tasks import classification
+from albert_tf.finetuning.runs.results import read_results
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import SCORERS
@@ -27,7 +27,7 @@ from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 LABELS = ("long", "short")
-TASK = classification("mine", None, LABELS, SCORERS["cola"])
+TASK = ClassificationTask("mine", None, LABELS, SCORERS["cola"])
 
 
 def weights(folder) -> dict[str, np.ndarray]:
@@ -67,7 +67,7 @@ def train(small_model, small_splits, vocab_file, one_device, tmp_path):
                 eval_batch_size=4,
             )
 
-        source = DataSource(splits=small_splits)
+        source = TaskData(splits=small_splits)
         return finetune(
             start,
             TASK,
@@ -240,7 +240,7 @@ def test_what_cannot_be_trained(tmp_path, small_model, one_device):
         ("tsv", "--train_file is missing, and --task=tsv needs it"),
     ):
         with pytest.raises(UserError, match=message):
-            finetune(small_model, task, DataSource(), str(tmp_path / "run"), devices=one_device)
+            finetune(small_model, task, TaskData(), str(tmp_path / "run"), devices=one_device)
     with pytest.raises(UserError, match="--data_dir is missing: the folder with the data of mrpc"):
-        finetune(small_model, "mrpc", DataSource(), str(tmp_path / "run"), devices=one_device)
+        finetune(small_model, "mrpc", TaskData(), str(tmp_path / "run"), devices=one_device)
     assert not (tmp_path / "run").exists()

@@ -9,8 +9,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.finetuning import squad_answers, squad_candidates
-from albert_tf.finetuning.squad_candidates import AnswerSettings
+from albert_tf.finetuning.tasks import squad_answers, squad_candidates
+from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples

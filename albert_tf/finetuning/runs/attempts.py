@@ -1,0 +1,192 @@
+"""A fine-tuning run that is started again with another seed when it has learned nothing.
+
+Large models sometimes end with one answer to all examples. Such a run is put aside, with all that
+is in it, and the next attempt takes its place:
+
+    runs/rte               the run that counts, for --mode=predict and everything else
+    runs/rte.attempt-1     the first run, which gave every example the same answer
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs.results import RESULTS_FILE, Result, read_results
+from albert_tf.training import run_folder, starts
+from albert_tf.training.hooks.bad_steps import Diverged
+from albert_tf.training.strategy import is_chief, wait_for_all
+
+# From the seed of an attempt to that of the next; more than the seeds of any series of runs.
+_SEED_STRIDE = 1000
+_SEED_LIMIT = 2**31
+# Flags that do not decide what a run finds; of its data the content does, which is hashed.
+_WITHOUT_EFFECT = {
+    *("data_dir", "train_file", "dev_file"),
+    *("output_dir", "overwrite", "allow_changes", "max_failures", "seeds", "search", "retries"),
+    *("mode", "splits", "predict_file", "eval_batch_size", "recompute", "jit_compile"),
+    *("checkpoint_steps", "keep_checkpoints", "steps_per_loop"),
+    *("distribution", "tpu", "fast", "packed", "deterministic"),
+}
+
+
+def run_until_good(
+    run: Callable[[int], list[Result]],
+    folder: str,
+    seed: int,
+    retries: int,
+    strategy: tf.distribute.Strategy,
+) -> list[Result]:
+    """Runs until a run has learned something, or there were too many attempts.
+
+    Goes on where an earlier call was interrupted: the number of runs that were put aside says which
+    attempt is in `folder`.
+
+    Args:
+      run: from a seed to the results of a run in `folder`, which is begun, continued, or finished.
+      folder: of the run.
+      seed: of the first attempt.
+      retries: attempts after the first.
+      strategy: that of the run; the chief alone moves folders.
+
+    Returns:
+      The results of the last attempt.
+
+    Raises:
+      Diverged: the last attempt has.
+    """
+    wait_for_all(strategy)  # No worker counts folders while another one moves them.
+    attempt = max(put_aside(folder), default=0)
+    wait_for_all(strategy)
+    while True:
+        is_last = attempt >= retries
+        try:
+            results = run(attempt_seed(seed, attempt))
+            reason = nothing_learned(results)
+        except Diverged as error:
+            if is_last:
+                raise
+            reason = str(error)
+        if reason is None:
+            return results
+        if is_chief(strategy):
+            print(_warning(folder, reason, is_last), flush=True)
+        if is_last:
+            return results
+        attempt += 1
+        aside = f"{folder.rstrip('/')}.attempt-{attempt}"
+        wait_for_all(strategy)
+        if is_chief(strategy):
+            tf.io.gfile.rename(folder.rstrip("/"), aside)
+            print(
+                f"Put aside: {aside}. Attempt {attempt + 1} of at most {retries + 1}, with --seed="
+                f"{attempt_seed(seed, attempt)}.",
+                flush=True,
+            )
+        wait_for_all(strategy)
+
+
+def attempt_seed(seed: int, attempt: int) -> int:
+    """The seed of an attempt, counted from 0: 3, 1003, 2003, ..., within int32."""
+    return (seed + attempt * _SEED_STRIDE) % _SEED_LIMIT
+
+
+def put_aside(folder: str) -> list[int]:
+    """The numbers of the runs that were put aside for the one in a folder."""
+    parent, name = os.path.split(folder.rstrip("/"))
+    parent = parent or "."
+    if not tf.io.gfile.exists(parent):
+        return []
+    pattern = re.compile(rf"{re.escape(name)}\.attempt-(\d+)/?")
+    found = (pattern.fullmatch(other) for other in tf.io.gfile.listdir(parent))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def is_put_aside(folder: str) -> bool:
+    """Whether a folder has the name of one: runs/rte.attempt-1."""
+    return re.search(r"\.attempt-\d+/?$", folder) is not None
+
+
+def nothing_learned(results: list[Result]) -> str | None:
+    """A sentence on why a run counts as having learned nothing; None: it has learned something.
+
+    Its best model gives all examples one answer, or answers that are no numbers, or has no score,
+    on the split that decides which is best.
+    """
+    result = results[0]
+    if result.notes:
+        return " ".join(result.notes)
+    if result.best.metrics[result.key] is None:
+        return f"{result.key} is undefined."
+    return None
+
+
+def _warning(folder: str, reason: str, is_last: bool) -> str:
+    """The warning that a run has learned nothing: the reason, and what to do."""
+    remedy = (
+        "Large models need a lower rate (--learning_rate=5e-6 to 1e-5), --bias_correction and no "
+        "dropout in the encoder (--hidden_dropout=0 --attention_dropout=0): configs/stable_*.flags "
+        "have it. More updates, and a tenth of them as warm-up (--num_warmup_steps), help as well."
+    )
+    again = " --retries=3 starts such a run again with other seeds." if is_last else ""
+    return f"\nWARNING: {folder} HAS LEARNED NOTHING. {reason}\n{remedy}{again}\n"
+
+
+def finished_results(
+    folder: str, flags: Mapping[str, Any], data: Callable[[], Mapping[str, str]]
+) -> list[Result] | None:
+    """The results of a run that has ended; None: there is none, or it has to go on.
+
+    Args:
+      folder: of the run.
+      flags: those that the run would be started with now.
+      data: the hashes of the examples that it would be made with; asked only where a run has ended.
+
+    Raises:
+      UserError: it has ended, and was made with other flags or other examples.
+    """
+    results = os.path.join(folder, RESULTS_FILE)
+    started = os.path.join(folder, starts.FLAGS_FILE)
+    if not tf.io.gfile.exists(results) or not tf.io.gfile.exists(started):
+        return None
+    # A start writes its flags first and results last: older results are those of an earlier start.
+    if tf.io.gfile.stat(results).mtime_nsec < tf.io.gfile.stat(started).mtime_nsec:
+        return None
+    now, then = starts.as_json(flags), starts.read_run_json(started, "Delete the folder of the run")
+    changes = [
+        f"--{name} was {then[name]!r} and is {value!r}"
+        for name, value in now.items()
+        if name in then and name not in _WITHOUT_EFFECT and then[name] != value
+    ]
+    found = read_results(folder)
+    hashes = {name: digest for each in found for name, digest in each.data_sha256.items()}
+    changes += [
+        f"the examples of {split!r} have changed"
+        for split, digest in data().items()
+        if hashes.get(split, digest) != digest
+    ]
+    if changes:
+        raise UserError(
+            f"{folder} holds a finished run that was made differently: {'; '.join(changes)}. Use "
+            "what it was made with, or another --output_dir, or --overwrite to make all runs anew."
+        )
+    return found
+
+
+def delete(folder: str, strategy: tf.distribute.Strategy) -> None:
+    """Deletes the run in a folder, if there is one, and those that were put aside for it.
+
+    Raises:
+      UserError: another process trains there.
+    """
+    wait_for_all(strategy)
+    if is_chief(strategy):
+        for number in put_aside(folder):
+            tf.io.gfile.rmtree(f"{folder.rstrip('/')}.attempt-{number}")
+        run_folder.delete(folder)
+    wait_for_all(strategy)

@@ -1,0 +1,129 @@
+"""Ensembles of fine-tuned models, from the outputs that their runs have stored: nothing runs again.
+
+The paper (section 4.9) averages "the model predictions", members being chosen by their dev scores.
+Written into the folder of an ensemble:
+
+    ensemble.json, ensemble.md          members and scores
+    curve.csv, curve.png                the score of 1, 2, ... members
+    predictions/<task>_<split>.*        answers, as those of a run
+
+ensemble.json (version 1) is an object with "version"; "task" and "key"; "average"; "choose";
+"chosen_on", the split, or null; "members", a list of objects with "run", "checkpoint",
+"model_sha256", "is_chosen" and "metrics", the scores on that split, or null; and "results", a list
+of objects with "split", "num_examples", "data_sha256", "metrics" and "notes", one for each split
+whose right answers are known. Scores are those of results.json.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs.ensemble_choice import choose_members
+from albert_tf.finetuning.runs.ensemble_report import (
+    VERSION,
+    described_members,
+    described_result,
+    write_curve,
+    write_report,
+)
+from albert_tf.finetuning.runs.members import find_runs, find_splits, load_members, read_answered
+from albert_tf.finetuning.runs.run_files import predictions_path
+from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
+from albert_tf.training.run_folder import RUN_FILE
+from data_pipeline.files import storage
+
+CHOICES = ("all", "greedy")
+
+
+@dataclasses.dataclass(frozen=True)
+class EnsembleSettings:
+    """The settings of an ensemble.
+
+    Attributes:
+      checkpoints: of each run, "best" and "last".
+      average: a name in `Task.averages`; None: the task's own.
+      choose: "all" members, or, "greedy", those that `choose_greedily` adds as long as the score on
+        the dev set rises; it is then a score on the very set that they were chosen on.
+      splits: that are answered; (): all that every member has stored outputs of.
+    """
+
+    checkpoints: Sequence[str] = ("best",)
+    average: str | None = None
+    choose: str = "all"
+    splits: Sequence[str] = ()
+
+
+def run_ensemble(
+    runs: Sequence[str],
+    task: Task,
+    data: TaskData,
+    output_dir: str,
+    settings: EnsembleSettings | None = None,
+) -> dict[str, Predictions]:
+    """Answers of several models as one, scored and written.
+
+    Args:
+      runs: folders of runs or of series, or patterns of such.
+      task: of all of them.
+      data: that they have answered.
+      output_dir: where everything is written.
+      settings: None: the defaults.
+
+    Returns:
+      Split -> answers.
+
+    Raises:
+      UserError: outputs are missing, do not belong together or are of other data.
+    """
+    settings = settings or EnsembleSettings()
+    if storage.exists(os.path.join(output_dir, RUN_FILE)):
+        raise UserError(
+            f"--output_dir={output_dir} holds a run, whose answers would be replaced. Name another "
+            "folder."
+        )
+    task = task.averaging(settings.average)
+    folders = find_runs(runs)
+    splits = find_splits(task, data, folders, settings.checkpoints, settings.splits)
+    members, hashes = load_members(task, folders, settings.checkpoints, splits)
+    found, answered = read_answered(task, data, folders, hashes)
+    chosen = choose_members(task, members, answered, settings.choose)
+
+    def answer(task: Task, split: str) -> Predictions:
+        outputs = [members[number].outputs[split] for number in chosen.order]
+        return task.answer(answered[split].features, outputs)
+
+    if not task.is_settled:  # SQuAD's threshold is found where answers are known.
+        if not chosen.split:
+            raise UserError(
+                f"--task={task.name}: no split has known answers, from which the threshold of null "
+                "scores could be found. Add dev to --splits, or give --null_score_diff_threshold."
+            )
+        scores = task.score(answered[chosen.split].features, answer(task, chosen.split))
+        task = task.settled(scores)
+    answers = {split: answer(task, split) for split in answered}
+    storage.make_folder(output_dir)
+    for split, predictions in answers.items():
+        path = predictions_path(output_dir, task.name, split)
+        for written in task.write(path, answered[split].features, found.labels, predictions):
+            print(f"{len(answered[split].examples)} predictions: {written}")
+    if chosen.split:
+        write_curve(output_dir, members, chosen, task)
+    content = {
+        "version": VERSION,
+        "task": task.name,
+        "key": task.key,
+        "average": settings.average or next(iter(task.averages), "its own"),
+        "choose": settings.choose,
+        "chosen_on": chosen.split,
+        "members": described_members(members, chosen),
+        "results": [
+            described_result(task, split, rows, answers[split], found.labels, hashes[split])
+            for split, rows in answered.items()
+            if rows.is_scored
+        ],
+    }
+    write_report(output_dir, content)
+    return answers

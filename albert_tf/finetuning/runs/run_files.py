@@ -1,0 +1,74 @@
+"""The model folders and files of a fine-tuning run, by name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import formats, native, replacement
+from albert_tf.errors import UserError
+from data_pipeline.files import atomic_files
+
+BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
+# Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
+PREDICTIONS, OUTPUTS = "predictions", "outputs"
+
+
+def best_folder(output_dir: str) -> str:
+    """The model folder of a run that is meant to be used: the best one, or the last one where no
+    checkpoint had a score.
+    """
+    best = os.path.join(output_dir, BEST_MODEL)
+    last = os.path.join(output_dir, LAST_MODEL)
+    has_best = tf.io.gfile.exists(replacement.existing(best))
+    return last if not has_best and tf.io.gfile.exists(last) else best
+
+
+def answering_folder(run: str, init_checkpoint: str | None) -> str:
+    """The model folder that answers where a run is named.
+
+    Args:
+      run: folder of the run.
+      init_checkpoint: one of the run's own models is taken; another one only where the run has
+        none, since a command of training may be repeated as it is with another mode.
+    """
+    own = best_folder(run)
+    if not init_checkpoint:
+        return own
+    beside = os.path.dirname(init_checkpoint.rstrip("/"))
+    is_of_run = os.path.realpath(beside) == os.path.realpath(run)
+    if is_of_run or not tf.io.gfile.exists(own):
+        return init_checkpoint
+    print(f"{own} answers; --init_checkpoint={init_checkpoint} is what the run began with.")
+    return own
+
+
+def predictions_path(output_dir: str, task: str, split: str) -> str:
+    """Path of the answers on a split, without its ending; its folder is made."""
+    path = answers_path(output_dir, task, split)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    return path
+
+
+def answers_path(output_dir: str, task: str, split: str) -> str:
+    """Path of the answers on a split, without its ending."""
+    return os.path.join(output_dir, PREDICTIONS, f"{task}_{split}")
+
+
+def outputs_path(output_dir: str, split: str, checkpoint: str) -> str:
+    """Path of what is stored of a model's outputs on a split; checkpoint: "best" or "last"."""
+    return os.path.join(output_dir, OUTPUTS, f"{split}.{checkpoint}.npz")
+
+
+def weights_sha256(source: formats.Source) -> str:
+    """Hash of the file of a model's weights; of several files, the hash of their hashes.
+
+    Raises:
+      UserError: there is none.
+    """
+    if not source.weights_files:
+        raise UserError(f"{source.path} has lost the file of its weights. Copy it again.")
+    hashes = [atomic_files.file_sha256(path) for path in source.weights_files]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -1,0 +1,336 @@
+"""Several runs of one task, with other seeds or other settings, and the table of their scores.
+
+    runs/rte/seed-3                        a run like any other
+    runs/rte/learning_rate=1e-05/seed-3    one of a search
+    runs/rte/seeds.json, seeds.md          the table, best first
+
+seeds.json (version 1) is an object with "version"; "task", "split" and "key", the score that is
+compared; "planned", the number of runs in all; "runs", a list of objects with the fields of
+`RunScore`; "settings", one object for each combination of settings, with its "values" and the
+fields of `Summary`; and "best_run", a folder. Folders are relative to that of the file. The file is
+written after each run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import scipy.stats
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs.attempts import delete, put_aside
+from albert_tf.finetuning.runs.results import Result, shown_score
+from albert_tf.training.hooks.bad_steps import Diverged
+from albert_tf.training.run_folder import RUN_FILE
+from albert_tf.training.strategy import is_chief
+from data_pipeline.files import atomic_files, storage
+
+SERIES_FILE, TABLE_FILE = "seeds.json", "seeds.md"
+VERSION = 1
+_CONFIDENCE = 0.95
+
+
+class Variant(NamedTuple):
+    """A run of a series.
+
+    Attributes:
+      values: the searched settings by name.
+      seed: of the run.
+    """
+
+    values: Mapping[str, int | float]
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        """Its folder in that of the series: learning_rate=1e-05_train_batch_size=16/seed-3."""
+        point = "_".join(f"{name}={value!r}" for name, value in self.values.items())
+        return os.path.join(point, f"seed-{self.seed}")
+
+
+def variants(
+    seed: int, num_seeds: int, search: Mapping[str, Sequence[int | float]]
+) -> list[Variant]:
+    """Every combination of settings with every seed.
+
+    Args:
+      seed: the first; the others follow it, 3 of them from 7 on: 7, 8, 9.
+      num_seeds: of each combination.
+      search: the values to try, by name of the setting.
+    """
+    points = itertools.product(*search.values())
+    return [
+        Variant(dict(zip(search, point)), seed + number)
+        for point in points
+        for number in range(num_seeds)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunScore:
+    """The score of a run.
+
+    Attributes:
+      folder: of the run, relative to that of the series.
+      values: the searched settings by name.
+      seed: of the run; that of the last attempt where earlier ones learned nothing.
+      best, last: the key score of both checkpoints; None: undefined.
+      step: updates before the best one.
+      attempts: 1 plus the number of runs that were put aside.
+      notes: sentences about the scores.
+    """
+
+    folder: str
+    values: Mapping[str, int | float]
+    seed: int | None
+    best: float | None
+    last: float | None
+    step: int
+    attempts: int
+    notes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """The best checkpoints' scores of several runs; None: undefined, as the deviation of one is.
+
+    Attributes:
+      runs: their number.
+      undefined: the number of those without a score, which count nowhere below.
+      median, best, mean: of the scores.
+      deviation: their standard deviation, of a sample.
+      low, high: ends of the 95 % interval of the mean, by Student's t.
+    """
+
+    runs: int
+    undefined: int
+    median: float | None
+    best: float | None
+    mean: float | None
+    deviation: float | None
+    low: float | None
+    high: float | None
+
+
+def summarize(scores: Sequence[float | None]) -> Summary:
+    """Median, best, deviation and interval of scores: 0.7, 0.8, 0.9 -> 0.8, 0.9, 0.1, 0.55-1.05."""
+    defined = [score for score in scores if score is not None]
+    number = len(defined)
+    counts = (len(scores), len(scores) - number)
+    if not defined:
+        return Summary(*counts, None, None, None, None, None, None)
+    mean = statistics.fmean(defined)
+    center = (statistics.median(defined), max(defined), mean)
+    if number == 1:
+        return Summary(*counts, *center, None, None, None)
+    deviation = statistics.stdev(defined)
+    half = float(scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, number - 1)) * deviation / number**0.5
+    return Summary(*counts, *center, deviation, mean - half, mean + half)
+
+
+def run_series(
+    output_dir: str,
+    planned: Sequence[Variant],
+    run: Callable[[str, Variant], list[Result]],
+    writes: bool = True,
+) -> dict[str, Any]:
+    """Runs one after the other, and writes the table.
+
+    Args:
+      output_dir: folder of the series.
+      planned: the runs.
+      run: (folder, variant) -> results of a run, which may be finished.
+      writes: whether this process writes the table: of several workers, one does.
+
+    Returns:
+      The content of seeds.json.
+
+    Raises:
+      UserError: the folder holds a run, the runs differ in their data, or all have diverged.
+    """
+    if storage.exists(os.path.join(output_dir, RUN_FILE)):
+        raise UserError(
+            f"--output_dir={output_dir} holds a single run, and several are to be made. Name "
+            "another folder."
+        )
+    found: list[tuple[Variant, Result]] = []
+    table: dict[str, Any] = {}
+    for number, variant in enumerate(planned, 1):
+        print(f"\nRun {number} of {len(planned)}: {variant.folder}", flush=True)
+        try:
+            result = run(os.path.join(output_dir, variant.folder), variant)[0]
+        except Diverged as error:
+            print(f"Left out: {variant.folder}, whose {error}", flush=True)
+            continue
+        if found and found[0][1].data_sha256 != result.data_sha256:
+            raise UserError(
+                f"{os.path.join(output_dir, variant.folder)} was made from other data than "
+                f"{found[0][0].folder}; their scores cannot be compared. Pass --overwrite to make "
+                "all runs anew."
+            )
+        found.append((variant, result))
+        table = _table(output_dir, found, len(planned))
+        if writes:
+            atomic_files.write_json(os.path.join(output_dir, SERIES_FILE), table)
+            text = table_text(table).encode("utf-8")
+            atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text)
+    if not found:
+        raise UserError(
+            f"--output_dir={output_dir}: every run has diverged. Lower --learning_rate, or "
+            "lengthen the warm-up."
+        )
+    if writes:
+        print(f"\n{table_text(table)}\nTable: {os.path.join(output_dir, TABLE_FILE)}")
+    return table
+
+
+def _table(
+    output_dir: str, found: Sequence[tuple[Variant, Result]], num_planned: int
+) -> dict[str, Any]:
+    """The content of seeds.json."""
+    first, scores = found[0][1], []
+    for variant, result in found:
+        folder = os.path.join(output_dir, variant.folder)
+        best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
+        scores.append(
+            RunScore(
+                folder=variant.folder,
+                values=dict(variant.values),
+                seed=result.seed,
+                best=best,
+                last=last,
+                step=result.best.step,
+                attempts=1 + len(put_aside(folder)),
+                notes=list(result.notes),
+            )
+        )
+    settings = []
+    for values in _distinct(score.values for score in scores):
+        of_point = [score.best for score in scores if score.values == values]
+        settings.append({"values": values, **dataclasses.asdict(summarize(of_point))})
+    runs = sorted(scores, key=lambda score: _descending(score.best))
+    return {
+        "version": VERSION,
+        "task": first.task,
+        "split": first.split,
+        "key": first.key,
+        "planned": num_planned,
+        "runs": [dataclasses.asdict(score) for score in runs],
+        "settings": sorted(settings, key=lambda point: _descending(point["median"])),
+        "best_run": runs[0].folder,
+    }
+
+
+def _distinct(values: Any) -> list[Any]:
+    """The values without repetition, in the order in which they come first."""
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _descending(score: float | None) -> float:
+    """A key to sort by: the highest score first, undefined ones last."""
+    return float("inf") if score is None else -score
+
+
+def table_text(table: Mapping[str, Any]) -> str:
+    """The Markdown of seeds.md: a line for each combination of settings, a line for each run."""
+    names = list(table["runs"][0]["values"])
+
+    def shown(score: float | None) -> str:
+        return "-" if score is None else shown_score(table["task"], table["key"], score)
+
+    head = [*names, "runs", "median", "best", "mean", "standard deviation", "95 % interval"]
+    lines = [_row(head), _rule(len(names), len(head))]
+    for point in table["settings"]:
+        ends = [point["low"], point["high"]]
+        interval = "-" if None in ends else " to ".join(map(shown, ends))
+        cells = [shown(point[name]) for name in ("median", "best", "mean", "deviation")]
+        values = [f"{point['values'][name]:g}" for name in names]
+        lines.append(_row([*values, str(point["runs"]), *cells, interval]))
+    head = ["run", "best", "last", "updates", "seed", "attempts"]
+    lines += ["", _row(head), _rule(1, len(head))]
+    for run in table["runs"]:
+        numbers = [str(run[name]) for name in ("step", "seed", "attempts")]
+        lines.append(_row([run["folder"], shown(run["best"]), shown(run["last"]), *numbers]))
+    return "\n".join([*lines, "", *_remarks(table)]) + "\n"
+
+
+def _remarks(table: Mapping[str, Any]) -> list[str]:
+    """Sentences below the table."""
+    runs = table["runs"]
+    lines = [
+        f"- {table['task']}, {table['split']}: {table['key']} of the best checkpoint; "
+        f"{len(runs)} of {table['planned']} runs.",
+        "- The interval is that of the mean over seeds, by Student's t. Checkpoints, and the best "
+        "run, were chosen on this very split, so that the best score is too high for new data.",
+    ]
+    if any(run["attempts"] > 1 for run in runs):
+        lines.append(
+            "- Runs that had learned nothing were put aside and made again with another seed: "
+            "these figures leave them out."
+        )
+    lines += [f"- {run['folder']}: {note}" for run in runs for note in run["notes"]]
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _rule(num_left: int, num_columns: int) -> str:
+    return _row(["---"] * num_left + ["---:"] * (num_columns - num_left))
+
+
+def read_series(folder: str) -> dict[str, Any] | None:
+    """The content of a folder's seeds.json; None: the folder holds no series.
+
+    Raises:
+      UserError: the file is damaged or of another version.
+    """
+    path = os.path.join(folder, SERIES_FILE)
+    if not storage.exists(path):
+        return None
+    table = atomic_files.read_json(path)
+    if not isinstance(table, dict) or table.get("version") != VERSION:
+        raise UserError(f"{path} should be an object of version {VERSION}. Run the series again.")
+    return table
+
+
+def run_folders(folder: str) -> list[str]:
+    """The folders of the runs of a series, best first; a folder without one stands for itself."""
+    table = read_series(folder)
+    if table is None:
+        return [folder]
+    return [os.path.join(folder, run["folder"]) for run in table["runs"]]
+
+
+def best_run(folder: str) -> str:
+    """The folder of the best run of a series; a folder without one stands for itself."""
+    return run_folders(folder)[0]
+
+
+def delete_series(
+    output_dir: str, planned: Sequence[Variant], strategy: tf.distribute.Strategy
+) -> None:
+    """Deletes all runs in a folder, a single one or those of a series, and the table.
+
+    Args:
+      output_dir: the folder.
+      planned: runs that may have been begun there without being in the table.
+      strategy: that of the runs; the chief alone deletes.
+    """
+    folders = [os.path.join(output_dir, variant.folder) for variant in planned]
+    for folder in dict.fromkeys([*run_folders(output_dir), *folders]):
+        delete(folder, strategy)
+    if is_chief(strategy):
+        for name in (SERIES_FILE, TABLE_FILE):
+            storage.remove(os.path.join(output_dir, name))

@@ -1,0 +1,271 @@
+"""A fine-tuning task: how its files become rows, and a model's outputs answers and scores.
+
+    files -> read -> examples -> features -> rows -> model -> outputs
+    outputs -> keep (what an ensemble needs) -> answer -> Predictions -> score, write
+
+Each form of task is a class: texts.py, choices.py, tagging.py, squad.py. A task of a benchmark is
+an object of one of them; table.py has them all by name.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.metrics import Scores, remarks
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.examples import Split
+from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.tokenizers.base import Tokenizer
+
+# What is stored of a model's outputs on N rows, as arrays by name: enough to answer, alone or
+# together with other models.
+StoredOutputs: TypeAlias = dict[str, np.ndarray]
+# (folder or path of a file, name of the split) -> examples.
+Reader: TypeAlias = Callable[[str, str], Split]
+# What the rows of a form of task are made from: a list of examples, windows of contexts, ...
+Source = TypeVar("Source")
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """The data of a task: a folder, files, or examples in memory.
+
+    Attributes:
+      data_dir: the benchmark's root, or the task's own folder.
+      files: split -> its file, instead of one in `data_dir`.
+      splits: split -> examples that were read before, instead of files.
+      train_records: folder of create_finetuning_data with the examples to be trained on, instead
+        of their files.
+    """
+
+    data_dir: str | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    splits: Mapping[str, Split] = dataclasses.field(default_factory=dict)
+    train_records: str | None = None
+
+
+class Predictions(NamedTuple):
+    """The answers to the examples of a split.
+
+    Attributes:
+      values: one for each of N examples, as the scorer takes them: places of classes, numbers,
+        tags, texts.
+      probabilities: float [N, C], where there are classes.
+      details: what else the task's files show.
+    """
+
+    values: Sequence[Any]
+    probabilities: np.ndarray | None = None
+    details: Any = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task(abc.ABC, Generic[Source]):
+    """A fine-tuning task.
+
+    Attributes:
+      name: such as mrpc.
+      reader: reads a split from the benchmark's folder; None: the data are files of one's own.
+      labels: names of the C classes in order; () for none; None: those of the training examples.
+      file_reader: reads a split from a single file; None: a benchmark, whose files are in a folder.
+      train_split: "": there is nothing to be trained on, only to be predicted.
+      dev_splits: splits that are scored in training; the first decides which checkpoint is best.
+      test_splits: splits that are predicted.
+      average: how several models' outputs become one answer, of `averages`; None: the first.
+    """
+
+    name: str
+    reader: Reader | None
+    labels: tuple[str, ...] | None
+    _: dataclasses.KW_ONLY
+    file_reader: Reader | None = None
+    train_split: str = "train"
+    dev_splits: tuple[str, ...] = ("dev",)
+    test_splits: tuple[str, ...] = ("test",)
+    average: str | None = None
+
+    # The same for all tasks of a form.
+    model_class: ClassVar[type[keras.Model]]
+    objective: ClassVar[type]  # Model -> losses and metrics of training, see tasks.Task.
+    averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
+    rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
+    scores_are_percent: ClassVar[bool] = False  # False: shares and correlations, up to 1.
+    export_task: ClassVar[str | None] = None  # --task of run_export, which its runs recommend.
+
+    @property
+    @abc.abstractmethod
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the scores."""
+
+    @property
+    @abc.abstractmethod
+    def key(self) -> str:
+        """Name of the score that decides which checkpoint is best; the highest is."""
+
+    @property
+    def data_settings(self) -> Mapping[str, Any]:
+        """The settings that examples and rows depend on, besides lengths, by flag."""
+        return {}
+
+    def read(self, data: TaskData, split: str) -> Split:
+        """The examples of a split.
+
+        Raises:
+          UserError: the data are missing or wrong, with file and line.
+        """
+        if split in data.splits:
+            return data.splits[split]
+        if split in data.files:
+            if self.file_reader is None:
+                raise UserError(
+                    f"--task={self.name} reads the files of its benchmark in --data_dir, not "
+                    f"{data.files[split]}. Use --task=tsv for a file of your own."
+                )
+            return self.file_reader(data.files[split], split)
+        if self.reader is None:
+            raise UserError(
+                f"--{split}_file is missing, and --task={self.name} needs it: the file of the "
+                f"{split} examples."
+            )
+        if not data.data_dir:
+            or_file = f", or --{split}_file" if self.file_reader else ""
+            raise UserError(
+                f"--data_dir is missing: the folder with the data of {self.name}{or_file}."
+            )
+        return self.reader(data.data_dir, split)
+
+    def labels_in(self, examples: Split) -> tuple[str, ...]:
+        """Names of the classes: the task's own, or those of the examples to be trained on."""
+        return tuple(self.find_labels(examples)) if self.labels is None else self.labels
+
+    def find_labels(self, examples: Split) -> Sequence[str]:
+        """Names of the classes of examples, in order, for a task without `labels`."""
+        raise NotImplementedError(f"{self.name} has no labels of its own")
+
+    @abc.abstractmethod
+    def features(
+        self,
+        split: Split,
+        tokenizer: Tokenizer,
+        lengths: LengthSettings,
+        labels: Sequence[str],
+        with_targets: bool = True,
+    ) -> Features[Source]:
+        """Examples as rows of the model's inputs, with what is to be learned from each.
+
+        Args:
+          split: the examples.
+          tokenizer: of the model.
+          lengths: where texts are cut.
+          labels: names of the C classes in order.
+          with_targets: False: nothing is known about the examples, whatever their file says.
+
+        Returns:
+          N rows.
+
+        Raises:
+          UserError: a label is missing or unknown, with file and line, or lengths do not fit.
+        """
+
+    def new_model(
+        self, config: AlbertConfig, labels: Sequence[str], dropout_rate: float, packed: bool | None
+    ) -> keras.Model:
+        """A model with random weights.
+
+        Args:
+          config: of the encoder.
+          labels: names of the C classes; without any, the model has one output.
+          dropout_rate: before the output layer.
+          packed: see AlbertModel.
+
+        Returns:
+          A model of `model_class`.
+        """
+        return self.model_class(config, packed=packed, **self.head(labels, dropout_rate))
+
+    @abc.abstractmethod
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+        """The arguments of `model_class` that are about the output layer."""
+
+    @abc.abstractmethod
+    def keep(self, features: Features[Source], outputs: Mapping[str, np.ndarray]) -> StoredOutputs:
+        """The part of a model's outputs that answers are made from, and that runs store."""
+
+    @abc.abstractmethod
+    def answer(self, features: Features[Source], stored: Sequence[StoredOutputs]) -> Predictions:
+        """The answers of a model, or of several as an ensemble.
+
+        Args:
+          stored: what `keep` gave of each model.
+        """
+
+    @abc.abstractmethod
+    def score(self, features: Features[Source], predictions: Predictions) -> Scores:
+        """The scores of answers by name; the features have targets."""
+
+    @abc.abstractmethod
+    def write(
+        self,
+        path: str,
+        features: Features[Source],
+        labels: Sequence[str],
+        predictions: Predictions,
+    ) -> list[str]:
+        """Writes answers to files.
+
+        Args:
+          path: of the files, without their endings.
+          features: the rows that were answered.
+          labels: names of the C classes.
+          predictions: the answers.
+
+        Returns:
+          Paths of the files.
+        """
+
+    def gold(self, features: Features[Source]) -> Sequence[Any] | None:
+        """The right answers, as `Predictions.values`; None: there are several to an example."""
+        return None
+
+    def remarks(
+        self, features: Features[Source], predictions: Predictions, labels: Sequence[str] = ()
+    ) -> list[str]:
+        """Sentences about answers that mean that nothing was learned.
+
+        Args:
+          labels: names of the classes, to be shown instead of their places.
+        """
+        gold, values = self.gold(features), predictions.values
+        if gold is not None and labels and isinstance(values[0], int):
+            gold, values = [labels[place] for place in gold], [labels[place] for place in values]
+        return remarks(gold, values)
+
+    @property
+    def is_settled(self) -> bool:
+        """False: answers depend on a value that is found where the right ones are known."""
+        return True
+
+    def settled(self, scores: Mapping[str, Any]) -> Task[Source]:
+        """The task with what was found together with these scores, such as a threshold."""
+        return self
+
+    def averaging(self, average: str | None) -> Task[Source]:
+        """The task with another way to make one answer of several models' outputs.
+
+        Raises:
+          UserError: the task has no such average.
+        """
+        if average is not None and average not in self.averages:
+            known = ", ".join(self.averages) or "none by name: leave --average out"
+            raise UserError(
+                f"--average={average} is nothing that --task={self.name} has; there are: {known}."
+            )
+        return dataclasses.replace(self, average=average)

@@ -1,0 +1,174 @@
+"""Answers to SQuAD's questions: from the candidates of all windows to one text a question.
+
+The candidates of all windows of a question compete; several models are an ensemble, whose scores
+are averaged span by span. Follows google-research/albert's `write_predictions_v1` and `_v2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_tf.finetuning.tasks.squad_candidates import (
+    AnswerSettings,
+    Candidates,
+    average,
+    check_outputs,
+)
+from data_pipeline.finetuning.squad_windows import Windows
+from data_pipeline.tokenizers.normalization import is_mark
+
+# The reference's numbers for a question that has no candidate, or no window.
+NO_CANDIDATE_SCORE = -1e6
+_NO_WINDOW_ODDS = 1e6
+
+
+class ScoredAnswer(NamedTuple):
+    """One of the best answers to a question, with the fields of the reference's n-best file.
+
+    Attributes:
+      text: a part of the original context.
+      probability: softmax of the sum of both scores over the answers that are kept.
+      start_log_prob, end_log_prob: scores of start and end, averaged over models; logits in
+        version 1.1, in spite of the name.
+    """
+
+    text: str
+    probability: float
+    start_log_prob: float
+    end_log_prob: float
+
+
+def best_answers(
+    windows: Windows, models: Sequence[Candidates], settings: AnswerSettings | None = None
+) -> dict[str, list[ScoredAnswer]]:
+    """The best answers to every question, by its id.
+
+    Args:
+      windows: all windows of the questions.
+      models: candidates of each model of an ensemble, or of one.
+      settings: None: the defaults.
+
+    Returns:
+      Up to n_best_size different texts for each question, best first. A question without a
+      candidate has one answer, "" (the reference answers "empty" in version 1.1).
+    """
+    settings = settings or AnswerSettings()
+    found = average(models, settings.span_average)
+    numbers = windows.question_numbers[found.windows]
+    totals = found.start_scores + found.end_scores
+    # Stable: spans of one score keep their order, earlier windows first.
+    order = np.lexsort((-totals, numbers))
+    bounds = np.searchsorted(numbers[order], np.arange(len(windows.examples.questions) + 1))
+    return {
+        question.id: _distinct(windows, found, order[bounds[i] : bounds[i + 1]], settings)
+        for i, question in enumerate(windows.examples.questions)
+    }
+
+
+def _distinct(
+    windows: Windows, found: Candidates, order: np.ndarray, settings: AnswerSettings
+) -> list[ScoredAnswer]:
+    """The first texts that differ, of one question's candidates in order."""
+    kept: dict[str, int] = {}
+    for i in order:
+        text = answer_text(windows, found.windows[i], found.starts[i], found.ends[i])
+        kept.setdefault(text, i)
+        if len(kept) == settings.n_best_size:
+            break
+    if not kept:
+        return [ScoredAnswer("", 1.0, NO_CANDIDATE_SCORE, NO_CANDIDATE_SCORE)]
+    chosen = list(kept.values())
+    starts, ends = found.start_scores[chosen], found.end_scores[chosen]
+    weights = np.exp(starts + ends - (starts + ends).max())
+    columns = (weights / weights.sum(), starts, ends)
+    return [ScoredAnswer(*row) for row in zip(kept, *(column.tolist() for column in columns))]
+
+
+def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
+    """`answer_span` as the text that stands there."""
+    context = windows.examples.contexts[windows.question_of(window).context]
+    return context[slice(*answer_span(windows, window, start, end))]
+
+
+def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[int, int]:
+    """The characters of the original context from one piece to another.
+
+    Without white space around them, and with the marks that follow the last letter, of which no
+    piece was made: of "à la" with a mark of its own, the piece "a" is the first two characters.
+    The reference ends before the mark, in the middle of what people see as one letter.
+
+    Args:
+      windows: all windows.
+      window: one of the question.
+      start, end: first and last piece, counted in the whole context.
+
+    Returns:
+      Place of the first character, and the place after the last; equal if nothing is left.
+    """
+    pieces = windows.context_of(window)
+    context = windows.examples.contexts[windows.question_of(window).context]
+    first = int(pieces.starts[start])
+    # The word mark that SentencePiece adds in front of a text ends at -1; the reference takes the
+    # first character for it.
+    part = context[first : max(int(pieces.ends[end]), 0) + 1]
+    first += len(part) - len(part.lstrip())
+    after = first + len(part.strip())
+    while first < after < len(context) and is_mark(context[after]):
+        after += 1
+    return first, after
+
+
+def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str, float]:
+    """The score of there being no answer, for each question: a logit, high if it has none.
+
+    The lowest of all windows counts: one that holds the answer is enough.
+
+    Args:
+      windows: F windows.
+      answer_logits: float [F] of each model of an ensemble; the mean over models is taken.
+
+    Returns:
+      Logits by the question's id; 1,000,000 for a question without a window, as in the reference.
+    """
+    check_outputs(windows, *(((len(windows),), np.asarray(logits)) for logits in answer_logits))
+    lowest = np.full((len(answer_logits), len(windows.examples.questions)), _NO_WINDOW_ODDS)
+    for row, logits in zip(lowest, answer_logits):
+        np.minimum.at(row, windows.question_numbers, np.asarray(logits, np.float64))
+    means = lowest.mean(axis=0).tolist()
+    return {question.id: mean for question, mean in zip(windows.examples.questions, means)}
+
+
+def decision_threshold(odds: Mapping[str, float], best: float) -> float:
+    """A threshold that answers the same questions as `best`, halfway to the next question's odds.
+
+    Odds 1, 2, 4 and 2 -> 3: the last bits of odds depend on the batch and the device, and no
+    question should depend on them. Above all odds of questions that have a window, 1 more.
+    """
+    higher = [value for value in odds.values() if best < value < _NO_WINDOW_ODDS]
+    return 0.5 * (best + min(higher, default=best + 2.0))
+
+
+def answer_texts(
+    answers: Mapping[str, Sequence[ScoredAnswer]],
+    odds: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+) -> dict[str, str]:
+    """The answer to each question, as the official scripts read it.
+
+    A question is answered if its null odds are at most the threshold. The reference answers below
+    it only, and so not the question at which the threshold was found.
+
+    Args:
+      answers: of `best_answers`.
+      odds: of `null_odds`; None: everything is answered.
+      threshold: of `squad_scores.best_thresholds`; None: everything is answered.
+
+    Returns:
+      Texts by the question's id; "" for no answer.
+    """
+    if odds is None or threshold is None:
+        return {name: best[0].text for name, best in answers.items()}
+    return {name: best[0].text if odds[name] <= threshold else "" for name, best in answers.items()}

@@ -1,0 +1,205 @@
+"""Tasks of one text or a pair of texts: a class, or a number, for each."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from albert_tf import tasks as objectives
+from albert_tf.finetuning.tasks.answer_tables import write_predictions
+from albert_tf.finetuning.tasks.averaging import AVERAGES
+from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
+from albert_tf.metrics import Scorer, Scores
+from albert_tf.models import AlbertClassifier
+from data_pipeline.finetuning.batches import Features
+from data_pipeline.finetuning.encoded import EncodedExamples
+from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
+from data_pipeline.finetuning.features import (
+    LengthSettings,
+    encode_texts,
+    label_ids,
+    label_values,
+)
+from data_pipeline.finetuning.tsv import class_names
+from data_pipeline.tokenizers.base import Tokenizer
+
+Example = TypeVar("Example", TextExample, ChoiceExample)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExampleTask(Task[list[Example]], Generic[Example]):
+    """A task whose rows are its examples, each with one answer.
+
+    Attributes:
+      scorer: scores of the answers.
+      columns: names of the columns in files of one's own, by flag.
+    """
+
+    scorer: Scorer
+    columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict, kw_only=True)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.scorer.metrics
+
+    @property
+    def key(self) -> str:
+        return self.scorer.key
+
+    @property
+    def data_settings(self) -> Mapping[str, Any]:
+        return self.columns
+
+    @abc.abstractmethod
+    def encode(
+        self, examples: list[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> EncodedExamples:
+        """The pieces of examples, cut to `lengths`."""
+
+    @abc.abstractmethod
+    def targets(self, examples: list[Example], labels: Sequence[str]) -> dict[str, np.ndarray]:
+        """The target of each example, one array [N] by its name in a batch.
+
+        Raises:
+          UserError: a label is missing or unknown, with file and line.
+        """
+
+    @abc.abstractmethod
+    def texts(self, examples: list[Example], predictions: Predictions) -> dict[str, list[str]]:
+        """The columns of texts in the table of answers."""
+
+    def features(
+        self,
+        split: Split,
+        tokenizer: Tokenizer,
+        lengths: LengthSettings,
+        labels: Sequence[str],
+        with_targets: bool = True,
+    ) -> Features[list[Example]]:
+        """`Task.features`; the target is the place of a class, or a number."""
+        encoded = self.encode(split.examples, tokenizer, lengths)
+        targets = self.targets(split.examples, labels) if with_targets else {}
+        pieces = {"ids": encoded.ids, "lengths": encoded.lengths, "first": encoded.first_lengths}
+        return Features(
+            split.examples,
+            encoded.inputs,
+            encoded.longest,
+            encoded.max_seq_length,
+            targets,
+            {**pieces, **targets},
+        )
+
+    def keep(
+        self, features: Features[list[Example]], outputs: Mapping[str, np.ndarray]
+    ) -> StoredOutputs:
+        """The logits, float32 [N, C]."""
+        return {"logits": outputs["logits"]}
+
+    def gold(self, features: Features[list[Example]]) -> Sequence[Any]:
+        (values,) = features.targets.values()
+        return values.tolist()
+
+    def score(self, features: Features[list[Example]], predictions: Predictions) -> Scores:
+        return self.scorer(self.gold(features), predictions.values)
+
+    def write(
+        self,
+        path: str,
+        features: Features[list[Example]],
+        labels: Sequence[str],
+        predictions: Predictions,
+    ) -> list[str]:
+        """`Task.write`: the texts and their answers as a table, see answer_tables.py."""
+        examples = features.source
+        right = [self.right_answer(example, labels) for example in examples]
+        answers, probabilities = predictions.values, None
+        if labels:
+            answers = [labels[place] for place in predictions.values]
+            probabilities = dict(zip(labels, np.transpose(predictions.probabilities)))
+        table = f"{path}.tsv"
+        write_predictions(
+            table,
+            [example.guid for example in examples],
+            self.texts(examples, predictions),
+            answers,
+            labels=None if None in right else [each for each in right if each is not None],
+            probabilities=probabilities,
+        )
+        return [table]
+
+    def right_answer(self, example: Example, labels: Sequence[str]) -> str | float | None:
+        """The right answer as a table shows it; None: not known."""
+        return example.label
+
+
+def average_classes(stored: Sequence[StoredOutputs], average: str | None) -> Predictions:
+    """The likeliest of C classes for each of N rows, by an average of the models' logits."""
+    logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
+    probabilities = AVERAGES[average or next(iter(AVERAGES))](logits)
+    return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)
+
+
+class TextTask(ExampleTask[TextExample]):
+    """A task whose examples are texts, or pairs of texts."""
+
+    model_class = AlbertClassifier
+
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+        return {"num_classes": max(1, len(labels)), "dropout_rate": dropout_rate}
+
+    def encode(
+        self, examples: list[TextExample], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> EncodedExamples:
+        return encode_texts(examples, tokenizer, lengths.max_seq_length)
+
+    def texts(self, examples: list[TextExample], predictions: Predictions) -> dict[str, list[str]]:
+        columns = {"text": [example.text_a for example in examples]}
+        if any(example.text_b is not None for example in examples):
+            columns["text_b"] = [example.text_b or "" for example in examples]
+        return columns
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClassificationTask(TextTask):
+    """A task in which each text, or pair of texts, has one of C labels."""
+
+    objective = objectives.ClassificationTask
+    averages = tuple(AVERAGES)
+    export_task = "classifier"
+
+    def find_labels(self, examples: Split) -> Sequence[str]:
+        labels = (example.label for example in examples.examples if example.label is not None)
+        return class_names(labels, examples.source)  # One without a label is refused by its line.
+
+    def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
+        return {"label_ids": label_ids(examples, labels)}
+
+    def answer(
+        self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
+    ) -> Predictions:
+        """`average_classes` of the members."""
+        return average_classes(stored, self.average)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegressionTask(TextTask):
+    """A task in which each text, or pair of texts, has a number."""
+
+    labels: tuple[str, ...] = dataclasses.field(default=(), init=False)
+
+    objective = objectives.RegressionTask
+    averages = ("values",)
+
+    def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
+        return {"label_values": label_values(examples)}
+
+    def answer(
+        self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
+    ) -> Predictions:
+        """The mean of the members' numbers."""
+        mean = np.mean([member["logits"][:, 0] for member in stored], axis=0)
+        return Predictions(mean.astype(np.float64).tolist())

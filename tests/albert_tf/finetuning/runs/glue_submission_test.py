@@ -1,0 +1,154 @@
+"""The archive for gluebenchmark.com: what is written passes, what is damaged is refused."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs.glue_submission import (
+    FILES,
+    OFFICIAL_COUNTS,
+    check_submission,
+    submission_rows,
+    write_submission,
+)
+from albert_tf.metrics import SCORERS
+
+COUNTS = dict.fromkeys(FILES, 3)
+PREDICTIONS = {
+    name: [0.5, 5.25, -0.1] if file.labels is None else [file.labels[-1], *file.labels[:2]]
+    for name, file in FILES.items()
+}
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    """A good archive."""
+    write_submission(str(tmp_path / "glue.zip"), PREDICTIONS, COUNTS)
+    return str(tmp_path / "glue.zip")
+
+
+def content(path: str) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode("utf-8") for name in archive.namelist()}
+
+
+def rewrite(path: str, texts: dict[str, str | bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in texts.items():
+            archive.writestr(name, text)
+
+
+def test_eleven_files(path):
+    texts = content(path)
+    expected = ("CoLA", "SST-2", "MRPC", "STS-B", "MNLI-m", "MNLI-mm", "QNLI", "QQP", "RTE", "WNLI")
+    assert list(texts) == [f"{name}.tsv" for name in (*expected, "AX")]
+    assert texts["CoLA.tsv"] == "index\tprediction\n0\t1\n1\t0\n2\t1\n"
+    assert texts["STS-B.tsv"] == "index\tprediction\n0\t0.500000\n1\t5.000000\n2\t0.000000\n"
+    assert texts["AX.tsv"].splitlines()[1:] == ["0\tneutral", "1\tcontradiction", "2\tentailment"]
+    assert texts["MNLI-m.tsv"] == texts["MNLI-mm.tsv"] == texts["AX.tsv"]
+    assert texts["RTE.tsv"] == texts["QNLI.tsv"] and "not_entailment" in texts["RTE.tsv"]
+    check_submission(path, COUNTS)
+
+
+def test_equal_predictions_give_equal_bytes(path, tmp_path):
+    other = tmp_path / "other.zip"
+    write_submission(str(other), dict(reversed(PREDICTIONS.items())), COUNTS)
+    with open(path, "rb") as file:
+        assert other.read_bytes() == file.read()
+    with zipfile.ZipFile(path) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+        assert {info.date_time for info in archive.infolist()} == {(2020, 1, 1, 0, 0, 0)}
+
+
+def test_the_official_sizes(path):
+    assert OFFICIAL_COUNTS == {
+        "CoLA.tsv": 1063,
+        "SST-2.tsv": 1821,
+        "MRPC.tsv": 1725,
+        "STS-B.tsv": 1379,
+        "MNLI-m.tsv": 9796,
+        "MNLI-mm.tsv": 9847,
+        "QNLI.tsv": 5463,
+        "QQP.tsv": 390965,
+        "RTE.tsv": 3000,
+        "WNLI.tsv": 146,
+        "AX.tsv": 1104,
+    }
+    with pytest.raises(UserError, match="CoLA.tsv should have 1063 predictions.*received 3"):
+        check_submission(path)
+    assert {(file.task, file.split) for file in FILES.values()} >= {
+        ("mnli", "test_matched"),
+        ("mnli", "test_mismatched"),
+        ("ax", "test"),
+    }
+    assert {file.task for file in FILES.values()} < set(SCORERS)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers(value):
+    with pytest.raises(UserError, match="STS-B.tsv: prediction 1 should be a number"):
+        submission_rows("STS-B.tsv", [1.0, value])
+
+
+def test_wrong_predictions_write_nothing(tmp_path):
+    def refused(changes, message):
+        with pytest.raises(UserError, match=message):
+            write_submission(str(tmp_path / "glue.zip"), {**PREDICTIONS, **changes}, COUNTS)
+
+    refused({"RTE.tsv": ["0", "1", "0"]}, "RTE.tsv: prediction 0 should be one of entailment, not_")
+    refused({"CoLA.tsv": ["0", "1"]}, "CoLA.tsv should have 3 predictions.*received 2")
+    refused({"Cola.tsv": []}, "missing: none, unknown: Cola.tsv")
+    with pytest.raises(UserError, match="missing: CoLA.tsv, SST-2.tsv, .*, unknown: none"):
+        write_submission(str(tmp_path / "glue.zip"), {"AX.tsv": PREDICTIONS["AX.tsv"]}, COUNTS)
+    assert not list(tmp_path.iterdir())
+    assert submission_rows("CoLA.tsv", [1, 0]) == ["1", "0"]
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("RTE.tsv", "", "RTE.tsv:1: expected the header"),
+        ("RTE.tsv", "index,prediction\n", "RTE.tsv:1: expected the header.*'index,prediction'"),
+        ("RTE.tsv", "index\tprediction\n", "RTE.tsv should have 3 predictions.*received 0"),
+        (
+            "CoLA.tsv",
+            "index\tprediction\n0\t1\n2\t0\n1\t1\n",
+            r"CoLA.tsv:3: expected 1<TAB>prediction.*'2\\t0'",
+        ),
+        ("CoLA.tsv", "index\tprediction\n0\n1\t0\n2\t1\n", "CoLA.tsv:2: expected 0<TAB>"),
+        ("CoLA.tsv", "index\tprediction\n0\t1\n1\t2\n2\t1\n", "CoLA.tsv:3: .* 0, 1; received '2'"),
+        ("CoLA.tsv", "index\tprediction\n0\t1\n1\t1\n2\t1\t1\n", "CoLA.tsv:4: the prediction"),
+        ("STS-B.tsv", "index\tprediction\n0\t1\n1\t2\n2\t5.1\n", "STS-B.tsv:4: .*0 to 5.*'5.1'"),
+        ("STS-B.tsv", "index\tprediction\n0\t1\n1\tnan\n2\t5\n", "STS-B.tsv:3: expected a number"),
+        ("STS-B.tsv", "index\tprediction\n0\t\n1\t1\n2\t5\n", "STS-B.tsv:2: expected a number"),
+        ("AX.tsv", b"\xff", "AX.tsv cannot be read: .*utf-8"),
+    ],
+)
+def test_damaged_files(path, name, text, message):
+    rewrite(path, {**content(path), name: text})
+    with pytest.raises(UserError, match=message) as error:
+        check_submission(path, COUNTS)
+    assert str(error.value).startswith(path)
+
+
+def test_damaged_archives(path):
+    texts = content(path)
+    rewrite(path, {f"glue/{name}": text for name, text in texts.items()})
+    with pytest.raises(UserError, match="missing: CoLA.tsv, .*unknown: glue/CoLA.tsv, "):
+        check_submission(path, COUNTS)
+    rewrite(path, {name: text for name, text in texts.items() if name != "AX.tsv"})
+    with pytest.raises(UserError, match="missing: AX.tsv, unknown: none"):
+        check_submission(path, COUNTS)
+    rewrite(path, texts)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("AX.tsv", texts["AX.tsv"])
+    with pytest.raises(UserError, match="every file once"):
+        check_submission(path, COUNTS)
+    with open(path, "wb") as file:
+        file.write(b"PK")
+    with pytest.raises(UserError, match="should be a zip archive and is none"):
+        check_submission(path, COUNTS)

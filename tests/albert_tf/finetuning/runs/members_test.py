@@ -1,0 +1,113 @@
+"""Which folders and stored outputs an ensemble is made of; run_ensemble_test.py has whole runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs import members
+from albert_tf.finetuning.runs.members import find_folders, find_runs, find_splits, load_members
+from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.stored_outputs import write_outputs
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.tasks.texts import ClassificationTask
+from data_pipeline.finetuning.examples import Split, TextExample
+
+MNLI = TASKS["mnli"]
+
+
+def store(run, split: str, checkpoint: str = "best", model: str = "m", logits=((1.0, 2.0, 3.0),)):
+    about = {"task": "mnli", "labels": ["a"], "data_sha256": f"of {split}", "model_sha256": model}
+    arrays = {"logits": np.array(logits, np.float32)}
+    write_outputs(outputs_path(str(run), split, checkpoint), arrays, about)
+
+
+def test_folders_by_name_by_pattern_and_of_a_series(tmp_path):
+    for name in ("a-1", "a-2", "series", "a-2.attempt-1"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a-3").write_text("a file")
+    assert find_folders([f"{tmp_path}/a*"]) == [f"{tmp_path}/a-1", f"{tmp_path}/a-2"]
+    assert find_folders([f"{tmp_path}/a-2.attempt-1"]) == [f"{tmp_path}/a-2.attempt-1"]
+    names = [f"{tmp_path}/a-?", f"{tmp_path}/a-2/", f"{tmp_path}/series"]
+    expected = [f"{tmp_path}/{name}" for name in ("a-1", "a-2", "series")]
+    assert find_folders(names) == expected == find_runs(names)
+    table = '{"version": 1, "runs": [{"folder": "seed-1"}, {"folder": "seed-0"}]}'
+    (tmp_path / "series" / "seeds.json").write_text(table)
+    assert find_runs(names)[2:] == [f"{tmp_path}/series/seed-1", f"{tmp_path}/series/seed-0"]
+    for wrong in ("b-?", "a-3"):
+        with pytest.raises(UserError, match="is no folder"):
+            find_folders([f"{tmp_path}/{wrong}"])
+
+
+def test_splits_that_all_have_stored(tmp_path, capsys):
+    runs = [str(tmp_path / name) for name in ("a", "b")]
+    with pytest.raises(UserError, match=r"no outputs for --task=mnli.*--splits=dev_matched"):
+        find_splits(MNLI, TaskData(), runs, ["best"], [])
+    for run in runs:
+        store(run, "dev_matched")
+        store(run, "test_matched")
+    store(runs[0], "dev_mismatched")
+    found = find_splits(MNLI, TaskData(), runs, ["best"], [])
+    assert found == ["dev_matched", "test_matched"]
+    shown = capsys.readouterr().out
+    assert "Not answered: dev_mismatched, as 1 of 2 members" in shown
+    assert "test_mismatched" not in shown
+    assert find_splits(MNLI, TaskData(), runs, ["best"], ["test_matched"]) == ["test_matched"]
+    with pytest.raises(UserError, match=r"dev_matched\.last\.npz is missing"):
+        find_splits(MNLI, TaskData(), runs, ["best", "last"], ["dev_matched"])
+
+
+def test_splits_of_files_that_are_named(tmp_path):
+    for split in ("dev", "predict"):
+        store(tmp_path, split)
+    data = TaskData(files={"predict": "new.tsv"})
+    assert find_splits(TASKS["tsv"], data, [str(tmp_path)], ["best"], []) == ["predict"]
+
+
+def test_members(tmp_path, capsys):
+    for split in ("dev_matched", "dev_mismatched"):
+        store(tmp_path, split, "best", "m1", [[1, 2, 3]])
+        store(tmp_path, split, "last", "m2", [[4, 5, 6]])
+    runs, splits = [str(tmp_path)], ["dev_matched", "dev_mismatched"]
+    found, hashes = load_members(MNLI, runs, ["best", "last"], splits)
+    assert [member.name for member in found] == [f"{tmp_path} (best)", f"{tmp_path} (last)"]
+    assert found[1].outputs["dev_matched"]["logits"].tolist() == [[4, 5, 6]]
+    assert hashes == {split: f"of {split}" for split in splits}
+    store(tmp_path, "dev_matched", "last", "m1")
+    with pytest.raises(UserError, match=r"dev_mismatched\.last\.npz is of another model"):
+        load_members(MNLI, runs, ["best", "last"], splits)
+    store(tmp_path, "dev_mismatched", "last", "m1")
+    assert len(load_members(MNLI, runs, ["best", "last"], splits)[0]) == 1
+    assert "(last) is the same model as" in capsys.readouterr().out
+
+
+def test_windows_of_other_lengths_are_refused(monkeypatch):
+    """Rows that are no examples are parts of them, and only equal parts can be added up."""
+    examples = Split("dev_matched", [TextExample("0", "a", None, "entailment", "f", 2)])
+    found = SimpleNamespace(features=lambda examples, is_scored: None)
+    monkeypatch.setattr(members, "load_finetuned", lambda *_: found)
+    cuts = {"runs/a": {"doc_stride": 128}, "runs/b": {"doc_stride": 64}}
+    read = lambda folder: cuts[folder.rpartition("/")[0]]  # noqa: E731
+    monkeypatch.setattr(members.native, "read_metadata", read)
+    task = dataclasses.replace(MNLI, reader=lambda folder, split: examples)
+    arguments = (task, TaskData("data"), list(cuts), {"dev_matched": examples.sha256()})
+    assert members.read_answered(*arguments)[1]["dev_matched"].is_scored
+    monkeypatch.setattr(ClassificationTask, "rows_are_examples", False)
+    with pytest.raises(UserError, match="runs/b has doc_stride 64, runs/a has 128"):
+        members.read_answered(*arguments)
+    cuts["runs/b"]["doc_stride"] = 128
+    members.read_answered(*arguments)
+    with pytest.raises(UserError, match="f holds other examples than those"):
+        members.read_answered(*arguments[:3], {"dev_matched": "0"})
+
+
+def test_a_file_to_predict_is_a_split_of_every_task(tmp_path):
+    """Also where the benchmark's own has another name; its right answers are not known."""
+    store(tmp_path, "predict")
+    data = TaskData(files={"predict": "new.conll"})
+    assert find_splits(TASKS["tagging"], data, [str(tmp_path)], ["best"], []) == ["predict"]

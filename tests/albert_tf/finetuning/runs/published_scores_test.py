@@ -1,0 +1,81 @@
+"""The published scores: the table's own averages, and a few values of each source."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from albert_tf.finetuning.runs.published_scores import AVERAGES, PUBLISHED_SCORES, published_score
+from albert_tf.metrics import SCORERS
+from albert_tf.presets import PRESETS
+
+
+@pytest.mark.parametrize("preset", AVERAGES)
+def test_averages_of_the_readme(preset):
+    """The mean of five columns; those of SQuAD count with the mean of both scores."""
+
+    def percent(task, metric):
+        return published_score(preset, task, metric).percent
+
+    squad = [(percent(f"squad{v}", "f1") + percent(f"squad{v}", "exact")) / 2 for v in (1.1, "2.0")]
+    others = [percent(task, "accuracy") for task in ("mnli", "sst-2", "race")]
+    assert sum([*squad, *others]) / 5 == pytest.approx(AVERAGES[preset], abs=0.0501)
+
+
+def test_the_tables_of_the_documentation():
+    """docs/finetuning.md has every score, by preset and column, and no other."""
+    page = Path(__file__).parents[4] / "docs" / "finetuning.md"
+    found, columns = {}, []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if cells[0] == "preset":
+            columns = [tuple(re.fullmatch(r"`(.+)` (\w+)", cell).groups()) for cell in cells[1:]]
+        elif cells[0] in PUBLISHED_SCORES:
+            values = zip(columns, cells[1:], strict=True)
+            found.update({(cells[0], *column): value for column, value in values if value != "-"})
+    assert found == {
+        (preset, *column): str(score.percent)
+        for preset, scores in PUBLISHED_SCORES.items()
+        for column, score in scores.items()
+    }
+
+
+def test_presets_and_tasks_are_ours():
+    assert set(PUBLISHED_SCORES) == set(AVERAGES) <= set(PRESETS)
+    for scores in PUBLISHED_SCORES.values():
+        for task, metric in scores:
+            assert task in ("squad1.1", "squad2.0") or metric.split("_m")[0].split("_h")[0] in (
+                SCORERS[task].key,
+                "matthews",
+            )
+
+
+@pytest.mark.parametrize(
+    "preset, task, metric, percent, source",
+    [
+        ("albert-base-v2", "squad2.0", "exact", 79.3, "README"),
+        ("albert-large-v1", "sst-2", "accuracy", 91.7, "README"),
+        ("albert-xxlarge-v1", "mnli", "accuracy", 90.8, "README"),
+        ("albert-xxlarge-v1", "cola", "matthews_corrcoef", 71.4, "1.5M steps"),
+        ("albert-xxlarge-v1", "sts-b", "pearson", 93.0, "1.5M steps"),
+        ("albert-xxlarge-v1", "qnli", "accuracy", 95.3, "1.5M steps"),
+        ("albert-xxlarge-v1", "qqp", "accuracy", 92.2, "1.5M steps"),
+        ("albert-xxlarge-v1", "rte", "accuracy", 89.2, "1.5M steps"),
+        ("albert-xxlarge-v1", "mrpc", "accuracy", 90.9, "1.5M steps"),
+        ("albert-xxlarge-v1", "race", "accuracy_middle", 89.0, "RACE test"),
+        ("albert-xxlarge-v1", "race", "accuracy_high", 85.5, "RACE test"),
+        ("albert-xxlarge-v1", "race", "accuracy", 86.5, "RACE test"),
+        ("albert-base-v2", "mrpc", "accuracy", 86.5, "notebook"),
+    ],
+)
+def test_values(preset, task, metric, percent, source):
+    score = published_score(preset, task, metric)
+    assert score.percent == percent and source in score.source
+
+
+def test_nothing_published():
+    assert published_score(None, "mrpc", "accuracy") is None
+    assert published_score("albert-base-v1", "mrpc", "accuracy") is None
+    assert published_score("bert-base", "mnli", "accuracy") is None

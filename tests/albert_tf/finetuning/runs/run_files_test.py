@@ -1,0 +1,57 @@
+"""The folders and files that a fine-tuning run leaves."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from albert_tf.checkpoints import formats, native
+from albert_tf.errors import UserError
+from albert_tf.finetuning.runs import run_files
+from albert_tf.models import AlbertClassifier
+
+
+def test_the_model_to_be_used(tiny_config, tmp_path):
+    assert run_files.best_folder(str(tmp_path)) == str(tmp_path / "model")
+    model = AlbertClassifier(tiny_config, 2)
+    native.save(model, str(tmp_path / "last_model"), {})
+    assert run_files.best_folder(str(tmp_path)) == str(tmp_path / "last_model")
+    native.save(model, str(tmp_path / "model"), {})
+    assert run_files.best_folder(str(tmp_path)) == str(tmp_path / "model")
+
+
+def test_the_model_that_answers(tiny_config, tmp_path, capsys):
+    model, run, other = AlbertClassifier(tiny_config, 2), tmp_path / "run", str(tmp_path / "other")
+    own, last = str(run / "model"), str(run / "last_model")
+    assert run_files.answering_folder(str(run), other) == other  # There is no run.
+    for folder in (own, last):
+        native.save(model, folder, {})
+    assert run_files.answering_folder(str(run), None) == own
+    assert run_files.answering_folder(str(run), f"{last}/") == f"{last}/"
+    assert capsys.readouterr().out == ""
+    assert run_files.answering_folder(str(run), other) == own
+    assert f"--init_checkpoint={other} is what the run began with" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "last"])
+def test_paths(tmp_path, checkpoint):
+    path = run_files.outputs_path(str(tmp_path), "dev", checkpoint)
+    assert path == str(tmp_path / "outputs" / f"dev.{checkpoint}.npz")
+    found = run_files.predictions_path(str(tmp_path), "mnli", "dev_matched")
+    assert found == str(tmp_path / "predictions" / "mnli_dev_matched")
+    assert (tmp_path / "predictions").is_dir()
+
+
+def test_the_hash_of_weights_in_one_file_in_several_and_in_none(tmp_path):
+    source = formats.Source("google", str(tmp_path / "m"), None, None)
+    with pytest.raises(UserError, match="m has lost the file of its weights"):
+        run_files.weights_sha256(source)
+    hashes = []
+    for part in range(2):
+        content = bytes([part])
+        (tmp_path / f"m.data-0000{part}-of-00002").write_bytes(content)
+        hashes.append(hashlib.sha256(content).hexdigest())
+        found = run_files.weights_sha256(source)
+        expected = hashes[0] if part == 0 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        assert found == expected

@@ -1,0 +1,51 @@
+"""Where a task's examples come from, and the model that is made for it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.choices import MultipleChoiceTask
+from albert_tf.finetuning.tasks.texts import ClassificationTask, RegressionTask
+from albert_tf.metrics import SCORERS
+from albert_tf.models import AlbertClassifier, AlbertMultipleChoice
+
+TASK = ClassificationTask(
+    "mine", lambda folder, split: (folder, split), ("a", "b"), SCORERS["cola"]
+)
+
+
+def test_examples_come_from_memory_a_file_or_a_folder(small_splits):
+    assert TASK.read(TaskData("data"), "dev") == ("data", "dev")
+    train = small_splits["train"]
+    assert TASK.read(TaskData("data", splits={"train": train}), "train") is train
+    with pytest.raises(
+        UserError, match=r"reads the files .* in --data_dir, not x.tsv. Use --task=tsv"
+    ):
+        TASK.read(TaskData("data", files={"dev": "x.tsv"}), "dev")
+    with pytest.raises(UserError, match="--data_dir is missing: the folder with the data of mine"):
+        TASK.read(TaskData(), "dev")
+    own = dataclasses.replace(TASK, reader=None, file_reader=lambda path, split: (path, split))
+    assert own.read(TaskData(files={"dev": "x.tsv"}), "dev") == ("x.tsv", "dev")
+    with pytest.raises(UserError, match="--dev_file is missing, and --task=mine needs it"):
+        own.read(TaskData("data"), "dev")
+
+
+def test_labels_are_the_tasks_or_those_found(small_splits):
+    assert TASK.labels_in(small_splits["train"]) == ("a", "b")
+    found = dataclasses.replace(TASK, labels=None)
+    assert found.labels_in(small_splits["train"]) == ("long", "short")
+
+
+def test_a_model_gets_what_its_class_takes(tiny_config):
+    model = TASK.new_model(tiny_config, ("a", "b"), 0.3, packed=False)
+    assert type(model) is AlbertClassifier and not model.packed
+    assert (model.num_classes, model.dropout_rate) == (2, 0.3)
+    number = RegressionTask("mine", None, SCORERS["sts-b"])
+    assert number.new_model(tiny_config, (), 0.1, packed=None).num_classes == 1
+    choice = MultipleChoiceTask("mine", lambda *given: None, ("A", "B"), SCORERS["copa"])
+    model = choice.new_model(tiny_config, ("A", "B"), 0.2, packed=None)
+    assert type(model) is AlbertMultipleChoice and model.dropout_rate == 0.2
