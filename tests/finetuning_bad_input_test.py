@@ -21,9 +21,9 @@ from tests.finetuning_files import (
     COPA,
     GOOD,
     IMPOSSIBLE,
-    LENGTHS,
     RACE,
     json_rows,
+    lengths_of,
     rows,
     squad,
     write_files,
@@ -230,7 +230,7 @@ def test_bad_files(task, split, content, message, error_of, models, tmp_path):
         task=task,
         config_file=models / "config.json",
         vocab_file=models / "vocab.txt",
-        **LENGTHS,
+        **lengths_of(task),
         **write_files(tmp_path, task, **{split: content}),
     )
     assert message.format(dir=tmp_path / "data") in error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -10,7 +9,9 @@ import pytest
 
 from albert_tf.finetuning.runs.glue_submission import FILES, OFFICIAL_COUNTS, check_submission
 from albert_tf.finetuning.runs.run_files import predictions_path
+from albert_tf.finetuning.runs.series import RunScore, Series
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
+from data_pipeline.files import json_records
 
 PROGRAM = "albert_tf.write_glue_submission"
 
@@ -49,8 +50,9 @@ def test_a_series_stands_for_its_best_run(runs, tmp_path, result_of):
         series = runs / "cola"
         path = predictions_path(str(series / f"seed-{seed}"), "cola", "test")
         write_predictions(f"{path}.tsv", [0, 1, 2], {"text": ["a"] * 3}, [str(seed)] * 3)
-    table = {"version": 1, "runs": [{"folder": "seed-1"}, {"folder": "seed-0"}]}
-    (series / "seeds.json").write_text(json.dumps(table))
+    scores = [RunScore(f"seed-{seed}", {}, seed, 0.5, 0.5, 1, 1, ()) for seed in (1, 0)]
+    table = Series("cola", "dev", "accuracy", 2, scores, (), "seed-1")
+    json_records.write(str(series / "seeds.json"), 1, table)
     output = tmp_path / "submission.zip"
     result = result_of(PROGRAM, f"--runs={runs}/*", f"--output={output}")
     assert result.returncode == 0, result.stderr

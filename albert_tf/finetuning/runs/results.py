@@ -9,20 +9,16 @@ score is null.
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.published_scores import PublishedScore, published_score
 from albert_tf.finetuning.tasks.table import TASKS
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, json_records
 
 RESULTS_FILE, TABLE_FILE = "results.json", "results.md"
 VERSION = 1
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +34,6 @@ class Scored:
     step: int
     metrics: Mapping[str, float | None]
     model_sha256: str | None = None
-
-    def __post_init__(self) -> None:
-        _check(type(self.step) is int and self.step >= 0, "step", "an integer from 0", self.step)
-        _check(isinstance(self.metrics, Mapping), "metrics", "an object", self.metrics)
-        _check(len(self.metrics) > 0, "metrics", "at least one score", self.metrics)
-        for name, value in self.metrics.items():
-            _check(_is_score(value), f"metrics.{name}", "a finite number or null", value)
-        if self.model_sha256 is not None:
-            _check_hash("model_sha256", self.model_sha256)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,75 +69,16 @@ class Result:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("task", "split", "key", "best_on"):
-            value = getattr(self, name)
-            _check(isinstance(value, str) and value, name, "a name", value)
-        for name in ("seed", "preset"):
-            kind, value = {"seed": int, "preset": str}[name], getattr(self, name)
-            _check(value is None or type(value) is kind, name, f"{kind.__name__} or null", value)
-        number = self.num_examples
-        _check(type(number) is int and number > 0, "num_examples", "an integer from 1", number)
-        for name, digest in self.data_sha256.items():
-            _check_hash(f"data_sha256.{name}", digest)
-        if self.init_sha256 is not None:
-            _check_hash("init_sha256", self.init_sha256)
-        is_text = isinstance(self.notes, Sequence) and not isinstance(self.notes, str)
-        _check(is_text, "notes", "a list of sentences", self.notes)
-        self._check_best()
-
-    def _check_best(self) -> None:
-        for name in ("best", "last"):
-            scored = getattr(self, name)
-            _check(self.key in scored.metrics, f"{name}.metrics", f"{self.key!r}", scored.metrics)
-        _check(
-            self.best.step <= self.last.step,
-            "best.step",
-            f"at most {self.last.step}",
-            self.best.step,
-        )
-
-    @classmethod
-    def from_json(cls, values: Any) -> Result:
-        """The result of an object of results.json.
-
-        Raises:
-          UserError: a field is missing, unknown or impossible.
-        """
-        _check_fields(cls, values, "result")
-        parts = {}
-        for name in ("best", "last"):
-            _check_fields(Scored, values[name], name)
-            parts[name] = Scored(**values[name])
-        _check(
-            isinstance(values["data_sha256"], dict), "data_sha256", "an object", "something else"
-        )
-        notes = values["notes"]
-        return cls(**{**values, **parts, "notes": tuple(notes) if type(notes) is list else notes})
+        for name, scored in (("best", self.best), ("last", self.last)):
+            if self.key not in scored.metrics:
+                raise UserError(f"{name} should have a score {self.key!r}: {dict(scored.metrics)}.")
 
 
-def _is_score(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and math.isfinite(value))
+@dataclasses.dataclass(frozen=True)
+class _Results:
+    """The content of results.json."""
 
-
-def _check(is_right: Any, name: str, expected: str, received: Any) -> None:
-    if not is_right:
-        raise UserError(f"{name} should be {expected}; received {received!r}.")
-
-
-def _check_hash(name: str, digest: Any) -> None:
-    is_hash = isinstance(digest, str) and _SHA256.fullmatch(digest)
-    _check(is_hash, name, "a SHA-256 of 64 hexadecimal digits", digest)
-
-
-def _check_fields(kind: type, values: Any, name: str) -> None:
-    _check(isinstance(values, dict), name, "an object", values)
-    expected = {field.name for field in dataclasses.fields(kind)}
-    if set(values) != expected:
-        missing, unknown = sorted(expected - set(values)), sorted(set(values) - expected)
-        raise UserError(
-            f"{name} should have the fields {', '.join(sorted(expected))}; missing: "
-            f"{', '.join(missing) or 'none'}, unknown: {', '.join(unknown) or 'none'}."
-        )
+    results: Sequence[Result]
 
 
 def write_results(folder: str, results: Sequence[Result]) -> None:
@@ -160,11 +88,10 @@ def write_results(folder: str, results: Sequence[Result]) -> None:
       folder: where they are written.
       results: one for each split.
     """
-    values = {"version": VERSION, "results": [dataclasses.asdict(result) for result in results]}
     table = results_table(results)
     atomic_files.write_bytes(os.path.join(folder, TABLE_FILE), table.encode("utf-8"))
     # Last: a run that has it is finished.
-    atomic_files.write_json(os.path.join(folder, RESULTS_FILE), values)
+    json_records.write(os.path.join(folder, RESULTS_FILE), VERSION, _Results(results))
 
 
 def read_results(folder: str) -> list[Result]:
@@ -174,19 +101,7 @@ def read_results(folder: str) -> list[Result]:
       UserError: naming the file and what is wrong in it.
     """
     path = os.path.join(folder, RESULTS_FILE)
-    values = atomic_files.read_json(path)
-    if not isinstance(values, dict) or values.get("version") != VERSION:
-        found = values.get("version") if isinstance(values, dict) else None
-        raise UserError(
-            f"{path} should be an object of version {VERSION}; received version {found}. Evaluate "
-            "the model again."
-        )
-    if not isinstance(values.get("results"), list):
-        raise UserError(f'{path} should have a list "results". Evaluate the model again.')
-    try:
-        return [Result.from_json(result) for result in values["results"]]
-    except UserError as error:
-        raise UserError(f"{path}: {error} Evaluate the model again.") from None
+    return list(json_records.read(path, VERSION, _Results, "Evaluate the model again.").results)
 
 
 _HEADER = "| task | split | score | best | last | published |"

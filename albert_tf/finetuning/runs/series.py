@@ -4,11 +4,7 @@
     runs/rte/learning_rate=1e-05/seed-3    one of a search
     runs/rte/seeds.json, seeds.md          the table, best first
 
-seeds.json (version 1) is an object with "version"; "task", "split" and "key", the score that is
-compared; "planned", the number of runs in all; "runs", a list of objects with the fields of
-`RunScore`; "settings", one object for each combination of settings, with its "values" and the
-fields of `Summary`; and "best_run", a folder. Folders are relative to that of the file. The file is
-written after each run.
+seeds.json (version 1) has the fields of `Series`, and is written after each run.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ from albert_tf.finetuning.runs.results import Result, shown_score
 from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.run_folder import RUN_FILE
 from albert_tf.training.strategy import is_chief
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import atomic_files, json_records, storage
 
 SERIES_FILE, TABLE_FILE = "seeds.json", "seeds.md"
 VERSION = 1
@@ -77,7 +73,7 @@ class RunScore:
     """The score of a run.
 
     Attributes:
-      folder: of the run, relative to that of the series.
+      folder: of the run, relative to the folder of the series.
       values: the searched settings by name.
       seed: of the run; that of the last attempt where earlier ones learned nothing.
       best, last: the key score of both checkpoints; None: undefined.
@@ -87,7 +83,7 @@ class RunScore:
     """
 
     folder: str
-    values: Mapping[str, int | float]
+    values: Mapping[str, float]
     seed: int | None
     best: float | None
     last: float | None
@@ -101,6 +97,7 @@ class Summary:
     """The best checkpoints' scores of several runs; None: undefined, as the deviation of one is.
 
     Attributes:
+      values: the settings that the runs have in common, by name.
       runs: their number.
       undefined: the number of those without a score, which count nowhere below.
       median, best, mean: of the scores.
@@ -108,6 +105,7 @@ class Summary:
       low, high: ends of the 95 % interval of the mean, by Student's t.
     """
 
+    values: Mapping[str, float]
     runs: int
     undefined: int
     median: float | None
@@ -118,20 +116,41 @@ class Summary:
     high: float | None
 
 
-def summarize(scores: Sequence[float | None]) -> Summary:
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """The runs of a series and their scores.
+
+    Attributes:
+      task, split, key: the score that is compared.
+      planned: the number of runs in all.
+      runs: the finished ones, best first.
+      settings: a summary of the runs of each combination of settings, best first.
+      best_run: folder of the best run.
+    """
+
+    task: str
+    split: str
+    key: str
+    planned: int
+    runs: Sequence[RunScore]
+    settings: Sequence[Summary]
+    best_run: str
+
+
+def summarize(values: Mapping[str, float], scores: Sequence[float | None]) -> Summary:
     """Median, best, deviation and interval of scores: 0.7, 0.8, 0.9 -> 0.8, 0.9, 0.1, 0.55-1.05."""
     defined = [score for score in scores if score is not None]
     number = len(defined)
-    counts = (len(scores), len(scores) - number)
+    head = (values, len(scores), len(scores) - number)
     if not defined:
-        return Summary(*counts, None, None, None, None, None, None)
+        return Summary(*head, None, None, None, None, None, None)
     mean = statistics.fmean(defined)
     center = (statistics.median(defined), max(defined), mean)
     if number == 1:
-        return Summary(*counts, *center, None, None, None)
+        return Summary(*head, *center, None, None, None)
     deviation = statistics.stdev(defined)
     half = float(scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, number - 1)) * deviation / number**0.5
-    return Summary(*counts, *center, deviation, mean - half, mean + half)
+    return Summary(*head, *center, deviation, mean - half, mean + half)
 
 
 def run_series(
@@ -139,7 +158,7 @@ def run_series(
     planned: Sequence[Variant],
     run: Callable[[str, Variant], list[Result]],
     writes: bool = True,
-) -> dict[str, Any]:
+) -> Series:
     """Runs one after the other, and writes the table.
 
     Args:
@@ -149,7 +168,7 @@ def run_series(
       writes: whether this process writes the table: of several workers, one does.
 
     Returns:
-      The content of seeds.json.
+      The scores of the runs.
 
     Raises:
       UserError: the folder holds a run, the runs differ in their data, or all have diverged.
@@ -160,7 +179,7 @@ def run_series(
             "another folder."
         )
     found: list[tuple[Variant, Result]] = []
-    table: dict[str, Any] = {}
+    table: Series | None = None
     for number, variant in enumerate(planned, 1):
         print(f"\nRun {number} of {len(planned)}: {variant.folder}", flush=True)
         try:
@@ -177,10 +196,10 @@ def run_series(
         found.append((variant, result))
         table = _table(output_dir, found, len(planned))
         if writes:
-            atomic_files.write_json(os.path.join(output_dir, SERIES_FILE), table)
+            json_records.write(os.path.join(output_dir, SERIES_FILE), VERSION, table)
             text = table_text(table).encode("utf-8")
             atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text)
-    if not found:
+    if table is None:
         raise UserError(
             f"--output_dir={output_dir}: every run has diverged. Lower --learning_rate, or "
             "lengthen the warm-up."
@@ -190,41 +209,26 @@ def run_series(
     return table
 
 
-def _table(
-    output_dir: str, found: Sequence[tuple[Variant, Result]], num_planned: int
-) -> dict[str, Any]:
-    """The content of seeds.json."""
+def _table(output_dir: str, found: Sequence[tuple[Variant, Result]], num_planned: int) -> Series:
+    """The scores of finished runs, best first."""
     first, scores = found[0][1], []
     for variant, result in found:
-        folder = os.path.join(output_dir, variant.folder)
         best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
+        attempts = 1 + len(put_aside(os.path.join(output_dir, variant.folder)))
         scores.append(
             RunScore(
-                folder=variant.folder,
-                values=dict(variant.values),
-                seed=result.seed,
-                best=best,
-                last=last,
-                step=result.best.step,
-                attempts=1 + len(put_aside(folder)),
-                notes=list(result.notes),
+                *(variant.folder, variant.values, result.seed, best, last),
+                *(result.best.step, attempts, result.notes),
             )
         )
-    settings = []
-    for values in _distinct(score.values for score in scores):
-        of_point = [score.best for score in scores if score.values == values]
-        settings.append({"values": values, **dataclasses.asdict(summarize(of_point))})
+    settings = [
+        summarize(values, [score.best for score in scores if score.values == values])
+        for values in _distinct(score.values for score in scores)
+    ]
     runs = sorted(scores, key=lambda score: _descending(score.best))
-    return {
-        "version": VERSION,
-        "task": first.task,
-        "split": first.split,
-        "key": first.key,
-        "planned": num_planned,
-        "runs": [dataclasses.asdict(score) for score in runs],
-        "settings": sorted(settings, key=lambda point: _descending(point["median"])),
-        "best_run": runs[0].folder,
-    }
+    settings.sort(key=lambda point: _descending(point.median))
+    split = (first.task, first.split, first.key)
+    return Series(*split, num_planned, runs, settings, best_run=runs[0].folder)
 
 
 def _distinct(values: Any) -> list[Any]:
@@ -241,45 +245,43 @@ def _descending(score: float | None) -> float:
     return float("inf") if score is None else -score
 
 
-def table_text(table: Mapping[str, Any]) -> str:
+def table_text(table: Series) -> str:
     """The Markdown of seeds.md: a line for each combination of settings, a line for each run."""
-    names = list(table["runs"][0]["values"])
+    names = list(table.runs[0].values)
 
     def shown(score: float | None) -> str:
-        return "-" if score is None else shown_score(table["task"], table["key"], score)
+        return "-" if score is None else shown_score(table.task, table.key, score)
 
     head = [*names, "runs", "median", "best", "mean", "standard deviation", "95 % interval"]
     lines = [_row(head), _rule(len(names), len(head))]
-    for point in table["settings"]:
-        ends = [point["low"], point["high"]]
+    for point in table.settings:
+        ends = [point.low, point.high]
         interval = "-" if None in ends else " to ".join(map(shown, ends))
-        cells = [shown(point[name]) for name in ("median", "best", "mean", "deviation")]
-        values = [f"{point['values'][name]:g}" for name in names]
-        lines.append(_row([*values, str(point["runs"]), *cells, interval]))
+        cells = map(shown, (point.median, point.best, point.mean, point.deviation))
+        values = [f"{point.values[name]:g}" for name in names]
+        lines.append(_row([*values, str(point.runs), *cells, interval]))
     head = ["run", "best", "last", "updates", "seed", "attempts"]
     lines += ["", _row(head), _rule(1, len(head))]
-    for run in table["runs"]:
-        numbers = [str(run[name]) for name in ("step", "seed", "attempts")]
-        lines.append(_row([run["folder"], shown(run["best"]), shown(run["last"]), *numbers]))
+    for run in table.runs:
+        numbers = map(str, (run.step, run.seed, run.attempts))
+        lines.append(_row([run.folder, shown(run.best), shown(run.last), *numbers]))
     return "\n".join([*lines, "", *_remarks(table)]) + "\n"
 
 
-def _remarks(table: Mapping[str, Any]) -> list[str]:
+def _remarks(table: Series) -> list[str]:
     """Sentences below the table."""
-    runs = table["runs"]
     lines = [
-        f"- {table['task']}, {table['split']}: {table['key']} of the best checkpoint; "
-        f"{len(runs)} of {table['planned']} runs.",
+        f"- {table.task}, {table.split}: {table.key} of the best checkpoint; "
+        f"{len(table.runs)} of {table.planned} runs.",
         "- The interval is that of the mean over seeds, by Student's t. Checkpoints, and the best "
         "run, were chosen on this very split, so that the best score is too high for new data.",
     ]
-    if any(run["attempts"] > 1 for run in runs):
+    if any(run.attempts > 1 for run in table.runs):
         lines.append(
             "- Runs that had learned nothing were put aside and made again with another seed: "
             "these figures leave them out."
         )
-    lines += [f"- {run['folder']}: {note}" for run in runs for note in run["notes"]]
-    return lines
+    return lines + [f"- {run.folder}: {note}" for run in table.runs for note in run.notes]
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -290,27 +292,22 @@ def _rule(num_left: int, num_columns: int) -> str:
     return _row(["---"] * num_left + ["---:"] * (num_columns - num_left))
 
 
-def read_series(folder: str) -> dict[str, Any] | None:
-    """The content of a folder's seeds.json; None: the folder holds no series.
+def read_series(folder: str) -> Series | None:
+    """The series in a folder; None: the folder holds none.
 
     Raises:
-      UserError: the file is damaged or of another version.
+      UserError: its file is damaged or of another version.
     """
     path = os.path.join(folder, SERIES_FILE)
     if not storage.exists(path):
         return None
-    table = atomic_files.read_json(path)
-    if not isinstance(table, dict) or table.get("version") != VERSION:
-        raise UserError(f"{path} should be an object of version {VERSION}. Run the series again.")
-    return table
+    return json_records.read(path, VERSION, Series, "Run the series again.")
 
 
 def run_folders(folder: str) -> list[str]:
     """The folders of the runs of a series, best first; a folder without one stands for itself."""
     table = read_series(folder)
-    if table is None:
-        return [folder]
-    return [os.path.join(folder, run["folder"]) for run in table["runs"]]
+    return [os.path.join(folder, run.folder) for run in table.runs] if table else [folder]
 
 
 def best_run(folder: str) -> str:

@@ -80,7 +80,7 @@ def test_runs_that_are_compiled_have_static_shapes(
         seen.append(described)
         raise Stopped
 
-    monkeypatch.setattr(training.experiment, "run", run)
+    monkeypatch.setattr(training, "run_experiment", run)
     run_settings = RunSettings(
         str(tmp_path), OptimizerSettings("adamw", 0.1, 0), LoopSettings(1), jit_compile=jit_compile
     )

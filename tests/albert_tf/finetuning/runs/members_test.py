@@ -12,10 +12,12 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.runs import members
 from albert_tf.finetuning.runs.members import find_folders, find_runs, find_splits, load_members
 from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.series import RunScore, Series
 from albert_tf.finetuning.runs.stored_outputs import write_outputs
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.tasks.texts import ClassificationTask
+from data_pipeline.files import json_records
 from data_pipeline.finetuning.examples import Split, TextExample
 
 MNLI = TASKS["mnli"]
@@ -36,8 +38,9 @@ def test_folders_by_name_by_pattern_and_of_a_series(tmp_path):
     names = [f"{tmp_path}/a-?", f"{tmp_path}/a-2/", f"{tmp_path}/series"]
     expected = [f"{tmp_path}/{name}" for name in ("a-1", "a-2", "series")]
     assert find_folders(names) == expected == find_runs(names)
-    table = '{"version": 1, "runs": [{"folder": "seed-1"}, {"folder": "seed-0"}]}'
-    (tmp_path / "series" / "seeds.json").write_text(table)
+    scores = [RunScore(f"seed-{n}", {}, n, 0.5, 0.5, 1, 1, ()) for n in (1, 0)]
+    series = Series("mnli", "dev_matched", "accuracy", 2, scores, (), "seed-1")
+    json_records.write(str(tmp_path / "series" / "seeds.json"), 1, series)
     assert find_runs(names)[2:] == [f"{tmp_path}/series/seed-1", f"{tmp_path}/series/seed-0"]
     for wrong in ("b-?", "a-3"):
         with pytest.raises(UserError, match="is no folder"):

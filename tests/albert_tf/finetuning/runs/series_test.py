@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ def test_every_value_with_every_seed():
 
 def test_summary():
     scores = [0.5, None, 0.9, 0.7, 0.6]
-    found, defined = summarize(scores), [0.5, 0.9, 0.7, 0.6]
+    found, defined = summarize({}, scores), [0.5, 0.9, 0.7, 0.6]
     assert (found.runs, found.undefined, found.best) == (5, 1, 0.9)
     assert found.median == pytest.approx(0.65) and found.mean == pytest.approx(0.675)
     assert found.deviation == pytest.approx(np.std(defined, ddof=1))
@@ -60,8 +61,8 @@ def test_summary():
 
 
 def test_one_run_has_no_deviation_and_none_has_no_median():
-    assert summarize([0.5]) == series.Summary(1, 0, 0.5, 0.5, 0.5, None, None, None)
-    assert summarize([None]) == series.Summary(1, 1, None, None, None, None, None, None)
+    assert summarize({}, [0.5]) == series.Summary({}, 1, 0, 0.5, 0.5, 0.5, None, None, None)
+    assert summarize({}, [None]) == series.Summary({}, 1, 1, None, None, None, None, None, None)
 
 
 def test_the_table_is_sorted_by_score(tmp_path, capsys):
@@ -75,10 +76,13 @@ def test_the_table_is_sorted_by_score(tmp_path, capsys):
         "0.3/seed-1": None,
     }
     table = run_series(str(tmp_path), planned, runs_with(scores))
-    assert table == json.loads((tmp_path / "seeds.json").read_text())
-    assert [point["values"]["learning_rate"] for point in table["settings"]] == [0.2, 0.1, 0.3]
-    assert [run["best"] for run in table["runs"]] == [0.9, 0.7, 0.6, 0.5, None, None]
-    assert table["best_run"] == "learning_rate=0.2/seed-0" and table["planned"] == 6
+    assert series.read_series(str(tmp_path)) == dataclasses.replace(
+        table, runs=tuple(table.runs), settings=tuple(table.settings)
+    )
+    written = json.loads((tmp_path / "seeds.json").read_text())
+    assert [point["values"]["learning_rate"] for point in written["settings"]] == [0.2, 0.1, 0.3]
+    assert [run["best"] for run in written["runs"]] == [0.9, 0.7, 0.6, 0.5, None, None]
+    assert written["best_run"] == "learning_rate=0.2/seed-0" and written["planned"] == 6
     text = (tmp_path / "seeds.md").read_text()
     assert text in capsys.readouterr().out
     lines = text.splitlines()
@@ -107,14 +111,14 @@ def test_the_table_is_there_after_each_run(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_series(str(tmp_path), variants(0, 3, {}), run)
     table = series.read_series(str(tmp_path))
-    assert (len(table["runs"]), table["planned"], table["best_run"]) == (2, 3, "seed-1")
+    assert table and (len(table.runs), table.planned, table.best_run) == (2, 3, "seed-1")
     assert "2 of 3 runs" in (tmp_path / "seeds.md").read_text()
 
 
 def test_what_was_put_aside_is_counted(tmp_path):
     os.makedirs(tmp_path / "seed-0.attempt-1")
     table = run_series(str(tmp_path), [Variant({}, 0)], runs_with({"seed-0": 0.5}))
-    assert table["runs"][0]["attempts"] == 2
+    assert table.runs[0].attempts == 2
     assert "leave them out" in (tmp_path / "seeds.md").read_text()
 
 
@@ -144,6 +148,26 @@ def test_a_table_of_another_version_is_refused(tmp_path):
         series.read_series(str(tmp_path))
 
 
+def test_a_table_of_an_earlier_version_is_read(tmp_path):
+    """As this project has written it before: field by field, settings beside their values."""
+    names = ("runs", "undefined", "median", "best", "mean", "deviation", "low", "high")
+    summary = dict(zip(names, (1, 0, 0.5, 0.5, 0.5, None, None, None)))
+    run = {"folder": "x=1/seed-0", "values": {"x": 1}, "seed": 0, "best": 0.5, "last": None}
+    run |= {"step": 4, "attempts": 1, "notes": ["All are 1."]}
+    table = {"version": 1, "task": "rte", "split": "dev", "key": "accuracy", "planned": 2}
+    table |= {
+        "runs": [run],
+        "settings": [{"values": {"x": 1}, **summary}],
+        "best_run": "x=1/seed-0",
+    }
+    (tmp_path / "seeds.json").write_text(json.dumps(table))
+    found = series.read_series(str(tmp_path))
+    assert found and found.settings[0].median == 0.5 and found.runs[0].notes == ("All are 1.",)
+    (tmp_path / "seeds.json").write_text(json.dumps({**table, "runs": [{**run, "step": None}]}))
+    with pytest.raises(UserError, match=r"seeds.json: step should be .* Run the series again"):
+        series.read_series(str(tmp_path))
+
+
 def test_deleting_takes_all_runs_and_nothing_else(tmp_path):
     planned = variants(0, 3, {})
     run_series(str(tmp_path), planned[:2], runs_with({"seed-0": 0.5, "seed-1": 0.6}))
@@ -165,7 +189,7 @@ def test_a_run_that_diverges_is_left_out(tmp_path, capsys):
         return [result(0.5, 1)]
 
     table = run_series(str(tmp_path), variants(0, 3, {}), run)
-    assert [row["folder"] for row in table["runs"]] == ["seed-1"] and table["planned"] == 3
+    assert [row.folder for row in table.runs] == ["seed-1"] and table.planned == 3
     assert "Left out: seed-2, whose loss is not finite at step 3" in capsys.readouterr().out
     with pytest.raises(UserError, match="every run has diverged. Lower --learning_rate"):
         run_series(str(tmp_path), [Variant({}, 0)], run)
