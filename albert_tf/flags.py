@@ -36,7 +36,7 @@ FLAGS = flags.FLAGS
 
 OBJECTIVES = ("mlm", "replaced_tokens")
 # Settings of examples made while they are trained on; they have no flag here.
-_FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic", "pack_documents": False}
+_FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
 _READING = {
     *("vocab_file", "lower_case", "strip_accents", "space_chinese"),
     *("input_format", "text_field", "language"),

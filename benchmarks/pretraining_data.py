@@ -36,8 +36,8 @@ CASES = {
     "ours, static, 1 copy": ("ours", "masking=static"),
     "ours, static, 4 copies": ("ours", "masking=static", "dupe_factor=4"),
     "ours, dynamic": ("ours", "masking=dynamic"),
-    "tf.data graph, static, 1 copy": ("graph", "masking=static"),
-    "tf.data graph, dynamic": ("graph", "masking=dynamic"),
+    "tf.data.Dataset, static, 1 copy": ("dataset", "masking=static"),
+    "tf.data.Dataset, dynamic": ("dataset", "masking=dynamic"),
     "Model Garden, 1 copy": ("garden",),
 }
 

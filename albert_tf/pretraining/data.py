@@ -11,10 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import UserError
+from albert_tf.training import run_folder
 from albert_tf.training.experiment import TrainingData
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.dataset import pretraining_dataset, source_of_batch
+from data_pipeline.pretraining.dynamic_masking import DRAWS
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.without_records.files import TrainingText
 from data_pipeline.records.record_folder import (
     content_fingerprint,
     explain_read_error,
@@ -74,6 +77,7 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": content_fingerprint(manifest),
             "text": None,
+            **({"draws": DRAWS} if manifest["masking"] == "dynamic" else {}),
         },
         has_statistics=True,
         **_of_manifest(manifest, batch_size, seed),
@@ -87,7 +91,7 @@ def open_text(
     batch_size: int,
     seed: int = 0,
 ) -> PretrainingData:
-    """The data of a corpus, whose examples are made in training. Needs tensorflow_text.
+    """The data of a corpus, whose examples are made in training.
 
     Args:
       corpus: text files, and how they are read.
@@ -101,15 +105,12 @@ def open_text(
     Raises:
       UserError: no such file, or settings that only records can have.
     """
-    if settings.masking != "dynamic" or settings.dupe_factor != 1 or settings.pack_documents:
+    if settings.masking != "dynamic" or settings.dupe_factor != 1:
         raise UserError(
-            "Training on text draws masks anew in every epoch: expected masking='dynamic', "
-            f"dupe_factor=1 and pack_documents=False; received {settings.masking!r}, "
-            f"{settings.dupe_factor} and {settings.pack_documents}. Make records for these."
+            "Training on text draws masks anew in every epoch: expected masking='dynamic' and "
+            f"dupe_factor=1; received {settings.masking!r} and {settings.dupe_factor}. Make "
+            "records for these."
         )
-    # Here, because it needs tensorflow_text, and records do not.
-    from data_pipeline.pretraining.without_records.files import TrainingText
-
     text = TrainingText(corpus, tokenizer, settings)
     manifest = text.manifest()
     return PretrainingData(
@@ -120,6 +121,7 @@ def open_text(
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": None,
             "text": content_fingerprint(manifest),
+            "draws": DRAWS,
             **manifest["settings"],
             **manifest["tokenizer"],
             **manifest["reading"],
@@ -127,6 +129,25 @@ def open_text(
         has_statistics=False,
         **_of_manifest(manifest, batch_size, seed),
     )
+
+
+def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
+    """Prints that a run goes on with other random numbers than the version that began it drew.
+
+    Args:
+      run_dir: the folder of the run, if there is one.
+      data: the data that it would go on with.
+    """
+    if "draws" not in data.must_not_change or not run_folder.holds_run(run_dir):
+        return
+    _, before = run_folder.read(run_dir)
+    if "draws" not in before:
+        drawn = "masks and pairs of segments" if data.must_not_change["text"] else "masks"
+        print(
+            f"The run in {run_dir} was begun by an earlier version. It goes on with other random "
+            f"numbers for {drawn}, from the same distributions.",
+            flush=True,
+        )
 
 
 def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:

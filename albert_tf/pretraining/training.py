@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.checkpoints import native
-from albert_tf.pretraining.data import PretrainingData
+from albert_tf.pretraining.data import PretrainingData, tell_of_other_draws
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
 from albert_tf.pretraining.objectives import (
@@ -25,6 +25,7 @@ from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training.experiment import Experiment, ModelFolders
 from albert_tf.training.running import run_experiment
 from albert_tf.training.settings import RunSettings
+from albert_tf.training.strategy import is_chief
 
 
 def pretrain(
@@ -51,6 +52,8 @@ def pretrain(
     held_out = HeldOut(eval_data, settings.eval_batch_size) if eval_data else None
     flops = flops_per_token(model, data.max_seq_length, data.manifest["max_predictions"])
     watch = watch_of(data)
+    if is_chief(model.distribute_strategy) and not settings.overwrite:
+        tell_of_other_draws(settings.output_dir, data)
     return run_experiment(
         Experiment(
             title="Pre-training",

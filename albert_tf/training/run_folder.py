@@ -74,7 +74,7 @@ def claim(
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock.locked(run_dir, LOCK_FILE))
-        if not _holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
+        if not holds_run(run_dir) and _names_in(run_dir) - _WRITTEN_FIRST:
             raise UserError(
                 f"--output_dir={run_dir} is not empty and holds no run. Name a new folder."
             )
@@ -82,7 +82,7 @@ def claim(
         if overwrite:
             _empty(run_dir)
         newest = max(checkpoint_files.find(checkpoint_files.checkpoints_dir(run_dir)), default=0)
-        if _holds_run(run_dir):
+        if holds_run(run_dir):
             last_config, before = read(run_dir)
             _check_model(run_dir, config, last_config)
             _check_unchanged(run_dir, must_not_change, before)
@@ -100,12 +100,13 @@ def delete(run_dir: str) -> None:
     Raises:
       UserError: another process trains there.
     """
-    if _holds_run(run_dir):
+    if holds_run(run_dir):
         with lock.locked(run_dir, LOCK_FILE):
             _empty(run_dir)
 
 
-def _holds_run(run_dir: str) -> bool:
+def holds_run(run_dir: str) -> bool:
+    """Whether there is a run in a folder, finished or not."""
     return tf.io.gfile.exists(os.path.join(run_dir, RUN_FILE))
 
 
@@ -158,7 +159,7 @@ def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
     Raises:
       UserError: there is no run in the folder, or its file is damaged.
     """
-    if not _holds_run(run_dir):
+    if not holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"
     must_not_change = starts.read_run_json(os.path.join(run_dir, RUN_FILE), remedy)

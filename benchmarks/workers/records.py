@@ -51,8 +51,8 @@ def our_records(text: str, vocabulary: str, output: str, **settings: str) -> Cal
     )
 
 
-def graph_records(text: str, vocabulary: str, output: str, masking: str) -> Callable[[], object]:
-    """This project's records by way of a tf.data.Dataset, its graph built within the seconds."""
+def dataset_records(text: str, vocabulary: str, output: str, masking: str) -> Callable[[], object]:
+    """This project's records by way of a tf.data.Dataset."""
     import tensorflow as tf
 
     from data_pipeline.pretraining.settings import PretrainingSettings
@@ -92,7 +92,7 @@ def model_garden_records(text: str, vocabulary: str, output: str) -> Callable[[]
 KINDS = {
     "sentencepiece": sentencepiece_ids,
     "ours": our_records,
-    "graph": graph_records,
+    "dataset": dataset_records,
     "garden": model_garden_records,
 }
 

@@ -1,11 +1,10 @@
 """One block of text to files of records: a pure function of block, vocabulary and settings.
 
-It runs the same in one process, in many and on a cluster. Random choices are drawn by a generator
-of their own for each copy of a block, seeded with (seed, group, block, copy): so the bytes depend
-on neither the number of processes nor their order, and a run that was interrupted skips whole
-blocks. Every file is written under another name first, and the note of the block's result last: a
-block with a note is finished. Notes name what they were made of by a hash, so that a note of other
-settings or another text is never taken for this one's.
+It runs the same in one process, in many and on a cluster: the bytes (examples.py) depend on neither
+the number of processes nor their order, and a run that was interrupted skips whole blocks. Every
+file is written under another name first, and the note of the block's result last: a block with a
+note is finished. Notes name what they were made of by a hash, so that a note of other settings or
+another text is never taken for this one's.
 """
 
 from __future__ import annotations
@@ -18,28 +17,20 @@ import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.deduplication import document_digests
 from data_pipeline.corpus.documents import Corpus, documents_of_block, number_of_documents
 from data_pipeline.corpus.report import ReadReport
 from data_pipeline.files import atomic_files, storage
-from data_pipeline.pretraining import tokenized
-from data_pipeline.pretraining.columns import ColumnMaker
-from data_pipeline.pretraining.packing import DocumentPacker
-from data_pipeline.pretraining.segments import PairMaker, Pairs
+from data_pipeline.pretraining.columns import RecordColumns
+from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
-from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import example_bytes
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
-from data_pipeline.tokenizers.fast.encoder import fast_encoder
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 CODE_VERSION = 2  # To be raised when the same block would give other records.
-_RECORDS_AT_ONCE = 1024
-_CHARACTERS_AT_ONCE = 1 << 21
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,38 +177,21 @@ def process_block(
     settings, tokenizer = job.settings, tokenizer or job.load_tokenizer()
     report, statistics = ReadReport(), RecordStatistics(tokenizer.vocab_size)
     documents = documents_of_block(block, job.corpus, report, dropped)
-    text = _tokenize(documents, tokenizer, job.fast)
-    statistics.add_documents(text, tokenizer.unk_id)
-    pair_maker = _pair_maker(text, settings, tokenizer)
-    maker = ColumnMaker(settings, tokenizer)
+    examples = BlockExamples(documents, settings, tokenizer, (block.group, block.index), job.fast)
+    statistics.add_documents(examples.text, tokenizer.unk_id)
     shards = []
     for copy in range(settings.dupe_factor):
-        rng = np.random.default_rng((settings.seed, block.group, block.index, copy))
-        pairs, skipped = pair_maker.make(rng)
-        statistics.skipped.update(skipped)
+        pairs, parts = examples.copy(copy)
         if copy == 0:
-            statistics.add_held_tokens(pairs, pair_maker.tokenized.ids, tokenizer.sep_id)
+            statistics.add_held_tokens(pairs, examples.ids, tokenizer.sep_id)
         if len(pairs):
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
-            shuffled = pairs.take(rng.permutation(len(pairs)))
-            source = pair_maker.tokenized
-            shards.append(_write_shard(name, source, shuffled, rng, job, maker, statistics))
-    if pair_maker.documents_without_pair:
-        statistics.skipped["document without a pair"] += pair_maker.documents_without_pair
+            shards.append(_write_shard(name, parts, job, statistics))
+    statistics.skipped.update(examples.skipped)
     key = _key(block, dropped, job)
     result = BlockResult(block.name, key, block.text_bytes, shards, report, statistics)
     atomic_files.write_json(note_path(job, block.name), result.to_json(), indent=None)
     return result
-
-
-def _pair_maker(
-    text: TokenizedDocuments, settings: PretrainingSettings, tokenizer: Tokenizer
-) -> PairMaker | DocumentPacker:
-    lengths = settings.max_num_tokens, settings.short_seq_prob
-    if settings.pack_documents:
-        return DocumentPacker(text, tokenizer.sep_id, *lengths)
-    swap = settings.masking == "static"
-    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap)
 
 
 class DocumentPlace(NamedTuple):
@@ -254,44 +228,22 @@ def process_with_kept(
         yield process_block(block, [place.number for place in places if place not in kept], job)
 
 
-def _tokenize(
-    documents: Iterator[list[str]], tokenizer: Tokenizer, fast: bool
-) -> TokenizedDocuments:
-    """Ids of documents, a few at a time: ids take less memory than text."""
-    encode = fast_encoder(tokenizer) if fast else tokenizer.encode_flat
-    parts: list[TokenizedDocuments] = []
-    some: list[list[str]] = []
-    size = 0
-    for document in documents:
-        some.append(document)
-        size += sum(map(len, document))
-        if size >= _CHARACTERS_AT_ONCE:
-            parts.append(tokenized.tokenize(some, tokenizer, encode))
-            some, size = [], 0
-    parts.append(tokenized.tokenize(some, tokenizer, encode))
-    return tokenized.concatenate(parts)
-
-
 def _write_shard(
     name: str,
-    text: TokenizedDocuments,
-    pairs: Pairs,
-    rng: np.random.Generator,
+    parts: Iterable[tuple[int, RecordColumns]],
     job: Job,
-    maker: ColumnMaker,
     statistics: RecordStatistics,
 ) -> dict[str, Any]:
-    """Writes the records of pairs; returns the file's entry in the manifest."""
-    digest, size = hashlib.sha256(), 0
+    """Writes the records of a copy; returns the file's entry in the manifest."""
+    digest, size, num_records = hashlib.sha256(), 0, 0
     with atomic_files.writing(os.path.join(job.folder, job.prefix + name)) as file:
-        for start in range(0, len(pairs), _RECORDS_AT_ONCE):
-            some = pairs.take(slice(start, start + _RECORDS_AT_ONCE))
-            made = maker.make(text, some, rng)
-            statistics.add_records(made, len(some))
+        for count, made in parts:
+            statistics.add_records(made, count)
             content = b"".join(
                 map(example_bytes.frame, example_bytes.encode_examples(made.columns))
             )
             digest.update(content)
             size += len(content)
+            num_records += count
             file.write(content)
-    return {"name": name, "num_records": len(pairs), "bytes": size, "sha256": digest.hexdigest()}
+    return {"name": name, "num_records": num_records, "bytes": size, "sha256": digest.hexdigest()}

@@ -116,7 +116,15 @@ class ColumnMaker:
         """The columns of pairs of segments of `tokenized`; rng draws the masks."""
         if self._settings.masking == "dynamic":
             return self._dynamic(tokenized, pairs)
-        return self._static(tokenized, pairs, rng)
+        arrays = self.masked(tokenized, pairs, rng)
+        columns = {
+            name: example_bytes.float_column(values)
+            if name == "masked_lm_weights"
+            else example_bytes.int_column(values)
+            for name, values in arrays.items()
+        }
+        counts = static_counts(arrays, self._tokenizer.vocab_size)
+        return dataclasses.replace(counts, columns=columns)
 
     def _dynamic(self, tokenized: TokenizedDocuments, pairs: Pairs) -> RecordColumns:
         """Columns of dynamic records: the tokens of A and B, one record after the other.
@@ -150,10 +158,10 @@ class ColumnMaker:
         )
         return dataclasses.replace(counts, columns=columns)
 
-    def _static(
+    def masked(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
-    ) -> RecordColumns:
-        """Columns of static records, masked.
+    ) -> dict[str, np.ndarray]:
+        """The columns of static records, masked; also those of dynamic ones when they are read.
 
             a pair of ids[20:23] and ids[10:12], S 9
             position   0     1  2  3  4     5  6  7     8
@@ -162,6 +170,14 @@ class ColumnMaker:
 
         So source - position is start_a - 1 in A, and start_b - length_a - 2 in B. What lies under
         special pieces and padding is any id of the text, and is overwritten.
+
+        Args:
+          tokenized: the text; only its ids and starts of words are used.
+          pairs: R pairs of segments of it.
+          rng: draws the masks.
+
+        Returns:
+          [R, S], [R, P] and [R, 1] by name of the feature; flags are bool.
         """
         s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
         rows, lengths = np.arange(len(pairs)), _with_specials(pairs)
@@ -192,23 +208,13 @@ class ColumnMaker:
         place = np.arange(len(masked.rows)) - (np.cumsum(counts) - counts)[masked.rows]
         predicted = np.zeros((2, len(pairs), p), np.int32)
         predicted[:, masked.rows, place] = masked.positions, masked.labels
-        is_prediction = np.arange(p) < counts[:, None]
-        ints = {
+        return {
             "input_ids": masked.tokens,
             "input_mask": is_token,
             "segment_ids": is_b & is_token,
             "token_boundary": boundary,
             "masked_lm_positions": predicted[0],
             "masked_lm_ids": predicted[1],
+            "masked_lm_weights": np.arange(p) < counts[:, None],
             "next_sentence_labels": pairs.label[:, None],
         }
-        return RecordColumns(
-            {
-                **{name: example_bytes.int_column(values) for name, values in ints.items()},
-                "masked_lm_weights": example_bytes.float_column(is_prediction),
-            },
-            num_tokens=int(lengths.sum()),
-            num_swapped=int(pairs.label.sum()),
-            label_counts=np.bincount(masked.labels, minlength=self._tokenizer.vocab_size),
-            num_predictions=len(masked.rows),
-        )

@@ -10,15 +10,14 @@ from typing import Any
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining.dynamic_masking import DynamicMasking, Rows
+from data_pipeline.pretraining.dynamic_masking import GROUP, DynamicMasking
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import features, record_folder
-from data_pipeline.records.batches import check_batch, host_rows, with_options
+from data_pipeline.records.batches import check_batch, host_rows, map_host_rows, with_options
 from data_pipeline.records.order import RecordOrder, batch_epochs
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 SHUFFLE_WINDOW = 16_384
-_EVALUATION_GROUP = 64  # Records masked together, whatever the batch size.
 
 
 def check_compatible(
@@ -119,30 +118,38 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
             f"{tokenizer.vocab_file} is not the vocabulary that the records beside it were made "
             "with. Copy the folder again, or make the data again."
         )
-    return DynamicMasking.of(PretrainingSettings.from_manifest(manifest), tokenizer)
+    return DynamicMasking(PretrainingSettings.from_manifest(manifest), tokenizer)
 
 
-def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
-    """A function (number of the batch, serialized [B], rows) -> inputs of the model.
+def record_parser(
+    manifest: dict[str, Any], masker: DynamicMasking | None, seed: int
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """The last step of reading.
 
-    Masks are functions of seed and number; rows are those of `DynamicMasking`.
+    Args:
+      manifest: the manifest of the records, or one like it.
+      masker: the masking of dynamic records, whose masks are functions of seed and batch.
+      seed: the seed of training.
+
+    Returns:
+      A function (number of the batch, some of its serialized records, number of the first of them)
+      -> inputs of the model.
     """
     schema = features.readable_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
     )
-    if manifest["masking"] == "static":
-        return lambda number, serialized, rows=None: model_inputs(
-            features.parse(schema, serialized)
-        )
-    masker = _masker(manifest)
 
-    def parse(
-        number: tf.Tensor, serialized: tf.Tensor, rows: Rows | None = None
-    ) -> dict[str, tf.Tensor]:
-        key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-        return model_inputs(masker(features.parse(schema, serialized), key, rows))
+    def parse(number: tf.Tensor, serialized: tf.Tensor, first_row: int = 0) -> dict[str, tf.Tensor]:
+        columns = features.parse(schema, serialized)
+        return model_inputs(masker(columns, seed, number, first_row) if masker else columns)
 
     return parse
+
+
+def _parser(manifest: dict[str, Any], seed: int) -> Callable[..., dict[str, tf.Tensor]]:
+    """`record_parser` of a folder."""
+    is_dynamic = manifest["masking"] == "dynamic"
+    return record_parser(manifest, _masker(manifest) if is_dynamic else None, seed)
 
 
 def _training_batches(
@@ -153,13 +160,10 @@ def _training_batches(
     input_context: tf.distribute.InputContext | None,
 ) -> tf.data.Dataset:
     """Batches without end, of which a host parses and masks its own rows, as one host would."""
-    parse = _parser(manifest, seed)
-    first, end = host_rows(global_batch_size, input_context)
-    rows = (first, end, global_batch_size) if input_context else None
-    dataset = _training_records(manifest, global_batch_size, start_step, seed)
-    return dataset.enumerate(start_step).map(
-        lambda number, serialized: parse(number, serialized[first:end], rows),
-        num_parallel_calls=tf.data.AUTOTUNE,
+    records = _training_records(manifest, global_batch_size, start_step, seed)
+    group = GROUP if manifest["masking"] == "dynamic" else 1
+    return map_host_rows(
+        records, _parser(manifest, seed), global_batch_size, start_step, input_context, group
     )
 
 
@@ -170,7 +174,7 @@ def _evaluation_batches(
 ) -> tf.data.Dataset:
     """Batches of one pass, filled up with rows of weight 0.
 
-    Masks are drawn for groups of 64 records, so they depend on neither the batch size nor the
+    Masks are drawn for groups of records, so they depend on neither the batch size nor the
     hosts, which take the groups in turn.
 
         200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72, in batches of 32, 16 rows
@@ -182,11 +186,11 @@ def _evaluation_batches(
     number, num_hosts = hosts.input_pipeline_id, hosts.num_input_pipelines
     first, end = host_rows(global_batch_size, input_context)
     num_records = sum(counts)
-    starts = range(0, num_records, _EVALUATION_GROUP)
-    sizes = [min(_EVALUATION_GROUP, num_records - start) for start in starts]
+    starts = range(0, num_records, GROUP)
+    sizes = [min(GROUP, num_records - start) for start in starts]
     num_batches = _num_evaluation_batches(sizes, global_batch_size, num_hosts)
     num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
-    groups = tf.data.TFRecordDataset(paths).batch(_EVALUATION_GROUP).enumerate()
+    groups = tf.data.TFRecordDataset(paths).batch(GROUP).enumerate()
     own = groups.shard(num_hosts, number)
     fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
     weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(

@@ -1,191 +1,120 @@
-"""Masks drawn while training, in a TensorFlow graph: the distributions of masking.py.
+"""Dynamic records to masked batches, in training: masking.py within a tf.data pipeline.
 
-All choices of a batch are functions of one seed, so that a resumed run draws them again. They are
-drawn for the whole batch, of which a host masks its own rows (`Rows`): several hosts give the same
-batches as one.
+The rows of a batch are masked in groups of 64, each by a generator of its own. Its seed is made of
+the seed of training, the number of the batch and the number of the group: so a resumed run draws
+the same masks again, and several hosts, each of which masks the groups that its rows are in, give
+the batches of one.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+import numpy as np
 import tensorflow as tf
 
-from data_pipeline.pretraining import masking
-from data_pipeline.pretraining.dynamic_ngrams import choose_ngrams, positions_of
+from data_pipeline.pretraining.columns import ColumnMaker
+from data_pipeline.pretraining.segments import Pairs, swapped
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.tokenized import TokenizedDocuments
+from data_pipeline.records import features
 from data_pipeline.tokenizers.base import Tokenizer
 
-# Rows of a larger batch: (first row, row after the last or None for the end, size of that batch).
-Rows = tuple[int, int | None, int | tf.Tensor]
+GROUP = 64
+# How masks and orders are drawn, for runs to tell when a version draws them otherwise.
+DRAWS = "numpy, groups of 64 rows"
+# Keeps generators apart from those that make records, whose seeds are numbers as well.
+_OF_MASKS = (1,)
+_NONE = np.zeros(1, np.int64)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class DynamicMasking:
-    """A function from batches of dynamic records to masked batches.
+    """A function from batches of dynamic records to the columns of static ones.
 
-    Attributes:
-      rule: the rule by which tokens are chosen and replaced.
-      max_seq_length: S.
-      cls_id, sep_id: ids of [CLS] and [SEP].
-      swaps: whether half of the pairs are swapped here (sentence order).
+    Args:
+      settings: the settings of the records.
+      tokenizer: the tokenizer that made their ids.
     """
 
-    rule: masking.MaskingRule
-    max_seq_length: int
-    cls_id: int
-    sep_id: int
-    swaps: bool
-
-    @classmethod
-    def of(cls, settings: PretrainingSettings, tokenizer: Tokenizer) -> DynamicMasking:
-        """The masking of records with these settings."""
-        return cls(
-            rule=settings.masking_rule(tokenizer),
-            max_seq_length=settings.max_seq_length,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            swaps=settings.sentence_objective == "sop",
+    def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
+        self._swaps = settings.sentence_objective == "sop"
+        self._maker = ColumnMaker(settings, tokenizer)
+        self._outputs = features.readable_schema(
+            "static", settings.max_seq_length, settings.max_predictions_per_seq
         )
 
     def __call__(
         self,
         columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
-        seed: tf.Tensor,
-        rows: Rows | None = None,
+        seed: int,
+        number: tf.Tensor,
+        first_row: int = 0,
     ) -> dict[str, tf.Tensor]:
-        """The columns of static records.
+        """Masked rows, in a graph or outside of one.
 
         Args:
-          columns: columns of B dynamic records, see `features.parse`.
-          seed: int64 [2].
-          rows: (first, end, size): the records are these rows of a larger batch, and are masked as
-            in it. None: they are a whole batch.
+          columns: columns of R dynamic records, see `features.parse`.
+          seed: the seed of training.
+          number: int64, the number of the batch.
+          first_row: the first of these rows in the batch, a multiple of GROUP.
 
         Returns:
-          int32 [B, S], [B, P] and [B, 1], float32 masked_lm_weights [B, P].
+          int32 [R, S], [R, P] and [R, 1], float32 masked_lm_weights [R, P].
         """
-        seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 5), num=5)
-        labels = columns["next_sentence_labels"]  # [B, 1]
-        lengths = tf.cast(columns["token_ids"].row_lengths(), tf.int32)  # [B]
-        length_a = columns["num_tokens_a"][:, 0]
-        rows = rows or (0, None, tf.shape(lengths)[0])
-        swap = tf.zeros_like(lengths, tf.bool)
-        if self.swaps:
-            swap = _uniform(seeds[0], rows) < 0.5
-            labels = tf.cast(swap, tf.int32)[:, None]
-        sequence = self._assemble(columns, lengths, length_a, swap)
-        ngrams = choose_ngrams(
-            sequence["boundary" if self.rule.whole_words else "is_token"],
-            sequence["is_special"],
-            self._budgets(sequence["total"]),
-            masking.ngram_thresholds(self.rule.ngram, self.rule.favor_shorter),
-            _ngram_draws(seeds[1], rows),
-            self._excluded(sequence["tokens"]),
+        ids = columns["token_ids"]
+
+        def mask(number: np.ndarray, *records: np.ndarray) -> list[np.ndarray]:
+            found = self._mask((seed % (1 << 64), int(number), first_row // GROUP), *records)
+            return [found[output.name].astype(_dtype(output).name) for output in self._outputs]
+
+        arrays = tf.numpy_function(
+            mask,
+            [
+                number,
+                ids.values,
+                columns["token_boundary"].values,
+                ids.row_lengths(),
+                columns["num_tokens_a"][:, 0],
+                columns["next_sentence_labels"][:, 0],
+            ],
+            [_dtype(output) for output in self._outputs],
         )
+        num_rows = columns["num_tokens_a"].shape[0]
         return {
-            **self._replace(sequence, ngrams, seeds[2:], rows),
-            "input_mask": tf.cast(sequence["is_token"], tf.int32),
-            "segment_ids": sequence["segment_ids"],
-            "token_boundary": tf.cast(sequence["boundary"], tf.int32),
-            "next_sentence_labels": labels,
+            output.name: tf.ensure_shape(array, [num_rows, output.length])
+            for output, array in zip(self._outputs, arrays)
         }
 
-    def _excluded(self, tokens: tf.Tensor) -> tf.Tensor | None:
-        """bool [B, S], the tokens whose words are never predicted; None: there are none."""
-        return None if self.rule.excluded_id is None else tokens == self.rule.excluded_id
-
-    def _assemble(
+    def _mask(
         self,
-        columns: Mapping[str, tf.Tensor | tf.RaggedTensor],
-        lengths: tf.Tensor,
-        length_a: tf.Tensor,
-        swap: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
-        """[CLS] first segment [SEP] second segment [SEP], [B, S] each; `total` is int32 [B].
+        key: tuple[int, int, int],
+        ids: np.ndarray,
+        boundary: np.ndarray,
+        lengths: np.ndarray,
+        length_a: np.ndarray,
+        labels: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """The columns of static records, see `ColumnMaker.masked`.
 
-        token_ids a0 a1 a2 b0 b1, num_tokens_a 3, swapped, S 9
-        position   0     1  2  3     4  5  6  7     8
-        source           3  4        0  1  2               place in token_ids
-        tokens     [CLS] b0 b1 [SEP] a0 a1 a2 [SEP] 0
+        Args:
+          key: seed, number of the batch and number of the first group.
+          ids, boundary: int32 [T], the values of all records.
+          lengths: int64 [R], how many are of each.
+          length_a, labels: int32 [R].
         """
-        length_b = lengths - length_a
-        first = tf.where(swap, length_b, length_a)
-        second = lengths - first
-        has_second = tf.cast(second > 0, tf.int32)
-        total = lengths + 2 + has_second
-        position = tf.range(self.max_seq_length)[None]  # [1, S]
-        in_second = position >= (first + 2)[:, None]
-        # source - position: above, 3 - 1 for the first segment, 0 - 4 for the second.
-        from_first = tf.where(swap, length_a, 0) - 1
-        from_second = tf.where(swap, 0, length_a) - first - 2
-        source = position + tf.where(in_second, from_second[:, None], from_first[:, None])
-        source = tf.clip_by_value(source, 0, tf.maximum(lengths - 1, 0)[:, None])
-        source += tf.cast(columns["token_ids"].row_starts(), tf.int32)[:, None]
-        is_token = position < total[:, None]
-        is_separator = (position == (first + 1)[:, None]) | (position == (total - 1)[:, None])
-        is_special = (position == 0) | is_separator
-        tokens = tf.gather(columns["token_ids"].values, source)
-        tokens = tf.where(is_separator, self.sep_id, tokens)
-        tokens = tf.where(position == 0, self.cls_id, tokens)
-        is_special |= tokens == self.sep_id  # Between packed documents.
-        starts_segment = (position == 1) | (position == (first + 2)[:, None])
-        starts_word = tf.gather(columns["token_boundary"].values, source) > 0
-        return {
-            "tokens": tf.where(is_token, tokens, 0),
-            "is_token": is_token,
-            "is_special": is_special & is_token,
-            "boundary": (is_special | starts_segment | starts_word) & is_token,
-            "segment_ids": tf.cast(in_second & is_token, tf.int32),
-            "total": total,
-        }
-
-    def _budgets(self, total: tf.Tensor) -> tf.Tensor:
-        """int32 [B], see `masking.prediction_budgets`."""
-        budgets = tf.cast(tf.round(tf.cast(total, tf.float64) * self.rule.rate), tf.int32)
-        return tf.clip_by_value(budgets, 1, self.rule.max_predictions)
-
-    def _replace(
-        self, sequence: dict[str, tf.Tensor], ngrams: tf.Tensor, seeds: list[tf.Tensor], rows: Rows
-    ) -> dict[str, tf.Tensor]:
-        """The columns that masking decides: input_ids and the three of masked_lm."""
-        tokens = sequence["tokens"]
-        is_label = ngrams > 0
-        draws = _uniform(seeds[0], rows, self.max_seq_length)  # [B, S]
-        if self.rule.by_span:  # The draw at the number of the n-gram; numbers may exceed S.
-            draws = tf.gather(draws, ngrams % self.max_seq_length, batch_dims=1)
-        ids = tf.constant(self.rule.replacement_ids)
-        places = _uniform(seeds[1], rows, self.max_seq_length, maxval=tf.size(ids), dtype=tf.int32)
-        kept = masking.MASK_PROBABILITY + masking.KEEP_PROBABILITY
-        replaced = tf.where(draws < kept, tokens, tf.gather(ids, places))
-        replaced = tf.where(draws < masking.MASK_PROBABILITY, self.rule.mask_id, replaced)
-        return {
-            "input_ids": tf.where(is_label, replaced, tokens),
-            "masked_lm_positions": self._pack(positions_of(tokens), is_label),
-            "masked_lm_ids": self._pack(tokens, is_label),
-            "masked_lm_weights": self._pack(tf.ones_like(tokens, tf.float32), is_label),
-        }
-
-    def _pack(self, values: tf.Tensor, is_label: tf.Tensor) -> tf.Tensor:
-        """[B, P]: the values [B, S] at labels, zero-padded."""
-        labels = tf.ragged.boolean_mask(values, is_label)
-        return labels.to_tensor(shape=[None, self.rule.max_predictions])
+        starts, length_a = np.cumsum(lengths) - lengths, length_a.astype(np.int64)
+        pairs = Pairs(starts, length_a, starts + length_a, lengths - length_a, labels)
+        text = TokenizedDocuments(ids, _NONE, _NONE, boundary > 0)
+        seed, number, first_group = key
+        parts = []
+        for group, row in enumerate(range(0, len(pairs), GROUP), first_group):
+            entropy = np.random.SeedSequence((seed, number, group), spawn_key=_OF_MASKS)
+            rng = np.random.default_rng(entropy)
+            some = pairs.take(slice(row, row + GROUP))
+            parts.append(self._maker.masked(text, swapped(some, rng) if self._swaps else some, rng))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _uniform(seed: tf.Tensor, rows: Rows, *row_shape: int, **arguments: Any) -> tf.Tensor:
-    """[B, *row_shape]: random numbers of some rows, cut from those of the whole batch."""
-    first, end, size = rows
-    return tf.random.stateless_uniform([size, *row_shape], seed, 0, **arguments)[first:end]
-
-
-def _ngram_draws(seed: tf.Tensor, rows: Rows) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The draws of `choose_ngrams`: number of a round -> float64 [2, B] in [0, 1)."""
-    first, end, size = rows
-
-    def draw(number: tf.Tensor) -> tf.Tensor:
-        key = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int64))
-        return tf.random.stateless_uniform([2, size], key, dtype=tf.float64)[:, first:end]
-
-    return draw
+def _dtype(feature: features.Feature) -> tf.DType:
+    """The dtype of a column in batches, as `features.parse` gives it."""
+    return tf.float32 if feature.dtype == "float32" else tf.int32

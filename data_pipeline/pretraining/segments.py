@@ -52,6 +52,18 @@ class Pairs:
         return Pairs(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
+def swapped(pairs: Pairs, rng: np.random.Generator) -> Pairs:
+    """The pairs, half of them with A and B exchanged and label 1."""
+    swap = rng.random(len(pairs)) < 0.5
+    return Pairs(
+        np.where(swap, pairs.start_b, pairs.start_a),
+        np.where(swap, pairs.length_b, pairs.length_a),
+        np.where(swap, pairs.start_a, pairs.start_b),
+        np.where(swap, pairs.length_a, pairs.length_b),
+        swap.astype(np.int64),
+    )
+
+
 def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """Integers 0 <= i < limit from draws in [0, 1)."""
     return (draws * limits).astype(np.int64)
@@ -163,7 +175,10 @@ class PairMaker:
         pairs, kept = self._divide(first, last, random_start, random_end, rng)
         skipped[ONE_WORD] += int(np.count_nonzero(~kept))
         self._has_pair[document[kept]] = True
-        return self._truncate(self._swap(pairs.take(kept), rng), rng), +skipped
+        pairs = pairs.take(kept)
+        if self._swaps:
+            pairs = swapped(pairs, rng)
+        return self._truncate(pairs, rng), +skipped
 
     @property
     def documents_without_pair(self) -> int:
@@ -284,19 +299,6 @@ class PairMaker:
         end_b = np.where(is_random, self._sentences[random_end], end)
         label = is_random.astype(np.int64)
         return Pairs(start, border - start, start_b, end_b - start_b, label), kept
-
-    def _swap(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
-        """The pairs, half of them with A and B exchanged, if they are of sentence order."""
-        if not self._swaps:
-            return pairs
-        swap = rng.random(len(pairs)) < 0.5
-        return Pairs(
-            np.where(swap, pairs.start_b, pairs.start_a),
-            np.where(swap, pairs.length_b, pairs.length_a),
-            np.where(swap, pairs.start_a, pairs.start_b),
-            np.where(swap, pairs.length_a, pairs.length_b),
-            swap.astype(np.int64),
-        )
 
     def _truncate(self, pairs: Pairs, rng: np.random.Generator) -> Pairs:
         """Both segments cut to the limit together, each id off the front or the back."""

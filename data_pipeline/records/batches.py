@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from data_pipeline.errors import UserError
@@ -34,6 +37,41 @@ def host_rows(
         )
     first, end = (global_batch_size * number // num_hosts for number in (host, host + 1))
     return first, end
+
+
+def map_host_rows(
+    batches: tf.data.Dataset,
+    convert: Callable[[tf.Tensor, Any, int], dict[str, tf.Tensor]],
+    global_batch_size: int,
+    start_step: int,
+    input_context: tf.distribute.InputContext | None,
+    group: int = 1,
+) -> tf.data.Dataset:
+    """Global batches, of which a host converts its own rows.
+
+    Args:
+      batches: batches of `global_batch_size` rows, which begin with batch `start_step`.
+      convert: (number of the batch, some of its rows, number of the first of them) -> these rows
+        converted.
+      global_batch_size: B.
+      start_step: see above.
+      input_context: number of this host among several; None: the only one.
+      group: rows that are converted together: a host also converts those that share a group with
+        its first and last, and drops them.
+
+    Returns:
+      Batches with the rows of the host.
+    """
+    first, end = host_rows(global_batch_size, input_context)
+    # Groups of 64, rows 100 to 199: rows 64 to 255 are converted, of which 36 to 135 remain.
+    low, high = first // group * group, min(-(-end // group) * group, global_batch_size)
+
+    def own_rows(number: tf.Tensor, batch: Any) -> dict[str, tf.Tensor]:
+        some = tf.nest.map_structure(lambda values: values[low:high], batch)
+        converted = convert(number, some, low)
+        return {name: values[first - low : end - low] for name, values in converted.items()}
+
+    return batches.enumerate(start_step).map(own_rows, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:

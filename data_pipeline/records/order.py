@@ -28,6 +28,29 @@ def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
     return tf.argsort(draws, stable=True)
 
 
+def shuffled(
+    records: tf.data.Dataset, window: int, seed: int, epoch: tf.Tensor, first_window: int = 0
+) -> tf.data.Dataset:
+    """Records in random order within windows, a function of (seed, epoch).
+
+    Args:
+      records: single records of an epoch, from the beginning of a window on.
+      window: number of records that are shuffled at a time.
+      seed: seed of the order.
+      epoch: its number, an int64 scalar.
+      first_window: number of the window that the first record is in.
+
+    Returns:
+      Single records.
+    """
+
+    def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        return tf.gather(batch, permutation(tf.shape(batch)[0], seed, epoch, index))
+
+    windows = records.batch(window).enumerate(first_window)
+    return windows.map(shuffle).prefetch(1).unbatch()
+
+
 def batch_epochs(
     epoch: Callable[[tf.Tensor], tf.data.Dataset],
     num_examples: int,
@@ -129,13 +152,7 @@ class RecordOrder:
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-
-        def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-            order = permutation(tf.shape(batch)[0], self.seed, epoch, index)
-            return tf.gather(batch, order)
-
-        windows = dataset.batch(self.window).enumerate(first_window)
-        return windows.map(shuffle).prefetch(1).unbatch()
+        return shuffled(dataset, self.window, self.seed, epoch, first_window)
 
 
 def interleaving_at(

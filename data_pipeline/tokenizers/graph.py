@@ -62,35 +62,6 @@ def normalize_graph(
     return tf.strings.lower(text, encoding="utf-8") if lower else text
 
 
-def normalize_mostly_ascii(
-    text: tf.Tensor, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
-) -> tf.Tensor:
-    """`normalize_graph` of strings [B], three times as fast where most are ASCII.
-
-    Of all that is done to text, ASCII needs only the whitespace collapsed and letters lowered. So
-    ASCII strings and others are parted, and stitched together again in their order.
-
-    Args:
-      text: UTF-8 strings [B].
-      lower, join_quotes, strip_accents: see `normalize`.
-
-    Returns:
-      UTF-8 strings [B].
-    """
-    is_ascii = tf.strings.regex_full_match(text, r"[\x01-\x7f]*")  # NUL is replaced.
-    other, plain = tf.dynamic_partition(text, tf.cast(is_ascii, tf.int32), 2)
-    places = tf.dynamic_partition(tf.range(tf.size(text)), tf.cast(is_ascii, tf.int32), 2)
-    # Single spaces do not match: replacing each of them would take most of the time.
-    plain = tf.strings.regex_replace(plain, r"[\t-\r\x1c- ]{2,}|[\t-\r\x1c-\x1f]", " ")
-    plain = tf.strings.strip(plain)
-    if join_quotes:
-        plain = tf.strings.regex_replace(plain, "``|''", '"')
-    if lower:
-        plain = tf.strings.lower(plain)
-    others = normalize_graph(other, lower, join_quotes, strip_accents)
-    return tf.dynamic_stitch(places, [others, plain])
-
-
 def _normalization(settings: TokenizerSettings) -> tuple[bool, bool, bool]:
     """The arguments lower, join_quotes and strip_accents of `normalize`."""
     return settings.lower, settings.join_quotes, bool(settings.strip_accents)
@@ -166,27 +137,17 @@ class GraphSentencePieceTokenizer(tf.Module):
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings [B] as an int32 RaggedTensor [B, (tokens)], without special pieces."""
-        return self._tokenize_normalized(self.normalize(text))
-
-    def normalize(self, text: tf.Tensor) -> tf.Tensor:
-        """`normalize_graph` by the settings."""
-        return normalize_graph(text, *_normalization(self.settings))
-
-    def tokenize_mostly_ascii(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """`tokenize`, faster where most strings are ASCII, with ops that exports must not have."""
-        return self._tokenize_normalized(
-            normalize_mostly_ascii(text, *_normalization(self.settings))
-        )
-
-    def _tokenize_normalized(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of normalized strings [B], where pieces such as "2010," are split again."""
-        ids = self._processor.tokenize(text)
+        ids = self._processor.tokenize(self.normalize(text))
         if not len(self._split_ids):
             return ids
         parts = self.split_again(ids.flat_values)
         row_splits = tf.gather(tf.concat([[0], parts.ends], axis=0), ids.row_splits)
         row_splits = tf.cast(row_splits, tf.int64)  # [B + 1]
         return tf.RaggedTensor.from_row_splits(parts.ids, row_splits, validate=False)
+
+    def normalize(self, text: tf.Tensor) -> tf.Tensor:
+        """`normalize_graph` by the settings."""
+        return normalize_graph(text, *_normalization(self.settings))
 
     def pieces_with_offsets(
         self, text: tf.Tensor

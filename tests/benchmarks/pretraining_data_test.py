@@ -33,7 +33,7 @@ def test_making_records(tmp_path):
         "SentencePiece alone",
         "ours, static, 4 copies",
         "ours, dynamic",
-        "tf.data graph, dynamic",
+        "tf.data.Dataset, dynamic",
         "times one",
     ):
         assert case in shown

@@ -4,134 +4,30 @@
     write_records(examples, "records", tokenizer, settings)             # ../writer.py
     batches = pretraining_batches(examples.repeat(), 64, tokenizer, settings)
 
-Documents are worked on in blocks, each by one call of the same graph; every random choice is a
-function of the seed and the number of the block, so that nothing depends on parallelism. Needs
-tensorflow_text.
+Documents are worked on in blocks, in Python; every random choice is a function of the seed and the
+number of the block, so that nothing depends on parallelism.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import numpy as np
 import tensorflow as tf
 
 from data_pipeline.corpus.sentences import split_document
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining.dataset import model_inputs
-from data_pipeline.pretraining.dynamic_masking import DynamicMasking
+from data_pipeline.pretraining.dynamic_masking import GROUP, DynamicMasking
+from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.settings import PretrainingSettings
-from data_pipeline.pretraining.tokenized import TokenizedDocuments
-from data_pipeline.pretraining.without_records.segments import (
-    Draws,
-    make_pairs,
-    pair_columns,
-    shuffle,
-)
-from data_pipeline.pretraining.without_records.tokens import DocumentTokenizer
-from data_pipeline.records.batches import host_rows, with_options
+from data_pipeline.records import features
+from data_pipeline.records.batches import map_host_rows, with_options
 from data_pipeline.tokenizers.base import Tokenizer
 
 BLOCK_BYTES = 1 << 20
 _DOCUMENTS, _NEIGHBORS = 128, 8  # Largest and smallest number of documents in a block.
-_PAIRS, _MASKS = 2, 3  # Salts of the seed; ../dataset.py has 0 and 1.
 PADDED_COLUMNS = ("token_ids", "token_boundary")  # Of dynamic examples.
-
-
-class ExampleMaker:
-    """A function from blocks of documents to examples; it is made outside of graphs.
-
-    Args:
-      tokenizer: the tokenizer of the text.
-      settings: the settings of the examples.
-
-    Raises:
-      UserError: settings.pack_documents, which only create_pretraining_data knows, or a vocabulary
-        whose [PAD] is not its first piece.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
-        if settings.pack_documents:
-            raise UserError(
-                "pack_documents=True is not supported for a dataset of text. Make records with "
-                "create_pretraining_data --pack_documents."
-            )
-        if tokenizer.pad_id != 0:  # Zeros at the end of a row are what fills it up.
-            raise UserError(
-                f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, and a dataset of "
-                "text needs 0. Make records with create_pretraining_data."
-            )
-        self._settings = settings
-        self._to_ids = DocumentTokenizer(tokenizer)
-        self._masker = DynamicMasking.of(settings, tokenizer)
-        # Functions that are traced once, however many datasets are made of them.
-        self._tokenizing, self._pairing, self._padding, self._masking = (
-            tf.function(step, autograph=False)
-            for step in (self._tokenize, self._make, self._pad, self._mask)
-        )
-
-    def __call__(self, blocks: tf.data.Dataset) -> tf.data.Dataset:
-        """Examples of blocks.
-
-        Args:
-          blocks: elements are (number int64 [2], documents string [D]), a sentence on each line.
-            What is made of a block is a function of the element, settings and tokenizer.
-
-        Returns:
-          Elements are the R > 0 examples of a copy of a block: columns of `pretraining_examples`,
-          with R in front.
-        """
-        texts = blocks.map(self._tokenizing, num_parallel_calls=tf.data.AUTOTUNE)
-        texts = texts.filter(lambda number, ids, *rest: tf.size(ids) > 0).flat_map(self._copies)
-        examples = texts.map(self._pairing, num_parallel_calls=tf.data.AUTOTUNE)
-        examples = examples.filter(lambda number, columns: tf.size(columns["num_tokens_a"]) > 0)
-        if self._settings.masking == "dynamic":
-            return examples.map(self._padding)
-        return examples.map(self._masking, num_parallel_calls=tf.data.AUTOTUNE)
-
-    def _tokenize(self, number: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """A block's number and the fields of its `TokenizedDocuments`."""
-        text = self._to_ids(documents)
-        return number, *(getattr(text, field.name) for field in dataclasses.fields(text))
-
-    def _copies(self, number: tf.Tensor, *text: tf.Tensor) -> tf.data.Dataset:
-        """The copies of a block; numbers [group, block] become [group, block, copy]."""
-        return tf.data.Dataset.range(self._settings.dupe_factor).map(
-            lambda copy: (tf.concat([number, copy[None]], axis=0), *text)
-        )
-
-    def _make(
-        self, number: tf.Tensor, *fields: tf.Tensor
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """The shuffled pairs of a copy, as columns of dynamic records."""
-        settings, text = self._settings, TokenizedDocuments(*fields)
-        draws = Draws(_key(settings.seed, _PAIRS, number))
-        pairs = make_pairs(
-            text,
-            settings.sentence_objective,
-            settings.max_num_tokens,
-            settings.short_seq_prob,
-            draws,
-        )
-        return number, pair_columns(text, shuffle(pairs, draws))
-
-    def _pad(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Columns of fixed lengths, which can be unbatched and batched again."""
-        shape = [None, self._settings.max_num_tokens]
-        padded = {name: columns[name].to_tensor(shape=shape) for name in PADDED_COLUMNS}
-        return {**columns, **padded}
-
-    def _mask(self, number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Columns of static records."""
-        return self._masker(columns, _key(self._settings.seed, _MASKS, number))
-
-
-def _key(seed: int, salt: int, numbers: tf.Tensor) -> tf.Tensor:
-    """int64 [2]: a key of random numbers, a function of all arguments; numbers: int64 [3]."""
-    key = tf.constant([seed, salt], tf.int64)
-    for number in tf.unstack(numbers, num=3):
-        key = tf.random.experimental.stateless_fold_in(key, number, alg="philox")
-    return key
 
 
 def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
@@ -153,8 +49,7 @@ def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
             lambda one: tf.boolean_mask(some, block == one)
         )
 
-    blocks = documents.batch(_DOCUMENTS).flat_map(divide).enumerate()
-    return blocks.map(lambda number, some: (tf.stack([0, number]), some))
+    return documents.batch(_DOCUMENTS).flat_map(divide).enumerate()
 
 
 @tf.autograph.experimental.do_not_convert
@@ -166,18 +61,17 @@ def pretraining_examples(
 ) -> tf.data.Dataset:
     """Examples as create_pretraining_data makes them: pairs of segments, and masks if static.
 
-    Equal documents in equal order, settings and seed give equal examples. They are drawn from the
-    distribution of the program's records; they are not those records, whose random numbers are
-    NumPy's. The masks of dynamic examples are drawn by `pretraining_batches`, or when the records
+    Equal documents in equal order, settings and seed give equal examples. They are made by the
+    program's functions, in one Python process; they are not its records, as blocks are cut at other
+    places. The masks of dynamic examples are drawn by `pretraining_batches`, or when the records
     that `write_records` makes of them are read.
 
     Args:
       documents: scalar strings, UTF-8; documents without text give no example.
       tokenizer: see `loading.load_tokenizer`.
       settings: as for create_pretraining_data; copies (dupe_factor) of a block follow one another.
-      language: ISO code of raw text, whose sentences are found as in the program's jsonl; that
-        happens in Python, on one core of one process. None: each line is a sentence, and everything
-        is one graph.
+      language: ISO code of raw text, whose sentences are found as in the program's jsonl. None:
+        each line is a sentence.
 
     Returns:
       Elements are single examples, dicts with the columns of `features.pretraining_schema`, int32
@@ -185,8 +79,8 @@ def pretraining_examples(
       padded with zeros to `settings.max_num_tokens`; no text has the id 0.
 
     Raises:
-      UserError: the elements of `documents` are not strings, or settings.pack_documents, which only
-        create_pretraining_data knows.
+      UserError: the elements of `documents` are not strings, or the vocabulary's [PAD] is not its
+        first piece.
     """
     spec = documents.element_spec
     if not isinstance(spec, tf.TensorSpec) or spec.dtype != tf.string or spec.shape.rank != 0:
@@ -194,22 +88,41 @@ def pretraining_examples(
             f"documents should be a dataset of scalar strings; received {spec}. Take the text, as "
             'in documents.map(lambda page: page["text"]), and do not batch it.'
         )
-    if language is not None:
-        documents = documents.map(
-            lambda text: _in_lines(text, language), num_parallel_calls=tf.data.AUTOTUNE
+    if tokenizer.pad_id != 0:  # Zeros at the end of a row are what fills it up.
+        raise UserError(
+            f"{tokenizer.vocab_file}: [PAD] has the id {tokenizer.pad_id}, and a dataset of "
+            "text needs 0. Make records with create_pretraining_data."
         )
-    examples = ExampleMaker(tokenizer, settings)(_blocks(documents))
-    return with_options(examples.unbatch())
+    schema = features.pretraining_schema(
+        settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
+    )
+
+    def make(number: int, texts: np.ndarray) -> Iterator[list[bytes]]:
+        sentences = (_sentences(text, language) for text in texts)
+        block = BlockExamples(sentences, settings, tokenizer, (0, int(number)))
+        for copy in range(settings.dupe_factor):
+            if serialized := block.serialized(copy):
+                yield serialized
+
+    def parse(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        columns = features.parse(schema, serialized)
+        if settings.masking == "dynamic":
+            shape = [None, settings.max_num_tokens]
+            columns |= {name: columns[name].to_tensor(shape=shape) for name in PADDED_COLUMNS}
+        return columns
+
+    copies = _blocks(documents).flat_map(
+        lambda *block: tf.data.Dataset.from_generator(
+            make, output_signature=tf.TensorSpec([None], tf.string), args=block
+        )
+    )
+    return with_options(copies.map(parse).unbatch())
 
 
-def _in_lines(text: tf.Tensor, language: str) -> tf.Tensor:
-    """A raw document (string []) with a sentence on each line."""
-
-    def split(content: bytes) -> bytes:
-        raw = content.decode("utf-8", errors="replace")
-        return "\n".join(split_document(raw, language)).encode("utf-8")
-
-    return tf.ensure_shape(tf.numpy_function(split, [text], tf.string), [])
+def _sentences(text: bytes, language: str | None) -> list[str]:
+    """The sentences of a document; its lines if there is no language to find them."""
+    content = text.decode("utf-8", errors="replace")
+    return content.split("\n") if language is None else list(split_document(content, language))
 
 
 @tf.autograph.experimental.do_not_convert
@@ -232,25 +145,31 @@ def pretraining_batches(
       tokenizer, settings: tokenizer and settings of the examples.
       seed: dynamic examples are masked as a function of (seed, number of the batch).
       start_step: number of the first batch; `examples` begin with it.
-      input_context: number of this host among several. All give the same examples; each gets its
-        part of each batch, and masks nothing else.
+      input_context: number of this host among several. All give the same examples; each gets and
+        masks its part of each batch.
 
     Returns:
       Batches, see `pretraining.dataset.pretraining_dataset`.
     """
-    masker = DynamicMasking.of(settings, tokenizer)
-    first, end = host_rows(batch_size, input_context)
-    rows = (first, end, batch_size) if input_context else None
+    batches = examples.batch(batch_size, drop_remainder=True)
+    if settings.masking == "static":
+        return with_options(
+            map_host_rows(
+                batches,
+                lambda number, columns, first_row: model_inputs(columns),
+                batch_size,
+                start_step,
+                input_context,
+            )
+        )
+    masker = DynamicMasking(settings, tokenizer)
 
-    def to_batch(number: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        columns = {name: values[first:end] for name, values in columns.items()}
-        if settings.masking == "dynamic":
-            key = tf.random.experimental.stateless_fold_in(tf.constant([seed, 1], tf.int64), number)
-            columns = masker(without_padding(columns), key, rows)
-        return model_inputs(columns)
+    def mask(
+        number: tf.Tensor, columns: dict[str, tf.Tensor], first_row: int
+    ) -> dict[str, tf.Tensor]:
+        return model_inputs(masker(without_padding(columns), seed, number, first_row))
 
-    batches = examples.batch(batch_size, drop_remainder=True).enumerate(start_step)
-    return with_options(batches.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE))
+    return with_options(map_host_rows(batches, mask, batch_size, start_step, input_context, GROUP))
 
 
 def without_padding(

@@ -1,8 +1,8 @@
 """Text files to batches of training, read anew in each epoch: no records in between.
 
-The files are read as create_pretraining_data reads them, in Python; all that follows is the graph
-of dataset.py. As with dynamic records, epochs have the same pairs in another order and with
-other masks. So they have the same size, and the place of a step is known once an epoch was counted.
+The examples of an epoch are the dynamic records that create_pretraining_data would make; they are
+parsed and masked as records are. So all epochs have the same size, and the place of a step is known
+once an epoch was counted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import os
 import sys
 import threading
@@ -19,26 +20,28 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.corpus.blocks import TextBlock, group_files, read_blocks
+from data_pipeline.corpus.blocks import (
+    TextBlock,
+    automatic_block_bytes,
+    group_files,
+    text_bytes,
+)
 from data_pipeline.corpus.documents import Corpus, documents_of_block
 from data_pipeline.corpus.report import MAX_EXAMPLES, ReadReport
 from data_pipeline.errors import UserError, is_user_error
 from data_pipeline.files import atomic_files, storage
-from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW
+from data_pipeline.pretraining.dataset import SHUFFLE_WINDOW, record_parser
+from data_pipeline.pretraining.dynamic_masking import GROUP, DynamicMasking
+from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.manifest import manifest_fields
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import unknown_warning
-from data_pipeline.pretraining.without_records.dataset import (
-    BLOCK_BYTES,
-    ExampleMaker,
-    pretraining_batches,
-)
 from data_pipeline.records import record_folder
-from data_pipeline.records.batches import check_batch
-from data_pipeline.records.order import batch_epochs, permutation
+from data_pipeline.records.batches import check_batch, map_host_rows, with_options
+from data_pipeline.records.order import batch_epochs, permutation, shuffled
 from data_pipeline.tokenizers.base import Tokenizer
 
-_READ_GROUPS = 16
+_READ_GROUPS = 4  # By turns; the examples of a block of each, up to 32 MB of text, are in memory.
 _END_BYTES = 1 << 20  # Bytes of each end that stand for a large file in its fingerprint.
 _READING = ("input_format", "text_field", "language")  # Fields of a Corpus.
 
@@ -109,8 +112,10 @@ class TrainingText:
         self._corpus, self._tokenizer, self._settings = corpus, tokenizer, settings
         self._files = corpus.files()
         self._sizes = storage.sizes(self._files)
-        self._groups = group_files(self._files, self._sizes, BLOCK_BYTES)
-        self._maker = ExampleMaker(tokenizer, settings)
+        # As `creation.make_plan` divides a corpus: the examples of a block depend on its place.
+        self._block_bytes = automatic_block_bytes(sum(map(text_bytes, self._files, self._sizes)))
+        self._groups = group_files(self._files, self._sizes, self._block_bytes)
+        self._masker = DynamicMasking(settings, tokenizer)
         self._warnings = _Warnings(len(self._groups))
         self.error: Exception | None = None
 
@@ -140,68 +145,61 @@ class TrainingText:
             for path, size in zip(self._files, self._sizes)
         ]
 
-    def _read(self, group: int) -> Iterator[tuple[list[int], list[bytes]]]:
-        """Numbered blocks of documents of a group of files."""
-        corpus = self._corpus
+    def _blocks(self, group: int) -> Iterator[BlockExamples]:
+        """The examples of a group of files, block by block."""
+        for block in self._corpus.blocks(group, self._groups[group], self._block_bytes):
+            report = ReadReport()
+            documents = documents_of_block(block, self._corpus, report)
+            place = (block.group, block.index)
+            examples = BlockExamples(documents, self._settings, self._tokenizer, place)
+            self._warnings.add(block, report)
+            yield examples
+        self._warnings.end(group)
+
+    def _read(self, group: np.ndarray) -> Iterator[list[bytes]]:
+        """The serialized examples of a group of files, block by block."""
         try:
-            for block in read_blocks(
-                int(group), self._groups[group], BLOCK_BYTES, corpus.input_format, corpus.text_field
-            ):
-                report = ReadReport()
-                documents = documents_of_block(block, corpus, report)
-                lines = ["\n".join(sentences).encode("utf-8") for sentences in documents]
-                self._warnings.add(block, report)
-                if lines:
-                    yield [block.group, block.index], lines
+            for examples in self._blocks(int(group)):
+                if serialized := examples.serialized(0):
+                    yield serialized
         except Exception as error:
             if is_user_error(error):
                 self.error = error  # TensorFlow makes an error of its own of it.
             raise
-        self._warnings.end(int(group))
 
-    def _examples(self, groups: tf.Tensor) -> tf.data.Dataset:
-        """Examples of the blocks of groups of files, some of which are read by turns."""
-        signature = (tf.TensorSpec([2], tf.int64), tf.TensorSpec([None], tf.string))
-        blocks = tf.data.Dataset.from_tensor_slices(groups).interleave(
+    def epoch(self, seed: int, number: tf.Tensor) -> tf.data.Dataset:
+        """The serialized examples of an epoch in the order of training.
+
+        They are the dynamic records that create_pretraining_data makes of the same text.
+
+        Args:
+          seed: seed of the order.
+          number: the number of the epoch, an int64 scalar.
+        """
+        groups = permutation(len(self._groups), seed, number, tf.constant(-1, tf.int64))
+        examples = tf.data.Dataset.from_tensor_slices(groups).interleave(
             lambda group: tf.data.Dataset.from_generator(
-                self._read, output_signature=signature, args=(group,)
-            ),
+                self._read, output_signature=tf.TensorSpec([None], tf.string), args=(group,)
+            ).unbatch(),
             cycle_length=min(len(self._groups), _READ_GROUPS),
-            block_length=1,
         )
-        return self._maker(blocks.prefetch(2))
-
-    def _epoch(self, window: int, seed: int, epoch: tf.Tensor) -> tf.data.Dataset:
-        """Single examples of one epoch, shuffled in windows."""
-
-        def shuffle(index: tf.Tensor, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-            order = permutation(tf.shape(columns["token_ids"])[0], seed, epoch, index)
-            return {name: tf.gather(values, order) for name, values in columns.items()}
-
-        order = permutation(len(self._groups), seed, epoch, tf.constant(-1, tf.int64))
-        windows = self._examples(order).unbatch().batch(window)
-        return windows.enumerate().map(shuffle).prefetch(1).unbatch()
+        return shuffled(examples, SHUFFLE_WINDOW, seed, number)
 
     def count(self, limit: int) -> int:
         """Number of examples in an epoch; counting stops at `limit` or more.
 
-        Warns when the vocabulary does not suit what was counted.
+        Warns when the vocabulary does not suit the text that was read for it.
 
         Raises:
           UserError: the files cannot be read, or give no example.
         """
         total, unknown, tokens = 0, 0, 0
-        groups = tf.range(len(self._groups), dtype=tf.int64)
-        try:
-            for columns in self._examples(groups):
-                ids = columns["token_ids"].numpy()
-                total += len(ids)
-                tokens += np.count_nonzero(ids)
-                unknown += np.count_nonzero(ids == self._tokenizer.unk_id)
-                if total >= limit:
-                    break
-        except tf.errors.OpError as error:
-            raise self.explain(error) from None
+        for block in itertools.chain.from_iterable(map(self._blocks, range(len(self._groups)))):
+            total += len(block.copy(0)[0])
+            tokens += len(block.text.ids)
+            unknown += np.count_nonzero(block.text.ids == self._tokenizer.unk_id)
+            if total >= limit:
+                break
         if not total:
             problems = "; ".join(
                 self._warnings.report.examples[:3] or self._warnings.report.problems
@@ -248,16 +246,12 @@ class TrainingText:
         """
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
-        epoch = functools.partial(self._epoch, SHUFFLE_WINDOW, seed)
-        examples = batch_epochs(epoch, num_examples, batch_size, start_step).unbatch()
-        return pretraining_batches(
-            examples,
-            batch_size,
-            self._tokenizer,
-            self._settings,
-            seed=seed,
-            start_step=start_step,
-            input_context=input_context,
+        epoch = functools.partial(self.epoch, seed)
+        batches = batch_epochs(epoch, num_examples, batch_size, start_step)
+        schema_of = manifest_fields([], self._settings, self._tokenizer)
+        parse = record_parser(schema_of, self._masker, seed)
+        return with_options(
+            map_host_rows(batches, parse, batch_size, start_step, input_context, GROUP)
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -31,8 +32,19 @@ def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
       tokenizer: the plain tokenizer; for a kind that is unknown here, its own method is returned.
 
     Returns:
-      A function from strings to their ids, which remembers words from call to call.
+      A function from strings to their ids, which remembers words from call to call. Threads, as
+      those of datasets are, may share it.
     """
+    encode, lock = _encoder(tokenizer), threading.Lock()
+
+    def encode_alone(texts: Sequence[str]) -> FlatIds:
+        with lock:
+            return encode(texts)
+
+    return encode_alone
+
+
+def _encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
     if isinstance(tokenizer, WordPieceTokenizer):
         return _encoder_of_pieces(tokenizer)
     if isinstance(tokenizer, SentencePieceTokenizer):

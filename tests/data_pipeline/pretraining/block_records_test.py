@@ -12,7 +12,7 @@ import tensorflow as tf
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.corpus.text_part import TextPart
-from data_pipeline.pretraining import block_records
+from data_pipeline.pretraining import block_records, examples
 from data_pipeline.pretraining.block_records import (
     BlockResult,
     DocumentPlace,
@@ -67,7 +67,7 @@ def test_records_do_not_depend_on_how_many_are_made_at_once(
 ):
     """The order of masks does, so that it is text that is tokenized in portions."""
     whole = process_block(block, [], job, wordpiece)
-    monkeypatch.setattr(block_records, "_CHARACTERS_AT_ONCE", 100)
+    monkeypatch.setattr(examples, "_CHARACTERS_AT_ONCE", 100)
     (tmp_path / "again").mkdir()
     again = dataclasses.replace(job, folder=str(tmp_path / "again"))
     assert process_block(block, [], again, wordpiece).shards == whole.shards
@@ -93,7 +93,7 @@ def test_a_finished_block_is_not_made_again(tmp_path, job, block, wordpiece, mon
     assert finished_block(block, [], job) is None
     made = process_block(block, [], job, wordpiece)
     assert finished_block(block, [], job).to_json() == made.to_json()
-    monkeypatch.setattr(block_records, "_tokenize", None)
+    monkeypatch.setattr(block_records, "BlockExamples", None)
     assert process_block(block, [], job, wordpiece).to_json() == made.to_json()
 
 

@@ -17,7 +17,7 @@ import pytest
 from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
-from data_pipeline.pretraining import block_records, creation
+from data_pipeline.pretraining import block_records, creation, examples
 from data_pipeline.records import record_folder
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch, contents, create):
     """A failure in the middle: what is finished is not made again, and the end is the same."""
     whole = create(corpus_file, tmp_path / "whole", tokenizer)
-    made, process = [], block_records._tokenize
+    made, process = [], examples._tokenize
 
     def failing(documents, tokenizer, fast):
         made.append(1)
@@ -34,7 +34,7 @@ def test_finished_blocks_are_kept(tmp_path, corpus_file, tokenizer, monkeypatch,
             raise OSError(28, "No space left on device")
         return process(documents, tokenizer, fast)
 
-    monkeypatch.setattr(block_records, "_tokenize", failing)
+    monkeypatch.setattr(examples, "_tokenize", failing)
     with pytest.raises(UserError, match="No room is left.*what is finished is kept"):
         create(corpus_file, tmp_path / "a", tokenizer)
     with pytest.raises(UserError, match=r"holds no manifest.json"):

@@ -1,4 +1,4 @@
-"""Masks of single pieces, and of everything but <unk>; static and dynamic alike.
+"""Masks of single pieces, and of everything but <unk>.
 
 The oracle is google-research/albert's create_masked_lm_predictions, written again with its own
 random numbers: n-grams in random order, passed over when they overlap or exceed what is left.
@@ -9,10 +9,8 @@ import random
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from data_pipeline.pretraining import masking
-from data_pipeline.pretraining.dynamic_masking import DynamicMasking
 from data_pipeline.pretraining.settings import PretrainingSettings
 
 UNK, CLS, SEP, MASK, VOCABULARY = 1, 2, 3, 4, 300
@@ -54,7 +52,7 @@ def rule(**changes):
     return masking.MaskingRule(**{**fields, **changes}, mask_id=MASK, replacement_ids=pieces)
 
 
-def static_masks(ids, starts, how):
+def masks(ids, starts, how):
     """bool [B, tokens]: what masking.py masks in [CLS] ids [SEP]."""
     count, size = ids.shape
     tokens = np.full((count, size + 2), SEP, np.int32)
@@ -73,25 +71,6 @@ def static_masks(ids, starts, how):
     return found[:, 1:-1]
 
 
-def dynamic_masks(ids, starts, how):
-    columns = {
-        "token_ids": tf.RaggedTensor.from_tensor(tf.constant(ids, tf.int32)),
-        "token_boundary": tf.RaggedTensor.from_tensor(tf.constant(starts, tf.int32)),
-        "num_tokens_a": tf.fill([len(ids), 1], ids.shape[1]),
-        "next_sentence_labels": tf.zeros([len(ids), 1], tf.int32),
-    }
-    masker = DynamicMasking(how, ids.shape[1] + 2, CLS, SEP, swaps=False)
-    batch = tf.function(masker)(columns, tf.constant([5, 7], tf.int64))
-    rows, places = np.nonzero(batch["masked_lm_weights"].numpy())
-    found = np.zeros([len(ids), ids.shape[1] + 2], bool)
-    found[rows, batch["masked_lm_positions"].numpy()[rows, places]] = True
-    assert np.array_equal(batch["token_boundary"].numpy()[:, 2:-1], starts[:, 1:])
-    return found[:, 1:-1]
-
-
-FACES = pytest.mark.parametrize("masks", [static_masks, dynamic_masks])
-
-
 def text(seed=0):
     rng = np.random.default_rng(seed)
     ids = rng.integers(5, VOCABULARY, [BATCH, LENGTH])
@@ -107,9 +86,8 @@ def run_lengths(is_masked):
     return counts
 
 
-@FACES
 @pytest.mark.parametrize("ngram", [1, 3])
-def test_pieces_are_masked_as_the_reference_does_without_whole_words(masks, ngram):
+def test_pieces_are_masked_as_the_reference_does_without_whole_words(ngram):
     ids, starts = text()
     found = masks(ids, starts, rule(ngram=ngram, whole_words=False))
     rng = random.Random(0)
@@ -127,8 +105,7 @@ def test_pieces_are_masked_as_the_reference_does_without_whole_words(masks, ngra
     assert abs(share - 0.4) < 0.03, "pieces inside words are masked like others"
 
 
-@FACES
-def test_words_stay_whole_by_default(masks):
+def test_words_stay_whole_by_default():
     ids, starts = text()
     found = masks(ids, starts, rule())
     inside = ~starts
@@ -136,9 +113,8 @@ def test_words_stay_whole_by_default(masks):
     assert np.array_equal(found[:, 1:][inside[:, 1:]], found[:, :-1][inside[:, 1:]])
 
 
-@FACES
 @pytest.mark.parametrize("whole_words", [True, False])
-def test_unknown_pieces_are_never_predicted_on_request(masks, whole_words):
+def test_unknown_pieces_are_never_predicted_on_request(whole_words):
     ids, starts = text()
     ids[np.random.default_rng(1).random(ids.shape) < 0.2] = UNK
     assert (ids == UNK)[masks(ids, starts, rule(whole_words=whole_words))].mean() > 0.15
@@ -152,8 +128,7 @@ def test_unknown_pieces_are_never_predicted_on_request(masks, whole_words):
         assert same.all(), "a word with an unknown piece is left alone as a whole"
 
 
-@FACES
-def test_text_of_unknown_pieces_has_nothing_to_predict(masks):
+def test_text_of_unknown_pieces_has_nothing_to_predict():
     ids, starts = text()
     ids[: BATCH // 2] = UNK
     found = masks(ids, starts, rule(excluded_id=UNK))

@@ -12,7 +12,6 @@ from data_pipeline.tokenizers.graph import (
     graph_class,
     graph_tokenizer,
     normalize_graph,
-    normalize_mostly_ascii,
     split_words_graph,
 )
 from data_pipeline.tokenizers.normalization import normalize
@@ -52,12 +51,10 @@ TEXTS = [
 def test_text_is_cleaned_as_in_python(lower, join_quotes):
     expected = [normalize(text, lower, join_quotes) for text in TEXTS]
     assert decoded(normalize_graph(tf.constant(TEXTS), lower, join_quotes)) == expected
-    assert decoded(normalize_mostly_ascii(tf.constant(TEXTS), lower, join_quotes)) == expected
 
 
 def test_defaults_lower_the_text_and_leave_quotes():
     assert decoded(normalize_graph(tf.constant(["``É''"]))) == ["``e''"]
-    assert decoded(normalize_mostly_ascii(tf.constant(["``É''", "``E''"]))) == ["``e''"] * 2
 
 
 @pytest.mark.parametrize("rules", ["google", "huggingface", "plain"])
@@ -67,9 +64,8 @@ def test_sentencepiece_gives_the_ids_of_its_python_face(lines, rules, lower):
     assert python_face.resplit or rules == "plain"
     graph_face, texts = graph_tokenizer(python_face), tf.constant(lines)
     assert isinstance(graph_face, GraphSentencePieceTokenizer)
-    for found in (graph_face.tokenize(texts), graph_face.tokenize_mostly_ascii(texts)):
-        assert found.dtype == tf.int32
-        assert found.to_list() == python_face.encode_batch(lines)
+    found = graph_face.tokenize(texts)
+    assert found.dtype == tf.int32 and found.to_list() == python_face.encode_batch(lines)
 
 
 def test_wordpiece_gives_the_ids_of_its_python_face(lines):

@@ -13,14 +13,15 @@ import tensorflow as tf
 
 from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset
-from data_pipeline.pretraining.display import Distributions
 from data_pipeline.pretraining.dynamic_masking import DynamicMasking
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.without_records import dataset
 from data_pipeline.pretraining.without_records.dataset import (
     pretraining_batches,
     pretraining_examples,
+    without_padding,
 )
 from data_pipeline.records import features, record_folder
 
@@ -46,55 +47,36 @@ def assert_equal(one, other):
         np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
-def measured(batches, mask_id):
-    found, lengths = Distributions(mask_id), []
-    for batch in batches.as_numpy_iterator():
-        found.add(batch)
-        lengths += batch["input_mask"].sum(axis=1)[batch["example_weights"] > 0].tolist()
-    labels = max(1, found.labels)
-    figures = {
-        "records": found.records / 5000,
-        "mask rate": found.labels / found.tokens,
-        "[MASK]": found.masked / labels,
-        "same": found.same / labels,
-        "swapped": found.swapped / found.records,
-        **{f"runs of {i + 1}": count / found.runs.sum() for i, count in enumerate(found.runs)},
-        **{f"eighth {i}": count / labels for i, count in enumerate(found.parts)},
-        **{f"length above {n}": np.mean(np.array(lengths) > n) for n in (8, 16, 32, 63)},
-    }
-    return figures, found.records
-
-
 def made_once(examples):
     """The same examples from memory, of which a part can be read without making all."""
     return tf.data.Dataset.from_tensor_slices(columns_of(examples))
 
 
-@pytest.fixture(scope="module")
-def examples(documents_text, tokenizer):
-    return made_once(pretraining_examples(dataset_of(documents_text), tokenizer, STATIC))
-
-
-def test_examples_are_distributed_as_the_records_of_the_program(examples, records_dir, tokenizer):
-    """records_dir: the same text, settings and seed. Both are samples; the limits are 4 sigma."""
-    batches = pretraining_batches(examples, 1, tokenizer, STATIC)
-    batches = batches.unbatch().batch(256)
-    assert batches.element_spec.keys() == pretraining_dataset(records_dir, 1).element_spec.keys()
-    found, count = measured(batches, tokenizer.mask_id)
-    program = pretraining_dataset(records_dir, 256, training=False)
-    expected, _ = measured(program, tokenizer.mask_id)
-    assert count > 4000
-    for name, value in expected.items():
-        assert found[name] == pytest.approx(value, abs=4 * np.sqrt(0.5 / count)), name
-
-
-def test_static_examples_mask_whole_words(examples):
-    for row in examples.take(400).as_numpy_iterator():
-        is_label = np.zeros(S + 1, bool)
-        is_label[row["masked_lm_positions"][row["masked_lm_weights"] > 0]] = True
-        inside = np.flatnonzero((row["token_boundary"] == 0) & (row["input_mask"] > 0))
-        assert np.all(is_label[inside] == is_label[inside - 1]), "a word is masked as a whole"
-        assert not is_label[0] and is_label.sum() <= STATIC.max_predictions_per_seq
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+@pytest.mark.parametrize("objective", ["sop", "packed"])
+def test_examples_of_a_block_are_the_records_of_the_program(
+    documents_text, tokenizer, tmp_path, masking, objective
+):
+    packs = {"sentence_objective": "none", "pack_documents": True} if objective == "packed" else {}
+    settings = dataclasses.replace(STATIC, masking=masking, **packs)
+    texts = documents_text[:100]
+    (tmp_path / "a.txt").write_text("\n\n".join(texts), encoding="utf-8")
+    corpus, folder = Corpus(f"{tmp_path}/a.txt", "lines"), str(tmp_path / "records")
+    create_pretraining_data(corpus, folder, tokenizer, settings)
+    manifest = record_folder.read_manifest(folder)
+    assert manifest["num_shards"] == settings.dupe_factor
+    records = tf.data.TFRecordDataset(record_folder.record_files(manifest)).batch(4096)
+    expected = features.parse(features.schema_of(manifest), next(iter(records)))
+    examples = pretraining_examples(dataset_of(texts), tokenizer, settings)
+    found = next(iter(examples.batch(4096)))
+    if masking == "dynamic":
+        assert found["token_ids"].shape[1] == settings.max_num_tokens
+        found = without_padding(found)
+    assert len(expected["next_sentence_labels"]) > 400
+    for name, values in expected.items():
+        pair = (tf.nest.flatten(each, expand_composites=True) for each in (found[name], values))
+        for one, other in zip(*pair, strict=True):
+            np.testing.assert_array_equal(one, other, name)
 
 
 @pytest.fixture(scope="module")
@@ -120,27 +102,6 @@ def dynamic_examples(documents_text, tokenizer):
     return made_once(pretraining_examples(dataset_of(documents_text), tokenizer, DYNAMIC))
 
 
-def test_dynamic_examples_are_the_static_ones_without_masks(examples, dynamic_examples, tokenizer):
-    static, dynamic = columns_of(examples), columns_of(dynamic_examples)
-    schema = features.pretraining_schema("dynamic", S, DYNAMIC.max_predictions_per_seq)
-    assert set(dynamic) == {feature.name for feature in schema}
-    tokens = static["input_ids"].copy()
-    rows, places = np.nonzero(static["masked_lm_weights"])
-    tokens[rows, static["masked_lm_positions"][rows, places]] = static["masked_lm_ids"][
-        rows, places
-    ]
-    assert len(tokens) == len(dynamic["token_ids"]) > 4000
-    for row in range(0, len(tokens), 7):
-        text, length_a = dynamic["token_ids"][row], int(dynamic["num_tokens_a"][row, 0])
-        segments = [text[:length_a], text[length_a : np.count_nonzero(text)]]
-        if static["next_sentence_labels"][row, 0]:
-            segments.reverse()
-        sep = [tokenizer.sep_id]
-        whole = np.concatenate([[tokenizer.cls_id], segments[0], sep, segments[1], sep])
-        np.testing.assert_array_equal(tokens[row, : len(whole)], whole)
-        assert static["input_mask"][row].sum() == len(whole)
-
-
 def test_dynamic_batches_are_masked_by_seed_and_step(dynamic_examples, tokenizer):
     few = dynamic_examples.take(32)
 
@@ -156,21 +117,21 @@ def test_dynamic_batches_are_masked_by_seed_and_step(dynamic_examples, tokenizer
 
 
 def test_hosts_mask_their_own_rows_only(dynamic_examples, tokenizer, monkeypatch):
-    """Together they have the rows of one host."""
-    few, sizes, mask = dynamic_examples.take(30), [], DynamicMasking.__call__
+    """In groups of 64; together they have the rows of one host."""
+    few, sizes, mask = dynamic_examples.take(600), [], DynamicMasking.__call__
 
     def spy(self, columns, *rest):
         sizes.append(columns["num_tokens_a"].shape[0])
         return mask(self, columns, *rest)
 
     def batches(**options):
-        found = pretraining_batches(few, 15, tokenizer, DYNAMIC, seed=2, **options)
+        found = pretraining_batches(few, 300, tokenizer, DYNAMIC, seed=2, **options)
         return list(found.as_numpy_iterator())
 
     monkeypatch.setattr(DynamicMasking, "__call__", spy)
     alone = batches()
     hosts = [batches(input_context=tf.distribute.InputContext(2, host)) for host in range(2)]
-    assert sizes == [15, 7, 8]
+    assert sizes == [300, 192, 172]
     for whole, *parts in zip(alone, *hosts, strict=True):
         for name, values in whole.items():
             together = np.concatenate([part[name] for part in parts])

@@ -2,17 +2,21 @@
 
 import collections
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from data_pipeline.corpus import blocks
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError
+from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.without_records import files
 from data_pipeline.pretraining.without_records.files import TrainingText
+from data_pipeline.records import record_folder
 
 SETTINGS = PretrainingSettings(max_seq_length=32, dupe_factor=1, masking="dynamic")
 BATCH = 16
@@ -34,9 +38,50 @@ def folder(tmp_path_factory, documents_text):
 @pytest.fixture(scope="module")
 def text(folder, tokenizer):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "BLOCK_BYTES", 6000)  # Many groups of files.
+        patch.setattr(files, "automatic_block_bytes", lambda size: 6000)  # Many groups of files.
         patch.setattr(files, "SHUFFLE_WINDOW", 100)
         yield TrainingText(Corpus(f"{folder}/*.txt,{folder}/*.gz", "lines"), tokenizer, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_processes"),
+    [("lines", 1), ("lines", 2), ("jsonl", 1), ("jsonl", 2), ("packed", 1)],
+)
+def test_an_epoch_is_the_records_of_the_program(
+    documents_text, tmp_path, tokenizer, monkeypatch, kind, num_processes
+):
+    """Byte for byte, of files that are divided, or fill a block together, or are compressed."""
+    monkeypatch.setattr(blocks, "MIN_BLOCK_BYTES", 60_000)
+    texts = [
+        "\n\n".join(documents_text[i : i + n])
+        for i, n in ((0, 200), (200, 40), (240, 40), (280, 90))
+    ]
+    if kind == "jsonl":
+        texts = [
+            "".join(json.dumps({"text": each}) + "\n" for each in text.split("\n\n"))
+            for text in texts
+        ]
+    for number, text in enumerate(texts):
+        opened = gzip.open if number == 3 else open
+        name = f"{number}.{kind}.gz" if number == 3 else f"{number}.{kind}"
+        with opened(tmp_path / name, "wt", encoding="utf-8") as file:
+            file.write(text)
+    options = {"max_seq_length": 64, "seed": 5}
+    if kind == "packed":
+        options |= {"sentence_objective": "none", "pack_documents": True}
+    settings = PretrainingSettings(masking="dynamic", dupe_factor=1, **options)
+    corpus = Corpus(f"{tmp_path}/*.{kind}*", "jsonl" if kind == "jsonl" else "lines")
+    records = str(tmp_path / "records")
+    create_pretraining_data(corpus, records, tokenizer, settings, num_processes=num_processes)
+    manifest = record_folder.read_manifest(records)
+    assert manifest["num_shards"] > 2
+    paths = record_folder.record_files(manifest)
+    expected = list(tf.data.TFRecordDataset(paths).as_numpy_iterator())
+    text = TrainingText(corpus, tokenizer, settings)
+    found = list(text.epoch(0, tf.constant(0, tf.int64)).as_numpy_iterator())
+    assert found != expected, "in another order"
+    assert sorted(found) == sorted(expected)
+    assert text.count(1 << 40) == len(expected) > 500
 
 
 def originals(batch):
@@ -135,12 +180,12 @@ def test_what_is_wrong_with_the_text_is_said_once(tmp_path, documents_text, toke
 def test_examples_and_unknown_pieces_are_counted(text, monkeypatch):
     shares = []
     monkeypatch.setattr(files, "unknown_warning", shares.append)
-    groups = tf.range(len(text._groups), dtype=tf.int64)
-    ids = [columns["token_ids"].numpy() for columns in text._examples(groups)]
-    assert text.count(1 << 40) == sum(map(len, ids))
-    tokens = sum(map(np.count_nonzero, ids))
-    unknown = sum(np.count_nonzero(some == text._tokenizer.unk_id) for some in ids)
-    assert shares == [unknown / tokens]
+    epoch = text.epoch(0, tf.constant(0, tf.int64))
+    assert text.count(1 << 40) == sum(1 for _ in epoch)
+    ids = np.concatenate(
+        [block.text.ids for group in range(len(text._groups)) for block in text._blocks(group)]
+    )
+    assert shares == [np.mean(ids == text._tokenizer.unk_id)]
 
 
 def test_text_that_gives_no_example_names_its_problems(tmp_path, tokenizer):

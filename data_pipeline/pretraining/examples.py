@@ -1,0 +1,121 @@
+"""Documents to examples: what records, training text and datasets of text are all made by.
+
+    text -> ids -> pairs of segments -> columns (masked, if the records are static) -> bytes
+
+Every choice is drawn by a generator whose seed is made of the settings' seed, the place of the
+block and the number of the copy. So the same block gives the same bytes wherever it is worked on.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from data_pipeline.pretraining import tokenized
+from data_pipeline.pretraining.columns import ColumnMaker, RecordColumns
+from data_pipeline.pretraining.packing import DocumentPacker
+from data_pipeline.pretraining.segments import PairMaker, Pairs
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.pretraining.tokenized import TokenizedDocuments
+from data_pipeline.records import example_bytes
+from data_pipeline.tokenizers.base import Tokenizer
+from data_pipeline.tokenizers.fast.encoder import fast_encoder
+
+_EXAMPLES_AT_ONCE = 1024  # Decides static masks, which are drawn for so many at a time.
+_CHARACTERS_AT_ONCE = 1 << 21
+
+
+class BlockExamples:
+    """The examples of a block of documents, copy by copy; each copy has others.
+
+    Args:
+      documents: lists of sentences.
+      settings: the settings of the examples.
+      tokenizer: the tokenizer of the text.
+      place: the group and the number of the block.
+      fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
+
+    Attributes:
+      text: the documents as ids.
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[list[str]],
+        settings: PretrainingSettings,
+        tokenizer: Tokenizer,
+        place: tuple[int, int],
+        fast: bool = True,
+    ) -> None:
+        self.text = _tokenize(documents, tokenizer, fast)
+        self._pairs = _pair_maker(self.text, settings, tokenizer)
+        self._columns = ColumnMaker(settings, tokenizer)
+        self._seed = (settings.seed, *place)
+        self._skipped: collections.Counter = collections.Counter()
+
+    @property
+    def ids(self) -> np.ndarray:
+        """int32 [T]: the ids of which segments are ranges, with [SEP] between packed documents."""
+        return self._pairs.tokenized.ids
+
+    @property
+    def skipped(self) -> collections.Counter:
+        """Number of chunks and documents that gave no example in the copies so far, by reason."""
+        alone = {"document without a pair": self._pairs.documents_without_pair}
+        return +(self._skipped + collections.Counter(alone))
+
+    def copy(self, number: int) -> tuple[Pairs, Iterator[tuple[int, RecordColumns]]]:
+        """The shuffled pairs of a copy; and their columns, some at a time, with how many these are.
+
+        The columns may be taken once.
+        """
+        rng = np.random.default_rng((*self._seed, number))
+        pairs, skipped = self._pairs.make(rng)
+        self._skipped.update(skipped)
+        pairs = pairs.take(rng.permutation(len(pairs)))
+        return pairs, self._in_parts(pairs, rng)
+
+    def _in_parts(
+        self, pairs: Pairs, rng: np.random.Generator
+    ) -> Iterator[tuple[int, RecordColumns]]:
+        for start in range(0, len(pairs), _EXAMPLES_AT_ONCE):
+            some = pairs.take(slice(start, start + _EXAMPLES_AT_ONCE))
+            yield len(some), self._columns.make(self._pairs.tokenized, some, rng)
+
+    def serialized(self, number: int) -> list[bytes]:
+        """The examples of a copy as serialized tf.train.Examples, as records hold them."""
+        _, parts = self.copy(number)
+        return [
+            example for _, made in parts for example in example_bytes.encode_examples(made.columns)
+        ]
+
+
+def _tokenize(
+    documents: Iterable[list[str]], tokenizer: Tokenizer, fast: bool
+) -> TokenizedDocuments:
+    """Ids of documents, a few at a time: ids take less memory than text."""
+    encode = fast_encoder(tokenizer) if fast else tokenizer.encode_flat
+    parts: list[TokenizedDocuments] = []
+    some: list[list[str]] = []
+    size = 0
+    for document in documents:
+        some.append(document)
+        size += sum(map(len, document))
+        if size >= _CHARACTERS_AT_ONCE:
+            parts.append(tokenized.tokenize(some, tokenizer, encode))
+            some, size = [], 0
+    parts.append(tokenized.tokenize(some, tokenizer, encode))
+    return tokenized.concatenate(parts)
+
+
+def _pair_maker(
+    text: TokenizedDocuments, settings: PretrainingSettings, tokenizer: Tokenizer
+) -> PairMaker | DocumentPacker:
+    lengths = settings.max_num_tokens, settings.short_seq_prob
+    if settings.pack_documents:
+        return DocumentPacker(text, tokenizer.sep_id, *lengths)
+    # The order of dynamic records is drawn when they are read.
+    swap = settings.masking == "static"
+    return PairMaker(text, settings.sentence_objective, *lengths, swap=swap)
