@@ -10,7 +10,6 @@ from __future__ import annotations
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
 import dataclasses
-import os
 
 import tensorflow as tf
 
@@ -18,16 +17,12 @@ from albert_tf.checkpoints import (
     formats,
     google,
     huggingface,
-    native,
     sentence_transformers,
-    target_tensors,
     vocabulary,
 )
-from albert_tf.checkpoints.huggingface_config import as_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier
 from albert_tf.pretrained import locate
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from data_pipeline.tokenizers import tokenizer_flags
@@ -48,7 +43,7 @@ def define_flags() -> None:
         required=True,
     )
     flags.DEFINE_string("output", None, "Folder to write; must not exist.", required=True)
-    flags.DEFINE_enum("format", None, formats.FORMATS, "What to write.", required=True)
+    flags.DEFINE_enum("format", None, list(formats.FORMATS), "What to write.", required=True)
     flags.DEFINE_enum(
         "dtype",
         "float32",
@@ -69,7 +64,8 @@ def define_flags() -> None:
 def main() -> None:
     if tf.io.gfile.exists(FLAGS.output):
         raise UserError(f"--output={FLAGS.output} exists. Name a new folder.")
-    if FLAGS.dtype != "float32" and FLAGS.format != "huggingface":
+    target = formats.FORMATS[FLAGS.format]
+    if FLAGS.dtype not in target.dtypes:
         raise UserError(
             f"--dtype={FLAGS.dtype} is for --format=huggingface; --format={FLAGS.format} holds "
             "float32. Leave --dtype out."
@@ -77,9 +73,9 @@ def main() -> None:
     source = locate(FLAGS.input)
     given = FLAGS.config_file
     config = AlbertConfig.from_json_file(given) if given else source.config()
-    model = formats.make_model(source, config, FLAGS.head)
+    model = source.make_model(config, FLAGS.head)
     new = formats.load_whole(model, source, FLAGS.use_averages)
-    if FLAGS.format != "native" and isinstance(model, AlbertReplacedTokenDetector):
+    if not target.is_own and isinstance(model, AlbertReplacedTokenDetector):
         print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
         model = model.encoder
     vocab_file = FLAGS.vocab_file or source.vocab_file
@@ -90,8 +86,8 @@ def main() -> None:
     if tf.io.gfile.exists(temporary):
         tf.io.gfile.rmtree(temporary)
     try:
-        write(model, temporary, source, tokenizer)
-        checked = target_tensors.check(model, temporary, FLAGS.format, FLAGS.dtype)
+        write(model, temporary, target, source, tokenizer)
+        checked = target.check(model, temporary, FLAGS.dtype)
         difference = formats.round_trip(model, temporary)
         tf.io.gfile.rename(temporary, FLAGS.output)
     finally:
@@ -109,39 +105,34 @@ def main() -> None:
 
 
 def write(
-    model: keras.Model, folder: str, source: formats.Source, tokenizer: Tokenizer | None
+    model: keras.Model,
+    folder: str,
+    target: type[formats.Source],
+    source: formats.Source,
+    tokenizer: Tokenizer | None,
 ) -> None:
-    """Writes a folder with weights, configuration and vocabulary in --format.
+    """Writes a folder with weights, configuration and vocabulary.
 
     Args:
       model: with the weights of the input.
       folder: to be made.
+      target: the format to write.
       source: the input, whose model.json is carried over if it has one.
       tokenizer: of the vocabulary, if there is one.
     """
-    metadata = native.read_metadata(source.path) if source.format == "native" else {}
-    names = formats.class_names(source) if hasattr(model, "num_classes") else []
-    if FLAGS.format == "native":
-        metadata.setdefault("max_seq_length", model.config.max_position_embeddings)
-        if names and source.format != "native":  # [] says that the model's answer is a number.
-            is_number = type(model) is AlbertClassifier and model.num_classes == 1
-            metadata["labels"] = [] if is_number else names
-        if tokenizer is None:
-            return native.save(model, folder, metadata)
-        metadata.setdefault("vocab_fingerprint", tokenizer.fingerprint)
-        settings = dataclasses.asdict(tokenizer.settings)
-        return native.save(model, folder, metadata, tokenizer.vocab_file, settings)
-    tf.io.gfile.makedirs(folder)
-    if FLAGS.format == "google":
-        if names:
-            print(f"google has no place for the names of the classes: {', '.join(names)}")
-        google.save(model, os.path.join(folder, google.PREFIX))
-        as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
-    else:
-        huggingface.save(model, folder, names, FLAGS.dtype)
+    labels = (source.labels() or []) if hasattr(model, "num_classes") else []
+    beside = formats.Beside(labels, source.metadata(), dtype=FLAGS.dtype)
     if tokenizer:
+        beside = beside._replace(
+            metadata={"vocab_fingerprint": tokenizer.fingerprint, **beside.metadata},
+            vocab_file=tokenizer.vocab_file,
+            tokenizer=dataclasses.asdict(tokenizer.settings),
+        )
+    for line in target.save(model, folder, beside):
+        print(line)
+    if tokenizer and not target.is_own:
         positions = model.config.max_position_embeddings
-        for line in write_tokenizer(tokenizer, folder, FLAGS.format, positions):
+        for line in write_tokenizer(tokenizer, folder, target.format, positions):
             print(line)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, native, sentence_transformers
+from albert_tf.checkpoints import formats, sentence_transformers
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer, AlbertSentenceEncoder
 from albert_tf.pretrained import from_preset, locate, preset_vocabulary
@@ -133,8 +133,7 @@ def _own_length(source: formats.Source) -> int:
     """The number of tokens that a model was trained on, as exports take it; that of its positions
     where its folder does not say.
     """
-    metadata = native.read_metadata(source.path) if source.format == "native" else {}
-    return metadata.get("max_seq_length", source.config().max_position_embeddings)
+    return source.metadata().get("max_seq_length", source.config().max_position_embeddings)
 
 
 class _Cut:

@@ -122,8 +122,8 @@ def tensors() -> Tensors:
 
 def loaded(prefix: str, use_averages: bool = False) -> list[np.ndarray]:
     source = formats.recognize(prefix)
-    model = formats.make_model(source, source.config())
-    assert not formats.load_weights(model, prefix, use_averages=use_averages)
+    model = source.make_model(source.config())
+    assert not source.load(model, use_averages=use_averages)
     return model.get_weights()
 
 
@@ -222,7 +222,7 @@ def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors,
     race = convert(google(tensors | averages), "race", "--head=multiple_choice", "--use_averages")
     assert race.returncode == 0 and "AlbertMultipleChoice" in race.stdout, race.stderr
     source = formats.recognize(str(tmp_path / "race"))
-    model = formats.make_model(source, source.config())
+    model = source.make_model(source.config())
     formats.load_weights(model, source.path)
     np.testing.assert_array_equal(
         model.encoder.embeddings.word_embeddings,

@@ -1,11 +1,15 @@
-"""The format of a model folder or checkpoint, recognized by its files; loading from any of them."""
+"""The formats of model folders and checkpoints: a class each; loading from any of them.
+
+A format knows how its files are recognized and what they hold (`Source`), and how they are written
+and checked. The order in `FORMATS` is the one in which they are tried on a path.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,51 +21,176 @@ from albert_tf.checkpoints import (
     huggingface_weights,
     native,
     replacement,
+    target_tensors,
     vocabulary,
 )
+from albert_tf.checkpoints.huggingface_config import as_groups
+from albert_tf.checkpoints.source import Beside, Source
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
 from albert_tf.variable_names import variable_name
 
-FORMATS = ("native", "google", "huggingface")
+# What weights may lack, as patterns of our names. Several of Hugging Face's classes have no pooler,
+# and most have no head of sentence order: a model whose answers need neither goes without.
+WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
+# A model that is to be trained may begin with new heads.
+AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
+# Names that are not those of an encoder, in any format.
+NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
 
 
-class Source(NamedTuple):
-    """A model folder or a checkpoint, with the files next to its weights.
+class Native(Source):
+    """A model folder of this project, or of a run that has its model."""
 
-    Attributes:
-      format: one of FORMATS.
-      path: a folder, or for "google" the prefix of a checkpoint.
-      config_file: path of its configuration, if there is one.
-      vocab_file: path of its vocabulary, if there is one.
-    """
+    format = "native"
+    is_own = True
 
-    format: str
-    path: str
-    config_file: str | None
-    vocab_file: str | None
+    @classmethod
+    def recognize(cls, path: str, names: Collection[str]) -> Source | None:
+        if native.METADATA_FILE in names:
+            native.read_metadata(path)  # An error where a file was changed.
+            return cls(path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
+        of_run = replacement.existing(os.path.join(path, native.RUN_MODEL))
+        if tf.io.gfile.exists(os.path.join(of_run, native.METADATA_FILE)):
+            return cls.recognize(of_run, tf.io.gfile.listdir(of_run))
+        return None
 
-    def config(self) -> AlbertConfig:
-        """The architecture; a UserError where there is no configuration next to the weights."""
-        if self.config_file is None:
-            name = huggingface.CONFIG_FILE if self.format == "huggingface" else native.CONFIG_FILE
-            raise UserError(f"{self.path} has no {name} next to it. Pass --config_file.")
-        if self.format == "huggingface":
-            return huggingface.read_config(self.path)
-        return AlbertConfig.from_json_file(self.config_file)
+    def metadata(self) -> dict[str, Any]:
+        return native.read_metadata(self.path)
+
+    def labels(self) -> list[str] | None:
+        return self.metadata().get("labels")
 
     @property
     def weights_files(self) -> list[str]:
-        """The files with the values of the weights: one, or the parts of a large checkpoint."""
-        if self.format == "huggingface":
-            return huggingface_weights.weights_files(self.path)
-        native_prefix = os.path.join(self.path, native.WEIGHTS_PREFIX)
-        folder, name = os.path.split(native_prefix if self.format == "native" else self.path)
-        names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
-        part = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}")
-        return sorted(os.path.join(folder, each) for each in names if part.fullmatch(each))
+        return _parts(os.path.join(self.path, native.WEIGHTS_PREFIX))
+
+    def _make_model(self, config: AlbertConfig) -> keras.Model:
+        return native.make_model(self.path, config)
+
+    def _load(
+        self, model: keras.Model, allow_missing: Sequence[str], allow_unused: Sequence[str]
+    ) -> list[str]:
+        return native.load_weights(model, self.path, allow_missing, allow_unused)
+
+    @classmethod
+    def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
+        metadata = {"max_seq_length": model.config.max_position_embeddings, **beside.metadata}
+        if beside.labels and "labels" not in metadata:
+            is_number = type(model) is AlbertClassifier and model.num_classes == 1
+            metadata["labels"] = [] if is_number else beside.labels
+        native.save(model, folder, metadata, beside.vocab_file, beside.tokenizer)
+        return []
+
+
+class HuggingFace(Source):
+    """A folder of Hugging Face's library."""
+
+    format = "huggingface"
+    config_name = huggingface.CONFIG_FILE
+    may_lack = WITHOUT_PAIRS
+    dtypes = huggingface.DTYPES
+
+    @classmethod
+    def recognize(cls, path: str, names: Collection[str]) -> Source | None:
+        if {huggingface.CONFIG_FILE, *huggingface_weights.WEIGHTS_FILES}.isdisjoint(names):
+            return None
+        return cls(path, _in(path, huggingface.CONFIG_FILE), vocabulary.find(path))
+
+    def config(self) -> AlbertConfig:
+        return huggingface.read_config(self.path) if self.config_file else super().config()
+
+    def labels(self) -> list[str] | None:
+        return huggingface.read_labels(self.path)
+
+    def labels_as(self, labels: Sequence[str]) -> list[str] | None:
+        """Other names may be other words for the same classes. The same names, in capitals or not,
+        say what they are: there MNLI is often in another order.
+        """
+        spelled = {label.lower(): label for label in labels}
+        known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(self.path)]
+        return known if sorted(known) == sorted(labels) else None
+
+    @property
+    def weights_files(self) -> list[str]:
+        return huggingface_weights.weights_files(self.path)
+
+    def _make_model(self, config: AlbertConfig) -> keras.Model:
+        return huggingface.make_model(self.path, config)
+
+    def _load(
+        self, model: keras.Model, allow_missing: Sequence[str], allow_unused: Sequence[str]
+    ) -> list[str]:
+        return huggingface.load(model, self.path, allow_missing, allow_unused)
+
+    @classmethod
+    def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
+        huggingface.save(model, folder, beside.labels, beside.dtype)
+        return []
+
+    @classmethod
+    def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
+        count = target_tensors.check_huggingface(folder, dtype)
+        return f", {count} tensors as transformers has them"
+
+
+class Google(Source):
+    """A TF1 checkpoint of google-research/albert, by its prefix or alone in a folder."""
+
+    format = "google"
+
+    @classmethod
+    def recognize(cls, path: str, names: Collection[str]) -> Source | None:
+        if tf.io.gfile.isdir(path):
+            prefixes = [name.removesuffix(".index") for name in names if name.endswith(".index")]
+            return cls._at(os.path.join(path, prefixes[0])) if len(prefixes) == 1 else None
+        return cls._at(path)
+
+    @classmethod
+    def _at(cls, prefix: str) -> Source:
+        bundle.check_exists(prefix)
+        folder = os.path.dirname(prefix)
+        vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
+        return cls(prefix, _in(folder, native.CONFIG_FILE), vocab_file)
+
+    @property
+    def weights_files(self) -> list[str]:
+        return _parts(self.path)
+
+    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
+        return google.make_model(self.path, config, head)
+
+    def load(
+        self,
+        model: keras.Model,
+        allow_missing: Sequence[str] = (),
+        allow_unused: Sequence[str] = (),
+        use_averages: bool = False,
+    ) -> list[str]:
+        """`google.load`, from this checkpoint."""
+        return google.load(model, self.path, allow_missing, allow_unused, use_averages)
+
+    @classmethod
+    def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
+        tf.io.gfile.makedirs(folder)
+        google.save(model, os.path.join(folder, google.PREFIX))
+        as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
+        labels = ", ".join(beside.labels)
+        return [f"google has no place for the names of the classes: {labels}"] if labels else []
+
+    @classmethod
+    def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
+        prefix, config_file = (
+            os.path.join(folder, name) for name in (google.PREFIX, native.CONFIG_FILE)
+        )
+        classes = getattr(model, "num_classes", 2)
+        count = target_tensors.check_google(prefix, config_file, type(model).__name__, classes)
+        return f", {count} tensors as google-research/albert has them"
+
+
+FORMATS: dict[str, type[Source]] = {each.format: each for each in (Native, HuggingFace, Google)}
 
 
 def recognize(path: str) -> Source:
@@ -75,34 +204,16 @@ def recognize(path: str) -> Source:
       UserError: the path is neither.
     """
     path = replacement.existing(path.rstrip("/"))
-    if not tf.io.gfile.isdir(path):
-        return _at_prefix(path)
-    names = set(tf.io.gfile.listdir(path))
-    if native.METADATA_FILE in names:
-        native.read_metadata(path)  # An error where a file was changed.
-        return Source("native", path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
-    model_of_run = os.path.join(path, native.RUN_MODEL)
-    if tf.io.gfile.exists(os.path.join(replacement.existing(model_of_run), native.METADATA_FILE)):
-        return recognize(model_of_run)
-    if names & {huggingface.CONFIG_FILE, *huggingface_weights.WEIGHTS_FILES}:
-        config_file = _in(path, huggingface.CONFIG_FILE)
-        return Source("huggingface", path, config_file, vocabulary.find(path))
-    prefixes = [name[: -len(".index")] for name in names if name.endswith(".index")]
-    if len(prefixes) == 1:
-        return _at_prefix(os.path.join(path, prefixes[0]))
+    names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
+    for each in FORMATS.values():
+        if source := each.recognize(path, names):
+            return source
+    prefixes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
     raise UserError(
         f"{path} holds no model: neither {native.METADATA_FILE} (a model folder of this project), "
         f"nor {huggingface.WEIGHTS_FILE} (Hugging Face), nor one checkpoint of google-research "
-        f"(files ending in .index: {', '.join(sorted(prefixes)) or 'none'})."
+        f"(files ending in .index: {', '.join(prefixes) or 'none'})."
     )
-
-
-def _at_prefix(prefix: str) -> Source:
-    """A checkpoint of google-research, with the files next to it."""
-    bundle.check_exists(prefix)
-    folder = os.path.dirname(prefix)
-    vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
-    return Source("google", prefix, _in(folder, native.CONFIG_FILE), vocab_file)
 
 
 def _in(folder: str, name: str) -> str | None:
@@ -111,38 +222,12 @@ def _in(folder: str, name: str) -> str | None:
     return path if tf.io.gfile.exists(path) else None
 
 
-# What weights may lack, as patterns of our names. Several of Hugging Face's classes have no pooler,
-# and most have no head of sentence order: a model whose answers need neither goes without.
-WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
-# A model that is to be trained may begin with new heads.
-AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
-# Names that are not those of an encoder, in any format.
-NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
-
-
-def make_model(source: Source, config: AlbertConfig, head: str | None = None) -> keras.Model:
-    """A model of the class that a source's weights are for, with random weights.
-
-    Native folders and Hugging Face's configurations name the class; the reference's checkpoints
-    tell it by the names of their heads, except for heads of one output: see `google.make_model`.
-    """
-    if head and source.format != "google":
-        raise UserError(
-            f"--head={head} is for checkpoints of google-research, and {source.path} names its "
-            "class itself. Leave it out."
-        )
-    if source.format == "native":
-        return native.make_model(source.path, config)
-    if source.format == "huggingface":
-        return huggingface.make_model(source.path, config)
-    return google.make_model(source.path, config, head)
-
-
-def class_names(source: Source) -> list[str]:
-    """The names of the classes of a source in order; [] where it names none."""
-    if source.format == "native":
-        return native.read_metadata(source.path).get("labels") or []
-    return huggingface.read_labels(source.path) if source.format == "huggingface" else []
+def _parts(prefix: str) -> list[str]:
+    """The files with the values of a checkpoint."""
+    folder, name = os.path.split(prefix)
+    names = tf.io.gfile.listdir(folder or ".")  # No glob: the path may hold brackets.
+    part = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}")
+    return sorted(os.path.join(folder, each) for each in names if part.fullmatch(each))
 
 
 def load_weights(
@@ -150,31 +235,20 @@ def load_weights(
     path: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
-    use_averages: bool = False,
 ) -> list[str]:
     """Fills a model from a path of any format.
 
     Args:
       path: see `recognize`.
-      model, allow_missing, allow_unused, use_averages: see `checkpoints.google.load`.
+      model, allow_missing, allow_unused: see `checkpoints.google.load`.
 
     Returns:
       Names of the variables that kept their values.
 
     Raises:
-      UserError: see `recognize` and `checkpoints.google.load`; or averages are asked for, which
-        google-research's format alone has.
+      UserError: see `recognize` and `checkpoints.google.load`.
     """
-    source = recognize(path)
-    if source.format == "google":
-        return google.load(model, source.path, allow_missing, allow_unused, use_averages)
-    if use_averages:
-        raise UserError(
-            f"--use_averages is for checkpoints of google-research, and {path} is of the format "
-            f"{source.format}. Leave it out."
-        )
-    load = native.load_weights if source.format == "native" else huggingface.load
-    return load(model, source.path, allow_missing, allow_unused)
+    return recognize(path).load(model, allow_missing, allow_unused)
 
 
 def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -> list[str]:
@@ -182,10 +256,9 @@ def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -
     that its answers do not need and that a class of Hugging Face's does not have.
 
     Raises:
-      UserError: see `load_weights`; or the answers need what is missing.
+      UserError: see `Source.load`; or the answers need what is missing.
     """
-    lacks = WITHOUT_PAIRS if source.format == "huggingface" else ()
-    new = load_weights(model, source.path, lacks, use_averages=use_averages)
+    new = source.load(model, source.may_lack, use_averages=use_averages)
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
         raise UserError(
             f"{source.path} lacks {', '.join(new)}, on which every answer of "
@@ -213,8 +286,8 @@ def round_trip(model: keras.Model, folder: str) -> float:
     A pooler that the format has no place for is left out.
     """
     source = recognize(folder)
-    copy = make_model(source, source.config())
-    lost = load_weights(copy, source.path, WITHOUT_PAIRS if source.format == "huggingface" else ())
+    copy = source.make_model(source.config())
+    lost = source.load(copy, source.may_lack)
     pairs = [
         (left, right)
         for left, right in zip(model.variables, copy.variables, strict=True)

@@ -12,9 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import google, huggingface, literal_paths, native
+from albert_tf.checkpoints import huggingface, literal_paths
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
 
 Shapes = dict[str, list[int]]
 
@@ -218,29 +217,3 @@ def _compare(
             f"the tensors written do not match {software}'s, and are deleted again. This is a "
             "fault of this program:\n" + "\n".join(problems)
         )
-
-
-def check(model: keras.Model, folder: str, software: str, dtype: str) -> str:
-    """Compares a written folder with the tensors that its software has for such a model.
-
-    Args:
-      model: the model that was written.
-      folder: the folder.
-      software: "google" or "huggingface"; this project's own format, "native", needs no check.
-      dtype: dtype of the weights in the file.
-
-    Returns:
-      A clause about it for people; empty for "native".
-
-    Raises:
-      UserError: with a list of what differs.
-    """
-    if software == "google":
-        prefix = os.path.join(folder, google.PREFIX)
-        config_file = os.path.join(folder, native.CONFIG_FILE)
-        classes = getattr(model, "num_classes", 2)
-        count = check_google(prefix, config_file, type(model).__name__, classes)
-        return f", {count} tensors as google-research/albert has them"
-    if software == "huggingface":
-        return f", {check_huggingface(folder, dtype)} tensors as transformers has them"
-    return ""

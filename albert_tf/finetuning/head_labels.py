@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from albert_tf.checkpoints import formats, huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.pretrained import locate
 from albert_tf.training import InitialModel
@@ -28,26 +27,10 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
             "fine-tuned model there, or leave --init_head out."
         )
     source = locate(start.init_checkpoint)
-    known = _labels_of(source, labels)
+    known = source.labels_as(labels)
     if known is not None and known != list(labels):
         raise UserError(
             f"--init_head: {source.path} knows {', '.join(known) or 'numbers'}, and the examples "
             f"have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder alone "
             "does not depend on them."
         )
-
-
-def _labels_of(source: formats.Source, labels: Sequence[str]) -> list[str] | None:
-    """The names of a model's classes in order; None: not known.
-
-    Other names in a Hugging Face folder may be other words for the same classes. The same names, in
-    capitals or not, say what they are: there MNLI is often in another order.
-    """
-    if source.format == "native":
-        known = native.read_metadata(source.path).get("labels")
-        return None if known is None else list(known)
-    if source.format != "huggingface":
-        return None
-    spelled = {label.lower(): label for label in labels}
-    known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(source.path)]
-    return known if sorted(known) == sorted(labels) else None

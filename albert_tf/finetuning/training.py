@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from albert_tf import presets
-from albert_tf.checkpoints import native
 from albert_tf.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
@@ -373,8 +372,7 @@ def _preset_of(start: InitialModel) -> str | None:
             return name
     if not start.init_checkpoint:
         return None
-    source = locate(start.init_checkpoint)
-    return native.read_metadata(source.path).get("preset") if source.format == "native" else None
+    return locate(start.init_checkpoint).metadata().get("preset")
 
 
 def _weights_hash(start: InitialModel) -> str | None:

@@ -157,11 +157,11 @@ def evaluate_model(
 
 def _finished_model(source: Source, packed: bool) -> tuple[AlbertPretrainer, str | None]:
     """The model of a source, and the fingerprint of its vocabulary, if that is known."""
-    if source.format != "native":
+    metadata = source.metadata()
+    if not metadata:  # It is not a folder of this project.
         model = AlbertPretrainer(source.config(), packed=packed)
         InitialModel(init_checkpoint=source.path).load_weights(model)
         return model, source.vocab_file and load_tokenizer(source.vocab_file).fingerprint
-    metadata = native.read_metadata(source.path)
     model = native.load_model(source.path, packed)
     if not isinstance(model, AlbertPretrainer):
         raise UserError(f"{source.path} holds a model for {metadata['task']}, not for pretraining.")

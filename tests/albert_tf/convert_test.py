@@ -26,7 +26,7 @@ def convert(result_of):
 
 def load(path: Path):
     source = formats.recognize(str(path))
-    model = formats.make_model(source, source.config())
+    model = source.make_model(source.config())
     lost = formats.load_weights(model, source.path, formats.WITHOUT_PAIRS)
     return model, lost
 

@@ -22,7 +22,7 @@ PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 def load(path: Path):
     source = formats.recognize(str(path))
-    model = formats.make_model(source, source.config())
+    model = source.make_model(source.config())
     assert formats.load_weights(model, source.path, formats.WITHOUT_PAIRS) == []
     return model
 

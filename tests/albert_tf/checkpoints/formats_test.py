@@ -44,9 +44,9 @@ def test_each_format(folders, tiny_config, kind):
     path, config, vocabulary = FOUND[kind]
     source = locate(f"{folders / kind}/")
     files = [str(folders / kind / name) for name in (config, vocabulary)]
-    assert source == (kind, str(folders / path), *files)
+    assert source == formats.FORMATS[kind](str(folders / path), *files)
     assert source.config() == tiny_config
-    model = formats.make_model(source, tiny_config)
+    model = source.make_model(tiny_config)
     assert type(model) is AlbertPretrainer
     assert formats.load_weights(model, source.path) == []
     other = AlbertPretrainer(tiny_config)
@@ -126,5 +126,5 @@ def test_weights_in_several_files_and_a_folder_with_brackets(tmp_path):
     folder.mkdir()
     for name in ("index", "data-00000-of-00002", "data-00001-of-00002", "data-x", "meta"):
         (folder / f"model.ckpt.{name}").write_bytes(b"")
-    found = formats.Source("google", str(folder / "model.ckpt"), None, None).weights_files
+    found = formats.Google(str(folder / "model.ckpt"), None, None).weights_files
     assert found == [str(folder / f"model.ckpt.data-0000{part}-of-00002") for part in (0, 1)]

@@ -32,7 +32,7 @@ def convert(result_of, tmp_path):
 def answers(folder: Path) -> dict[str, np.ndarray]:
     """The logits of a model folder, by the names that transformers has for them."""
     source = formats.recognize(str(folder))
-    model = formats.make_model(source, source.config())
+    model = source.make_model(source.config())
     assert not formats.load_weights(model, source.path)
     if hasattr(model, "num_classes"):
         return {"logits": model({"input_word_ids": IDS})}

@@ -44,7 +44,7 @@ def test_paths(tmp_path, checkpoint):
 
 
 def test_the_hash_of_weights_in_one_file_in_several_and_in_none(tmp_path):
-    source = formats.Source("google", str(tmp_path / "m"), None, None)
+    source = formats.Google(str(tmp_path / "m"), None, None)
     with pytest.raises(UserError, match="m has lost the file of its weights"):
         run_files.weights_sha256(source)
     hashes = []
