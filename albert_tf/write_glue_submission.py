@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
 
-from albert_tf.finetuning.runs.glue_dev_score import dev_score_sentence
-from albert_tf.finetuning.runs.glue_submission import FILES, stored_predictions, write_submission
+from albert_tf.finetuning.runs.glue_submission import (
+    FILES,
+    dev_score_sentence,
+    stored_predictions,
+    write_submission,
+)
 from albert_tf.finetuning.runs.members import find_folders
 
 FLAGS = flags.FLAGS

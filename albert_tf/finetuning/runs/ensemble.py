@@ -7,11 +7,7 @@ Written into the folder of an ensemble:
     curve.csv, curve.png                the score of 1, 2, ... members
     predictions/<task>_<split>.*        answers, as those of a run
 
-ensemble.json (version 1) is an object with "version"; "task" and "key"; "average"; "choose";
-"chosen_on", the split, or null; "members", a list of objects with "run", "checkpoint",
-"model_sha256", "is_chosen" and "metrics", the scores on that split, or null; and "results", a list
-of objects with "split", "num_examples", "data_sha256", "metrics" and "notes", one for each split
-whose right answers are known. Scores are those of results.json.
+ensemble.json (version 1) has the fields of `Report`.
 """
 
 from __future__ import annotations
@@ -23,9 +19,9 @@ from collections.abc import Sequence
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.ensemble_choice import choose_members
 from albert_tf.finetuning.runs.ensemble_report import (
-    VERSION,
-    described_members,
-    described_result,
+    Report,
+    SplitScore,
+    member_scores,
     write_curve,
     write_report,
 )
@@ -111,19 +107,17 @@ def run_ensemble(
             print(f"{len(answered[split].examples)} predictions: {written}")
     if chosen.split:
         write_curve(output_dir, members, chosen, task)
-    content = {
-        "version": VERSION,
-        "task": task.name,
-        "key": task.key,
-        "average": settings.average or next(iter(task.averages), "its own"),
-        "choose": settings.choose,
-        "chosen_on": chosen.split,
-        "members": described_members(members, chosen),
-        "results": [
-            described_result(task, split, rows, answers[split], found.labels, hashes[split])
-            for split, rows in answered.items()
-            if rows.is_scored
-        ],
-    }
-    write_report(output_dir, content)
+    results = []
+    for split, rows in answered.items():
+        if rows.is_scored:
+            scores = task.score(rows.features, answers[split])
+            notes = task.remarks(rows.features, answers[split], found.labels)
+            results.append(SplitScore(split, len(rows.examples), hashes[split], scores, notes))
+    average = settings.average or next(iter(task.averages), "its own")
+    report = Report(
+        *(task.name, task.key, average, settings.choose, chosen.split),
+        members=member_scores(members, chosen),
+        results=results,
+    )
+    write_report(output_dir, report)
     return answers

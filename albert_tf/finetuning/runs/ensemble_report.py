@@ -3,72 +3,91 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from albert_tf.finetuning.runs.ensemble_choice import Chosen, comparable
-from albert_tf.finetuning.runs.members import Answered, Member
+from albert_tf.finetuning.runs.members import Member
 from albert_tf.finetuning.runs.results import shown_score
-from albert_tf.finetuning.tasks.base import Predictions, Task
-from data_pipeline.files import atomic_files
+from albert_tf.finetuning.tasks.base import Task
+from albert_tf.metrics import Scores
+from data_pipeline.files import atomic_files, json_records
 
 ENSEMBLE_FILE, TABLE_FILE = "ensemble.json", "ensemble.md"
 CURVE_FILE, PICTURE_FILE = "curve.csv", "curve.png"
 VERSION = 1
 
 
-def write_report(output_dir: str, content: Mapping[str, Any]) -> None:
+@dataclasses.dataclass(frozen=True)
+class MemberScore:
+    """A member of an ensemble.
+
+    Attributes:
+      run, checkpoint, model_sha256: see `Member`.
+      is_chosen: whether it answers.
+      metrics: its scores by itself; None: on no split are the right answers known.
+    """
+
+    run: str
+    checkpoint: str
+    model_sha256: str
+    is_chosen: bool
+    metrics: Scores | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitScore:
+    """The scores of an ensemble on a split, as those of a run in results.json."""
+
+    split: str
+    num_examples: int
+    data_sha256: str
+    metrics: Scores
+    notes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The content of ensemble.json.
+
+    Attributes:
+      task: name of the task.
+      key: name of the score that members are compared by.
+      average: how their outputs became one answer.
+      choose: how they were chosen.
+      chosen_on: the split that they were compared on; None: no answers are known.
+      members: all that were at hand.
+      results: one for each split whose right answers are known.
+    """
+
+    task: str
+    key: str
+    average: str
+    choose: str
+    chosen_on: str | None
+    members: Sequence[MemberScore]
+    results: Sequence[SplitScore]
+
+
+def write_report(output_dir: str, report: Report) -> None:
     """Writes and prints the table of an ensemble, and writes its JSON."""
-    text = table_text(content)
+    text = table_text(report)
     atomic_files.write_bytes(os.path.join(output_dir, TABLE_FILE), text.encode("utf-8"))
-    atomic_files.write_json(os.path.join(output_dir, ENSEMBLE_FILE), content)
+    json_records.write(os.path.join(output_dir, ENSEMBLE_FILE), VERSION, report)
     print(text, end="")
 
 
-def described_members(members: Sequence[Member], chosen: Chosen) -> list[dict[str, Any]]:
-    """The members in ensemble.json."""
+def member_scores(members: Sequence[Member], chosen: Chosen) -> list[MemberScore]:
+    """All members, with their scores by themselves."""
+    alone: Sequence[Scores | None] = chosen.alone or [None] * len(members)
     return [
-        {
-            "run": member.run,
-            "checkpoint": member.checkpoint,
-            "model_sha256": member.model_sha256,
-            "is_chosen": number in chosen.order,
-            "metrics": chosen.alone[number] if chosen.alone else None,
-        }
-        for number, member in enumerate(members)
+        MemberScore(
+            member.run, member.checkpoint, member.model_sha256, number in chosen.order, scores
+        )
+        for number, (member, scores) in enumerate(zip(members, alone))
     ]
-
-
-def described_result(
-    task: Task,
-    split: str,
-    rows: Answered,
-    predictions: Predictions,
-    labels: Sequence[str],
-    digest: str,
-) -> dict[str, Any]:
-    """The scores on a split in ensemble.json.
-
-    Args:
-      task: with its metrics.
-      split: name of the split.
-      rows: the examples and features of the split.
-      predictions: of the ensemble.
-      labels: names of the classes.
-      digest: SHA-256 of the examples.
-
-    Returns:
-      The entry of the split: its name and data, the metrics by name, and remarks.
-    """
-    return {
-        "split": split,
-        "num_examples": len(rows.examples),
-        "data_sha256": digest,
-        "metrics": task.score(rows.features, predictions),
-        "notes": list(task.remarks(rows.features, predictions, labels)),
-    }
 
 
 def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task: Task) -> None:
@@ -109,29 +128,26 @@ def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task
     atomic_files.write_bytes(os.path.join(output_dir, PICTURE_FILE), picture.getvalue())
 
 
-def table_text(content: Mapping[str, Any]) -> str:
+def table_text(report: Report) -> str:
     """The Markdown of ensemble.md: the scores of each split, and the members, chosen ones first."""
-    task, key = content["task"], content["key"]
-    lines = ["| split | score | ensemble |", "| --- | --- | ---: |"]
-    for result in content["results"]:
-        for name, value in result["metrics"].items():
+    task, key, split = report.task, report.key, report.chosen_on
+    lines = []
+    if report.results:
+        lines = ["| split | score | ensemble |", "| --- | --- | ---: |"]
+    for result in report.results:
+        for name, value in result.metrics.items():
             shown = f"**{name}**" if name == key else name
-            lines.append(f"| {result['split']} | {shown} | {shown_score(task, name, value)} |")
-    if not content["results"]:
-        lines = []
-    split = content["chosen_on"]
+            lines.append(f"| {result.split} | {shown} | {shown_score(task, name, value)} |")
     lines += ["", f"| member | {key} on {split} by itself | chosen |", "| --- | ---: | --- |"]
-    for member in sorted(content["members"], key=lambda member: not member["is_chosen"]):
-        value = "-"
-        if member["metrics"] is not None:
-            value = shown_score(task, key, member["metrics"][key])
-        is_chosen = "yes" if member["is_chosen"] else "no"
-        lines.append(f"| {member['run']} ({member['checkpoint']}) | {value} | {is_chosen} |")
-    lines += ["", f"- {task}; average: {content['average']}."]
-    if content["choose"] == "greedy":
+    for member in sorted(report.members, key=lambda member: not member.is_chosen):
+        alone = "-" if member.metrics is None else shown_score(task, key, member.metrics[key])
+        is_chosen = "yes" if member.is_chosen else "no"
+        lines.append(f"| {member.run} ({member.checkpoint}) | {alone} | {is_chosen} |")
+    lines += ["", f"- {task}; average: {report.average}."]
+    if report.choose == "greedy":
         lines.append(
             f"- Members were chosen on {split}, so that the score on it is too high for new data."
         )
-    for result in content["results"]:
-        lines += [f"- {task}, {result['split']}: {note}" for note in result["notes"]]
+    for result in report.results:
+        lines += [f"- {task}, {result.split}: {note}" for note in result.notes]
     return "\n".join(lines).lstrip("\n") + "\n"

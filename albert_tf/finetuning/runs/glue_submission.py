@@ -2,20 +2,25 @@
 
 Every file has the header `index<TAB>prediction` and a row for each test example, whose index is
 its number in the order of the test file, from 0.
+
+With it goes a sentence about the same runs' GLUE score on the dev sets.
 """
 
 from __future__ import annotations
 
 import io
 import math
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from albert_tf.errors import UserError
+from albert_tf.finetuning.runs.results import RESULTS_FILE, read_results
 from albert_tf.finetuning.runs.run_files import answers_path
 from albert_tf.finetuning.runs.series import best_run
 from albert_tf.finetuning.tasks.answer_tables import read_predictions
+from albert_tf.metrics.scorers import SCORED_GLUE_TASKS, glue_score
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.glue import GLUE_TASKS
 
@@ -54,6 +59,7 @@ FILES: dict[str, SubmissionFile] = {
     "AX.tsv": SubmissionFile("ax", "test", 1104),
 }
 _HEADER = "index\tprediction"
+_MATCHED, _MISMATCHED = "dev_matched", "dev_mismatched"
 _MIN_SCORE, _MAX_SCORE = 0.0, 5.0
 # One date for all archives: equal predictions give equal bytes.
 _DATE = (2020, 1, 1, 0, 0, 0)
@@ -101,6 +107,32 @@ def answered_tasks(folder: str) -> set[str]:
     """The tasks to whose test sets there are answers in the folder of a run."""
     paths = {file: f"{answers_path(folder, file.task, file.split)}.tsv" for file in FILES.values()}
     return {file.task for file, path in paths.items() if storage.exists(path)}
+
+
+def dev_score_sentence(folders: Sequence[str]) -> str:
+    """A sentence with the mean over GLUE's nine tasks of the best models' scores on the dev sets,
+    or with what it lacks. Of a folder of --seeds or --search its best run counts.
+    """
+    found = {}
+    for folder in map(best_run, folders):
+        if storage.exists(os.path.join(folder, RESULTS_FILE)):
+            answered = answered_tasks(folder)
+            for result in read_results(folder):
+                if result.task in answered:
+                    found[result.task, result.split] = result.best.metrics
+    splits = {task: _MATCHED if task == "mnli" else "dev" for task in SCORED_GLUE_TASKS}
+    wanted = [*splits.items(), ("mnli", _MISMATCHED)]
+    missing = [f"{task} ({split})" for task, split in wanted if (task, split) not in found]
+    if missing:
+        return (
+            f"No GLUE score of the dev sets: no run with answers has a {RESULTS_FILE} of "
+            f"{', '.join(missing)}."
+        )
+    scores = {task: found[task, split] for task, split in splits.items()}
+    score = glue_score(scores, found["mnli", _MISMATCHED])
+    if score is None:
+        return "No GLUE score of the dev sets: that of a task is undefined."
+    return f"GLUE score of the dev sets: {100 * score:.1f}"
 
 
 def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from albert_tf.finetuning.runs.ensemble_report import table_text
+import dataclasses
+
+from albert_tf.finetuning.runs.ensemble_report import MemberScore, Report, SplitScore, table_text
 
 
 def test_table():
-    content = {
-        "task": "mrpc",
-        "key": "f1",
-        "average": "votes",
-        "choose": "greedy",
-        "chosen_on": "dev",
-        "members": [
-            {"run": "a", "checkpoint": "last", "is_chosen": False, "metrics": {"f1": None}},
-            {"run": "a", "checkpoint": "best", "is_chosen": True, "metrics": {"f1": 0.5}},
-        ],
-        "results": [
-            {"split": "dev", "metrics": {"accuracy": 0.25, "f1": 0.75}, "notes": ["All are 1."]}
-        ],
-    }
-    assert table_text(content).splitlines() == [
+    members = [
+        MemberScore("a", "last", "", False, {"f1": None}),
+        MemberScore("a", "best", "", True, {"f1": 0.5}),
+    ]
+    results = [SplitScore("dev", 8, "", {"accuracy": 0.25, "f1": 0.75}, ["All are 1."])]
+    report = Report("mrpc", "f1", "votes", "greedy", "dev", members, results)
+    assert table_text(report).splitlines() == [
         "| split | score | ensemble |",
         "| --- | --- | ---: |",
         "| dev | accuracy | 25.0 |",
@@ -35,4 +29,4 @@ def test_table():
         "- Members were chosen on dev, so that the score on it is too high for new data.",
         "- mrpc, dev: All are 1.",
     ]
-    assert table_text({**content, "results": []}).startswith("| member |")
+    assert table_text(dataclasses.replace(report, results=[])).startswith("| member |")
