@@ -81,11 +81,11 @@ class Predictor:
 class ScoreEvaluator:
     """The scores of a model on held-out splits, for the training loop.
 
-    Figures of the first split have the scores' own names, those of others the split's name before
-    them: accuracy, dev_mismatched_accuracy. An undefined score is nan.
+    Figures of the first split have the scores' own names; other splits put their name in front:
+    accuracy, dev_mismatched_accuracy. An undefined score is nan.
 
     Attributes:
-      features: those of the splits.
+      features: rows of each split, by its name.
       outputs: what `Task.keep` gave of the last outputs, by split.
       scores: the last scores, by split.
       predictions: the last answers, by split.

@@ -68,8 +68,8 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
       devices: those that compute; None: no model is made, only what its inputs and outputs mean.
 
     Raises:
-      UserError: the model is none of this task. Where a benchmark is named, a model of another one
-        is refused even if its classes have the same names.
+      UserError: the model was not trained for this task. A benchmark refuses models of others, even
+        if their classes have the same names.
     """
     metadata = native.read_metadata(folder)
     expected = next(name for name, kind in native.MODELS.items() if kind is task.model_class)
@@ -190,7 +190,7 @@ def predict(
     Args:
       found: the model.
       data: of its task.
-      splits: their names. Labels are shown beside the answers where a benchmark's files have them.
+      splits: their names. Labels are shown next to the answers where a benchmark's files have them.
       batch_size: B, over all replicas.
       output_dir: folder of the run.
 

@@ -1,4 +1,4 @@
-"""The classes of an output layer that is taken over: they have to be those of the examples."""
+"""The classes of an output layer that is taken over: the examples must have the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_head(start: InitialModel, labels: Sequence[str]) -> None:
       labels: names of the C classes in order; () where the answers are numbers.
 
     Raises:
-      UserError: there is no initial model, or its classes are others, or in another order.
+      UserError: there is no initial model, or it has other classes, or another order of them.
     """
     if not start.init_checkpoint:
         raise UserError(

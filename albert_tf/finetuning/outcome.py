@@ -130,7 +130,7 @@ def fallen_back(
 
     Args:
       task: of the run.
-      features: those of the dev splits, by name.
+      features: rows of the dev splits, by name.
       last_predictions: the last model's answers, by split.
       labels: names of the classes.
       results: of the best model.

@@ -60,10 +60,10 @@ class FineTuningSettings:
       num_warmup_steps: updates in which it does; None: that share.
       lengths: where texts are cut.
       classifier_dropout: before the output layer.
-      hidden_dropout, attention_dropout: the encoder's dropout rates; None: those of its
-        configuration.
-      init_head: the output layer, too, comes from the initial model, which has to have the same.
-      vocab_file: None: that of the initial model.
+      hidden_dropout, attention_dropout: the encoder's dropout rates; None: as its configuration
+        says.
+      init_head: the output layer also comes from the initial model, which must have the same one.
+      vocab_file: path of the vocabulary; None: the initial model's.
       lower_case, strip_accents, space_chinese: see `load_tokenizer`; None: as the files beside the
         vocabulary say.
       length_window: see `TrainingOrder`.

@@ -51,7 +51,7 @@ def read_split(task: Task, data: TaskData, split: str) -> Split:
 
 def data_hashes(task: Task, data: TaskData) -> dict[str, str]:
     """Split -> hash of the examples that a run would be trained and scored on, as in
-    `Result.data_sha256`; those of records are left out.
+    `Result.data_sha256`; examples in records are left out.
     """
     trained = [] if data.train_records else [task.train_split]
     return {split: task.read(data, split).sha256() for split in (*trained, *task.dev_splits)}
@@ -171,7 +171,7 @@ def read_training_records(
       lengths: where their texts have to be cut.
 
     Returns:
-      The rows, equal to those of `make_examples`.
+      The same rows as `make_examples` gives.
 
     Raises:
       UserError: there is no such folder, it is damaged, or it was made with other settings.
@@ -193,7 +193,7 @@ def read_training_records(
 
 
 def _settings_of(manifest: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-    """The settings of records; those of earlier versions lack the latest of the tokenizer."""
+    """The settings of records; earlier versions did not write the latest ones of the tokenizer."""
     settings = manifest["settings"]
     tokenizer_settings = TokenizerSettings(settings["lower"], settings["rules"])
     return {**dataclasses.asdict(tokenizer.resolve(tokenizer_settings)), **settings}

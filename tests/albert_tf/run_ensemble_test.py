@@ -187,7 +187,7 @@ def _wrong_members(result_of, data, files, series, tmp_path) -> None:
         assert not output.exists()
         return result.stderr
 
-    assert "is no folder" in complaint(*files, f"--runs={tmp_path / 'none'}")
+    assert "is not a folder" in complaint(*files, f"--runs={tmp_path / 'none'}")
     runs = f"--runs={series}"
     assert "--average=values" in complaint(*files, runs, "--average=values")
     assert "Name some of best, last" in complaint(*files, runs, "--checkpoints=newest")

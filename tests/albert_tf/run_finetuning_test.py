@@ -92,7 +92,7 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
 
 
 def stop_at(monkeypatch, stop: int) -> None:
-    """A run of this process is stopped by SIGTERM at its so-manieth report."""
+    """A run of this process is stopped by SIGTERM at its n-th report."""
     calls: list[object] = []
     monkeypatch.setattr(
         StopRequest,

@@ -78,7 +78,7 @@ def test_wrong_answers_are_sentences(runs, tmp_path, result_of):
     other = predictions_path(str(tmp_path / "second"), "rte", "test")
     write_predictions(f"{other}.tsv", [0], {}, ["entailment"])
     assert "RTE.tsv: there are answers in" in complaint(*every, tmp_path / "second")
-    assert "is no folder" in complaint(*every, tmp_path / "third")
+    assert "is not a folder" in complaint(*every, tmp_path / "third")
 
     rte = runs / "rte" / "predictions" / "rte_test.tsv"
     text = rte.read_text()

@@ -52,7 +52,7 @@ def run_until_good(
       folder: of the run.
       seed: of the first attempt.
       retries: attempts after the first.
-      strategy: that of the run; the chief alone moves folders.
+      strategy: the run's; the chief alone moves folders.
 
     Returns:
       The results of the last attempt.
@@ -154,7 +154,7 @@ def finished_results(
     started = os.path.join(folder, starts.FLAGS_FILE)
     if not tf.io.gfile.exists(results) or not tf.io.gfile.exists(started):
         return None
-    # A start writes its flags first and results last: older results are those of an earlier start.
+    # A start writes its flags first and results last: older results are from an earlier start.
     if tf.io.gfile.stat(results).mtime_nsec < tf.io.gfile.stat(started).mtime_nsec:
         return None
     now, then = starts.as_json(flags), starts.read_run_json(started, "Delete the folder of the run")

@@ -29,9 +29,9 @@ class Chosen:
     """The members that answer.
 
     Attributes:
-      split: that they were compared on; None: there is none.
+      split: name of the split that they were compared on; None: no answers are known.
       order: their numbers.
-      alone: the scores of every member by itself, of those not chosen, too.
+      alone: the scores of every member by itself, chosen or not.
       steps: of the curve.
     """
 

@@ -77,7 +77,7 @@ def submission_rows(name: str, predictions: Sequence[str | float]) -> list[str]:
       predictions: of the test examples in order.
 
     Raises:
-      UserError: one is no label of the task or no finite number.
+      UserError: a prediction is neither a label of the task nor a finite number.
     """
     labels, cells = FILES[name].labels, []
     for index, prediction in enumerate(predictions):
@@ -139,7 +139,7 @@ def stored_predictions(folders: Sequence[str]) -> dict[str, list[str]]:
     """The answers to GLUE's test sets that lie in folders of runs and of ensembles.
 
     Args:
-      folders: each task's answers are in one of them, those to AX in that of MNLI's run. A folder
+      folders: each task's answers are in one of them, AX's in the folder of MNLI's run. A folder
         of --seeds or --search stands for its best run.
 
     Returns:

@@ -75,7 +75,7 @@ def find_folders(patterns: Sequence[str]) -> list[str]:
         folders = [folder.rstrip("/") for folder in folders if storage.is_folder(folder)]
         if not folders:
             raise UserError(
-                f"--runs: {pattern} is no folder. Name what was --output_dir of run_finetuning."
+                f"--runs: {pattern} is not a folder. Name the --output_dir of a run_finetuning run."
             )
         found += folders
     return list(dict.fromkeys(found))

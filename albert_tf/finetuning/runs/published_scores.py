@@ -1,4 +1,4 @@
-"""Scores that others have published for ALBERT, to stand beside one's own.
+"""Scores that others have published for ALBERT, to compare one's own with.
 
 In percent, as published; mostly the best of many checkpoints on the development set ("single run",
 says the reference's maintainer), with the hyper-parameters of the paper's Table 14.

@@ -1,8 +1,8 @@
 """results.json and results.md: the scores of a fine-tuned model, and what they were made from.
 
 results.json (version 1) is an object with "version" and "results", a list with one object for each
-split that was scored; its fields are those of `Result`, in which "best" and "last" are `Scored`.
-Scores are in [-1, 1], those of SQuAD in percent as its official script gives them. An undefined
+split that was scored; it has the fields of `Result`, in which "best" and "last" are `Scored`.
+Scores are in [-1, 1], SQuAD's in percent as its official script gives them. An undefined
 score is null.
 """
 
@@ -111,7 +111,7 @@ _NOT_IN_PERCENT = ("mean_squared_error",)
 
 
 def results_table(results: Sequence[Result]) -> str:
-    """The Markdown of results.md: best and last in percent, beside the published score.
+    """The Markdown of results.md: best and last in percent, next to the published score.
 
     Shares and correlations are shown in percent: accuracy 0.865 -> 86.5. The row of the score that
     decided which checkpoint is best has it in bold.

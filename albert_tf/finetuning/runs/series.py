@@ -45,7 +45,7 @@ class Variant(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Its folder in that of the series: learning_rate=1e-05_train_batch_size=16/seed-3."""
+        """Its folder within the series': learning_rate=1e-05_train_batch_size=16/seed-3."""
         point = "_".join(f"{name}={value!r}" for name, value in self.values.items())
         return os.path.join(point, f"seed-{self.seed}")
 
@@ -75,7 +75,7 @@ class RunScore:
     Attributes:
       folder: of the run, relative to the folder of the series.
       values: the searched settings by name.
-      seed: of the run; that of the last attempt where earlier ones learned nothing.
+      seed: of the run; of the last attempt where earlier ones learned nothing.
       best, last: the key score of both checkpoints; None: undefined.
       step: updates before the best one.
       attempts: 1 plus the number of runs that were put aside.
@@ -323,7 +323,7 @@ def delete_series(
     Args:
       output_dir: the folder.
       planned: runs that may have been begun there without being in the table.
-      strategy: that of the runs; the chief alone deletes.
+      strategy: the runs'; the chief alone deletes.
     """
     folders = [os.path.join(output_dir, variant.folder) for variant in planned]
     for folder in dict.fromkeys([*run_folders(output_dir), *folders]):

@@ -23,7 +23,7 @@ _ABOUT = "about"  # Name of the array that says what the others are of.
 def outputs_origin(
     task: Task, labels: Sequence[str], examples: Split, model_sha256: str
 ) -> dict[str, Any]:
-    """The origin of outputs, by which those of several models are found to belong together.
+    """The origin of outputs, by which several models' are found to belong together.
 
     Args:
       task: that was answered.

@@ -1,4 +1,4 @@
-"""Predictions beside the texts that they are of, as a table for people and for spreadsheets."""
+"""Predictions next to their texts, as a table for people and for spreadsheets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_predictions(path: str) -> list[str]:
     """The column `prediction` of a table that `write_predictions` wrote.
 
     Raises:
-      UserError: the file is no such table, or a row is incomplete.
+      UserError: the file is not such a table, or a row is incomplete.
     """
     rows = storage.read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
     header, *cells = [row.split("\t") for row in rows]

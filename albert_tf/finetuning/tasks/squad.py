@@ -242,8 +242,8 @@ class SquadTask(Task[Windows]):
 class SquadV2Task(SquadTask):
     """SQuAD 2.0: a question may have no answer in its context.
 
-    It is answered if the odds of there being no answer are at most a threshold: that of the
-    settings, or the one with the best F1 where the right answers are known. Models store theirs.
+    It is answered if the odds of there being no answer are at most a threshold: the settings' own,
+    or the one with the best F1 where the right answers are known. Models store theirs.
     """
 
     _: dataclasses.KW_ONLY

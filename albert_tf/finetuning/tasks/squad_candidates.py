@@ -1,7 +1,7 @@
 """Candidates for answers to SQuAD's questions: spans of pieces that a model proposes.
 
 A candidate is a span in a window with a score for its start and one for its end. Candidates are
-plain arrays, so that those of several models can be kept in files and combined later.
+plain arrays, so that several models' can be stored in files and combined later.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _add_floors(
     Args:
       sums: float64 [G] of starts and of ends, changed in place.
       models: candidates of each model.
-      windows: int [G], that of each span.
+      windows: int [G], the window of each span.
       group: int [K], the span of each candidate, all models' one after the other.
     """
     bounds = np.cumsum([0, *(len(model.windows) for model in models)])

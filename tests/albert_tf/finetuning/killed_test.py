@@ -17,7 +17,7 @@ from tests.run_results import figures
 
 ROOT = Path(__file__).parents[3]
 
-# Runs the program, and kills it before the so-manieth part of the work of a kind.
+# Runs the program, and kills it before the n-th part of the work of a kind.
 KILLER = """
 import os, runpy, signal, sys
 from data_pipeline.command_line import run_binary

@@ -43,7 +43,7 @@ def test_folders_by_name_by_pattern_and_of_a_series(tmp_path):
     json_records.write(str(tmp_path / "series" / "seeds.json"), 1, series)
     assert find_runs(names)[2:] == [f"{tmp_path}/series/seed-1", f"{tmp_path}/series/seed-0"]
     for wrong in ("b-?", "a-3"):
-        with pytest.raises(UserError, match="is no folder"):
+        with pytest.raises(UserError, match="is not a folder"):
             find_folders([f"{tmp_path}/{wrong}"])
 
 
