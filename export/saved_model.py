@@ -180,12 +180,19 @@ def version_path(output_dir: str, version: int | None) -> str:
 
 
 def existing_versions(output_dir: str) -> list[int]:
-    """The numbers among the names in a folder, ascending; empty when there is no such folder."""
+    """The numbers among the names in a folder, ascending; empty when there is no such folder.
+
+    A version is an int64: servers and clients have no name for a larger number.
+    """
     if not tf.io.gfile.isdir(output_dir):
         return []
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
-    numbers = {name: int(name) for name in names if name.isdecimal()}
-    return sorted(number for name, number in numbers.items() if name == str(number))  # Not "007".
+    numbers = {name: int(name) for name in names if name.isdecimal() and len(name) <= 19}
+    return sorted(
+        number
+        for name, number in numbers.items()
+        if name == str(number) and number < 1 << 63  # Not "007".
+    )
 
 
 def _rename_new(temporary: str, target: str) -> None:

@@ -16,24 +16,18 @@ import ipaddress
 import logging
 import os
 import signal
+import threading
+import time
 from types import FrameType
 
 from data_pipeline.errors import needs_extra
 from data_pipeline.files import atomic_files
-from export.server.limits import Limits
-from export.server.models import check_models, parse_models, read_config_file
-from export.server.store import ModelStore
+from export.server.models import ModelStore, check_models, parse_models, read_config_file
+from export.server.refusals import Limits
 
-_GRACE_SECONDS = 2.0
 _DEFAULTS = Limits()
 
 FLAGS = flags.FLAGS
-
-
-def check_packages() -> None:
-    """Raises UserError where a package of the extra [serving] is missing."""
-    with needs_extra("serving", "The server"):
-        import export.server.listeners  # noqa: F401
 
 
 def define_flags() -> None:
@@ -88,14 +82,15 @@ def define_flags() -> None:
 
 def main() -> None:
     """Serves until a signal ends the process."""
-    check_packages()
-    from export.server.listeners import address_of, create_rest, resolved, start_grpc
-    from export.server.monitoring import Monitor
+    with needs_extra("serving", "The server"):
+        from export.server.grpc_service import add_services
+        from export.server.listeners import RestServer, address_of, create_grpc, resolved
+        from export.server.monitoring import Monitor
+        from export.server.playground import add_playground
+        from export.server.rest import create_app
 
-    host = resolved(FLAGS.host)  # Before models are loaded.
+    host = resolved(FLAGS.host)
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    signal.signal(signal.SIGTERM, _exit)
-    signal.signal(signal.SIGINT, _exit)
     models = parse_models(FLAGS.model)
     if FLAGS.model_config_file:
         models += read_config_file(FLAGS.model_config_file)
@@ -105,11 +100,21 @@ def main() -> None:
     )
     store = ModelStore(models, FLAGS.poll_seconds, limits)
     monitor = Monitor(store.names(), FLAGS.log_requests)
-    rest, rest_port = create_rest(store, host, FLAGS.rest_port, monitor, FLAGS.playground)
-    rpc, grpc_port = start_grpc(store, host, FLAGS.grpc_port, monitor)
-    store.start()
+    app = create_app(store, monitor)
+    if FLAGS.playground:
+        add_playground(app, store)
+    # A port in use is found before models are loaded, which may take minutes.
+    rest = RestServer(app, host, FLAGS.rest_port, limits)
+    rpc, grpc_port = create_grpc(host, FLAGS.grpc_port, limits)
+    add_services(rpc, store, monitor)
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
     try:
-        url = f"http://{address_of(host, rest_port)}"
+        store.load()
+        rest.start()
+        rpc.start()
+        store.start()
+        url = f"http://{address_of(host, rest.port)}"
         print(
             f"serving {', '.join(store.names())} at {url}/v1/models/ and "
             f"grpc://{address_of(host, grpc_port)}{reach(host)}"
@@ -124,10 +129,13 @@ def main() -> None:
                 "models": store.names(),
             }
             atomic_files.write_json(FLAGS.ready_file, ready)
-        rest.run()  # Until a signal raises SystemExit here.
+        while True:  # Until `_end` raises SystemExit here.
+            time.sleep(1)  # Not signal.pause(), which misses a signal that comes just before.
     finally:
-        rest.close()
-        rpc.stop(_GRACE_SECONDS).wait()
+        # Requests that have begun are answered, however long they take; further ones are refused.
+        ended = rpc.stop(threading.TIMEOUT_MAX)
+        rest.stop()
+        ended.wait()
         store.stop()
 
 
@@ -138,10 +146,10 @@ def reach(address: str) -> str:
     return ", for everybody who reaches this machine: there is no password"
 
 
-def _exit(signum: int, frame: FrameType | None) -> None:
-    """Ends the process as a signal asks, and only once."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # A second one would interrupt the ending.
-        signal.signal(each, signal.SIG_IGN)
+def _end(signum: int, frame: FrameType | None) -> None:
+    """Begins the end of the process; a second signal does not wait for requests."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
     raise SystemExit(0)
 
 

@@ -10,73 +10,88 @@ from typing import Any
 
 import grpc
 import tensorflow as tf
-from google.protobuf import wrappers_pb2
 from google.protobuf.message import DecodeError
-from tensorflow_serving.apis import (
-    classification_pb2,
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    inference_pb2,
-    model_pb2,
-    predict_pb2,
-    regression_pb2,
+from google.protobuf.wrappers_pb2 import Int32Value, Int64Value, StringValue
+from tensorflow_serving.apis.classification_pb2 import (
+    ClassificationRequest,
+    ClassificationResponse,
+    ClassificationResult,
+)
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+    GetModelMetadataResponse,
+    SignatureDefMap,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import (
+    GetModelStatusRequest,
+    GetModelStatusResponse,
+)
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.regression_pb2 import (
+    RegressionRequest,
+    RegressionResponse,
+    RegressionResult,
 )
 
-from export.server.errors import INTERNAL, INVALID_ARGUMENT, NOT_FOUND, ServingError, invalid
-from export.server.inference import classify, regress
+from export.server.models import ModelStore
 from export.server.monitoring import Monitor
 from export.server.protos import serialized_examples, to_array
+from export.server.refusals import (
+    INTERNAL,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    ServingError,
+    invalid,
+    listed,
+)
 from export.server.servable import Servable
-from export.server.store import ModelStore
 from export.signatures import DEFAULT_SIGNATURE
 
 _PREDICTION = "tensorflow.serving.PredictionService"
 _MODELS = "tensorflow.serving.ModelService"
 _HEALTH = "grpc.health.v1.Health"
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
-_COMPUTING = ("Predict", "Classify", "Regress", "MultiInference")  # The methods that need a turn.
 
 
 def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
-    """Registers the services, answering for the models of `store`."""
+    """Registers the services, answering for the models of `store`.
+
+    Handlers are given bytes: grpc's own parsing answers a message that is none with UNKNOWN or
+    INTERNAL, which would be the server's fault, and would count it nowhere.
+    """
     service = Service(store)
-    methods: dict[str, dict[str, tuple[Callable, Any]]] = {
-        _PREDICTION: {
-            "Predict": (service.predict, predict_pb2.PredictRequest),
-            "Classify": (service.classify, classification_pb2.ClassificationRequest),
-            "Regress": (service.regress, regression_pb2.RegressionRequest),
-            "MultiInference": (service.multi_inference, inference_pb2.MultiInferenceRequest),
-            "GetModelMetadata": (service.metadata, get_model_metadata_pb2.GetModelMetadataRequest),
-        },
-        _MODELS: {
-            "GetModelStatus": (service.status, get_model_status_pb2.GetModelStatusRequest),
-        },
+    computing, plain = store.computing, contextlib.nullcontext()
+    for name, method, answer, request_class, held in (
+        (_PREDICTION, "Predict", service.predict, PredictRequest, computing),
+        (_PREDICTION, "Classify", service.classify, ClassificationRequest, computing),
+        (_PREDICTION, "Regress", service.regress, RegressionRequest, computing),
+        (_PREDICTION, "MultiInference", service.multi_inference, MultiInferenceRequest, computing),
+        (_PREDICTION, "GetModelMetadata", service.metadata, GetModelMetadataRequest, plain),
+        (_MODELS, "GetModelStatus", service.status, GetModelStatusRequest, plain),
         # Its messages, one field each, have the wire format of these wrappers: no further package.
-        _HEALTH: {"Check": (service.health, wrappers_pb2.StringValue)},
-    }
-    for name, table in methods.items():
-        handlers = {}
-        for method, entry in table.items():
-            turn = store.turns.turn if method in _COMPUTING else contextlib.nullcontext
-            handle = _handler(*entry, method, monitor, turn)
-            handlers[method] = grpc.unary_unary_rpc_method_handler(handle)
+        (_HEALTH, "Check", service.health, StringValue, plain),
+    ):
+        handle = _handler(answer, request_class, held, method, monitor)
+        handlers = {method: grpc.unary_unary_rpc_method_handler(handle)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
 
 def _handler(
-    answer: Callable, request_class: Any, method: str, monitor: Monitor, turn: Callable
+    answer: Callable, request_class: Any, held: Any, method: str, monitor: Monitor
 ) -> Callable:
-    """A handler of bytes, so that a message that does not parse gets a sentence, too."""
+    """A handler from bytes to bytes, which holds a context while it reads, computes and writes."""
 
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
         start, model, code, message, response = time.perf_counter(), "", "OK", "", b""
         try:
-            with turn():
+            with held:
                 request = request_class.FromString(data)
                 model = _model_of(request)
                 response = answer(request).SerializeToString()
         except DecodeError:
-            code, message = INVALID_ARGUMENT, f"The message is no {request_class.__name__}."
+            code, message = INVALID_ARGUMENT, f"The message is not a {request_class.__name__}."
         except ServingError as error:
             code, message = error.code, error.message
         except Exception as error:
@@ -96,76 +111,64 @@ class Service:
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
-    def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+    def predict(self, request: PredictRequest) -> PredictResponse:
         """Predict."""
-        servable = self._servable(request.model_spec)
-        signature = request.model_spec.signature_name
+        servable, signature = self._asked(request.model_spec)
         servable.check_names(signature, request.inputs)
-        infos = servable.signature_def(signature)
-        wanted = set(request.output_filter)
-        if len(wanted) < len(request.output_filter):
-            raise invalid("output_filter names an output twice.")
-        unknown = wanted - set(infos.outputs)
+        infos, wanted = servable.signature_def(signature), list(request.output_filter)
+        unknown = set(wanted) - set(infos.outputs)
         if unknown:
             raise invalid(
-                f"output_filter names {', '.join(sorted(unknown))[:200]}; outputs: "
-                f"{', '.join(sorted(infos.outputs))}."
+                f"output_filter names {listed(unknown)}; outputs: {listed(infos.outputs)}."
             )
+        if len(set(wanted)) < len(wanted):
+            raise invalid("output_filter names an output twice.")
         inputs = {
             name: to_array(name, proto, infos.inputs[name], servable.limits)
             for name, proto in request.inputs.items()
         }
         outputs = servable.predict(signature, inputs)
-        response = predict_pb2.PredictResponse()
-        _fill_spec(response.model_spec, servable, signature)
-        for name in request.output_filter or outputs:
+        response = PredictResponse(model_spec=_spec(servable, signature))
+        for name in wanted or outputs:
             value, dtype = outputs[name], infos.outputs[name].dtype
             response.outputs[name].CopyFrom(
                 tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)
             )
         return response
 
-    def classify(
-        self, request: classification_pb2.ClassificationRequest
-    ) -> classification_pb2.ClassificationResponse:
+    def classify(self, request: ClassificationRequest) -> ClassificationResponse:
         """Classify."""
-        servable = self._servable(request.model_spec)
-        response = classification_pb2.ClassificationResponse()
-        _fill_spec(response.model_spec, servable, request.model_spec.signature_name)
+        servable, signature = self._asked(request.model_spec)
         examples = serialized_examples(request.input, servable.limits)
-        _classify(servable, request.model_spec.signature_name, examples, response.result)
-        return response
+        return ClassificationResponse(
+            model_spec=_spec(servable, signature), result=_classes(servable, signature, examples)
+        )
 
-    def regress(
-        self, request: regression_pb2.RegressionRequest
-    ) -> regression_pb2.RegressionResponse:
+    def regress(self, request: RegressionRequest) -> RegressionResponse:
         """Regress."""
-        servable = self._servable(request.model_spec)
-        response = regression_pb2.RegressionResponse()
-        _fill_spec(response.model_spec, servable, request.model_spec.signature_name)
+        servable, signature = self._asked(request.model_spec)
         examples = serialized_examples(request.input, servable.limits)
-        _regress(servable, request.model_spec.signature_name, examples, response.result)
-        return response
+        return RegressionResponse(
+            model_spec=_spec(servable, signature), result=_numbers(servable, signature, examples)
+        )
 
-    def multi_inference(
-        self, request: inference_pb2.MultiInferenceRequest
-    ) -> inference_pb2.MultiInferenceResponse:
+    def multi_inference(self, request: MultiInferenceRequest) -> MultiInferenceResponse:
         """MultiInference: several signatures of one model on the same examples."""
         specs = [task.model_spec for task in request.tasks]
         if len({spec.name for spec in specs}) != 1:
             raise invalid("The tasks of a MultiInference should name one model, the same in each.")
         if len({spec.signature_name for spec in specs}) < len(specs):
             raise invalid("The tasks of a MultiInference should name different signatures.")
-        response = inference_pb2.MultiInferenceResponse()
+        response = MultiInferenceResponse()
         examples = serialized_examples(request.input, self._store.limits)
         for task in request.tasks:
-            servable, signature = self._servable(task.model_spec), task.model_spec.signature_name
-            result = response.results.add()
-            _fill_spec(result.model_spec, servable, signature)
+            servable, signature = self._asked(task.model_spec)
+            result = response.results.add(model_spec=_spec(servable, signature))
             if task.method_name == "tensorflow/serving/classify":
-                _classify(servable, signature, examples, result.classification_result)
+                classes = _classes(servable, signature, examples)
+                result.classification_result.CopyFrom(classes)
             elif task.method_name == "tensorflow/serving/regress":
-                _regress(servable, signature, examples, result.regression_result)
+                result.regression_result.CopyFrom(_numbers(servable, signature, examples))
             else:
                 raise invalid(
                     "method_name of a task should be 'tensorflow/serving/classify' or "
@@ -173,87 +176,73 @@ class Service:
                 )
         return response
 
-    def metadata(
-        self, request: get_model_metadata_pb2.GetModelMetadataRequest
-    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+    def metadata(self, request: GetModelMetadataRequest) -> GetModelMetadataResponse:
         """GetModelMetadata."""
-        servable = self._servable(request.model_spec)
+        servable, _ = self._asked(request.model_spec)
         if list(request.metadata_field) != ["signature_def"]:
             raise invalid(
                 "metadata_field should be ['signature_def'], not "
                 f"{str(list(request.metadata_field))[:80]}."
             )
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
-        response.model_spec.name = servable.name
-        response.model_spec.version.value = servable.version
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        for name, definition in servable.signature_defs.items():
-            signatures.signature_def[name].CopyFrom(definition)
+        response = GetModelMetadataResponse(model_spec=_spec(servable))
+        signatures = SignatureDefMap(signature_def=servable.signature_defs)
         response.metadata["signature_def"].Pack(signatures)
         return response
 
-    def status(
-        self, request: get_model_status_pb2.GetModelStatusRequest
-    ) -> get_model_status_pb2.GetModelStatusResponse:
+    def status(self, request: GetModelStatusRequest) -> GetModelStatusResponse:
         """GetModelStatus."""
-        response = get_model_status_pb2.GetModelStatusResponse()
-        spec = request.model_spec
+        response, spec = GetModelStatusResponse(), request.model_spec
         for version, state, code, message in self._store.status(spec.name, *_which(spec)):
             status = response.model_version_status.add(version=version, state=state)
             status.status.error_code = getattr(tf.errors, code, 0)
             status.status.error_message = message
         return response
 
-    def health(self, request: wrappers_pb2.StringValue) -> wrappers_pb2.Int32Value:
+    def health(self, request: StringValue) -> Int32Value:
         """Check of gRPC's health protocol; request and response are its messages on the wire."""
         if request.value not in ("", _PREDICTION, _MODELS):
             raise ServingError(NOT_FOUND, f"Service {request.value!r:.80} is not offered here.")
-        return wrappers_pb2.Int32Value(value=_SERVING)
+        return Int32Value(value=_SERVING)
 
-    def _servable(self, spec: model_pb2.ModelSpec) -> Servable:
+    def _asked(self, spec: ModelSpec) -> tuple[Servable, str]:
+        """The version that a request is for, and the name of its signature."""
         if not spec.name:
             raise invalid(f"model_spec.name is empty. Served: {', '.join(self._store.names())}.")
-        return self._store.get(spec.name, *_which(spec))
+        return self._store.get(spec.name, *_which(spec)), spec.signature_name
 
 
 def _model_of(request: Any) -> str:
     """The name of the model that a request is for; "" where it is for none, or for several."""
-    if isinstance(request, inference_pb2.MultiInferenceRequest):
+    if isinstance(request, MultiInferenceRequest):
         names = {task.model_spec.name for task in request.tasks}
         return names.pop() if len(names) == 1 else ""
     return request.model_spec.name if hasattr(request, "model_spec") else ""
 
 
-def _which(spec: model_pb2.ModelSpec) -> tuple[int | None, str | None]:
+def _which(spec: ModelSpec) -> tuple[int | None, str | None]:
     """Version and label that a request names; None for one that it does not."""
     version = spec.version.value if spec.HasField("version") else None
     return version, spec.version_label or None
 
 
-def _fill_spec(spec: model_pb2.ModelSpec, servable: Servable, signature: str) -> None:
-    spec.name = servable.name
-    spec.version.value = servable.version
-    spec.signature_name = signature or DEFAULT_SIGNATURE
+def _spec(servable: Servable, signature: str | None = None) -> ModelSpec:
+    """The model_spec of an answer; "" names the default signature, None names none."""
+    name = DEFAULT_SIGNATURE if signature == "" else signature
+    version = Int64Value(value=servable.version)
+    return ModelSpec(name=servable.name, version=version, signature_name=name)
 
 
-def _classify(
-    servable: Servable,
-    signature: str,
-    examples: list[bytes],
-    result: classification_pb2.ClassificationResult,
-) -> None:
-    classes, scores = classify(servable, signature, examples)
-    for row_classes, row_scores in zip(classes, scores):
-        row = result.classifications.add()
-        for label, score in zip(row_classes, row_scores):
-            row.classes.add(label=label.decode("utf-8", errors="replace"), score=score)
+def _classes(servable: Servable, signature: str, examples: list[bytes]) -> ClassificationResult:
+    result = ClassificationResult()
+    for row in servable.classify(signature, examples):
+        classes = result.classifications.add().classes
+        for label, score in row:
+            classes.add(label=label, score=score)
+    return result
 
 
-def _regress(
-    servable: Servable,
-    signature: str,
-    examples: list[bytes],
-    result: regression_pb2.RegressionResult,
-) -> None:
-    for value in regress(servable, signature, examples):
-        result.regressions.add(value=value)
+def _numbers(servable: Servable, signature: str, examples: list[bytes]) -> RegressionResult:
+    result = RegressionResult()
+    for number in servable.regress(signature, examples):
+        result.regressions.add(value=number)
+    return result

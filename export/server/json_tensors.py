@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from export.server.errors import INVALID_ARGUMENT, ServingError, listed
+from export.server.refusals import ServingError, invalid, listed
 
 _MAX_DEPTH = 8  # Dimensions of a tensor; NumPy and TensorFlow fail in their own ways at some more.
 
@@ -24,12 +24,8 @@ Infos = Mapping[str, meta_graph_pb2.TensorInfo]
 def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
     """Arrays by input name of a request in row format: [{"a": 1}, {"a": 2}] -> {"a": [1, 2]}.
 
-    Args:
-      instances: an element for each row: `{input: value}`, or the value of the only input.
-      infos: the inputs of the signature.
-
-    Raises:
-      ServingError: INVALID_ARGUMENT when they do not fit the signature.
+    Each row is `{input: value}`, or the value of the only input. Raises ServingError when they do
+    not fit `infos`, the inputs of the signature.
     """
     if not isinstance(instances, list) or not instances:
         raise _invalid("'instances' should be a list with at least one element")
@@ -47,14 +43,9 @@ def parse_rows(instances: Any, infos: Infos) -> dict[str, np.ndarray]:
 
 
 def parse_columns(inputs: Any, infos: Infos) -> dict[str, np.ndarray]:
-    """Arrays by input name of a request in column format.
+    """Arrays by input name of a request in column format: {"a": [1, 2]} -> {"a": [1, 2]}.
 
-    Args:
-      inputs: `{input: tensor}`, or the tensor of the only input.
-      infos: the inputs of the signature.
-
-    Raises:
-      ServingError: INVALID_ARGUMENT when they do not fit the signature.
+    Without its name, a value is that of the only input. Raises ServingError as `parse_rows` does.
     """
     values = _by_name(inputs, infos)
     unknown = set(values) - set(infos)
@@ -77,27 +68,21 @@ def to_array(name: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarr
     if _is_deeper(value, _MAX_DEPTH):
         raise _invalid(f"input {name!r} is nested more than {_MAX_DEPTH} deep")
     if dtype == tf.string:
-        array = np.array(to_bytes(name, value), dtype=object)
-    else:
-        if not _holds_numbers(value):  # NumPy would give every element the room of the longest.
-            raise _invalid(f"input {name!r} should hold {dtype.name} numbers only")
-        try:
-            array = np.array(value)
-        except ValueError:
-            raise _invalid(
-                f"input {name!r} is ragged: all rows should have the same length"
-            ) from None
-        allowed = "iu" if dtype.is_integer else "iuf"
-        if array.size and array.dtype.kind not in allowed:
-            raise _invalid(f"input {name!r} should hold {dtype.name} numbers only")
-        if (
-            array.size
-            and dtype.is_integer
-            and not dtype.min <= array.min() <= array.max() <= dtype.max
-        ):
-            raise _invalid(f"input {name!r} holds numbers that do not fit into {dtype.name}")
-        array = array.astype(dtype.as_numpy_dtype)
-    return array
+        return np.array(to_bytes(name, value), dtype=object)
+    # Before NumPy sees it, which takes true for 1, and gives all elements the room of the longest.
+    if not _holds_only({int} if dtype.is_integer else {int, float}, value):
+        raise _invalid(f"input {name!r} should hold {dtype.name} numbers only")
+    too_large = _invalid(f"input {name!r} holds numbers that do not fit into {dtype.name}")
+    try:
+        array = np.array(value)
+        smallest, largest = array.min(initial=0), array.max(initial=0)
+        if dtype.is_integer and not dtype.min <= smallest <= largest <= dtype.max:
+            raise too_large
+        return array.astype(dtype.as_numpy_dtype)
+    except OverflowError:  # An integer that is larger than any float.
+        raise too_large from None
+    except ValueError:
+        raise _invalid(f"input {name!r} is ragged: all rows should have the same length") from None
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
@@ -107,11 +92,11 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return depth == 0 or any(_is_deeper(element, depth - 1) for element in value)
 
 
-def _holds_numbers(value: Any) -> bool:
-    """Whether there are no texts, objects and nulls in a JSON value."""
+def _holds_only(kinds: set[type], value: Any) -> bool:
+    """Whether all elements of a JSON value are of these kinds; true and false are no int here."""
     if isinstance(value, list):
-        return all(map(_holds_numbers, value))
-    return isinstance(value, (int, float))
+        return all(_holds_only(kinds, element) for element in value)
+    return type(value) in kinds
 
 
 def to_bytes(name: str, value: Any) -> Any:
@@ -167,4 +152,4 @@ def _text(value: Any, as_base64: bool) -> Any:
 
 
 def _invalid(message: str) -> ServingError:
-    return ServingError(INVALID_ARGUMENT, f"Bad request: {message}.")
+    return invalid(f"Bad request: {message}.")

@@ -1,55 +1,127 @@
-"""The two listening servers: REST by waitress, gRPC by grpcio."""
+"""The two listening servers: REST by waitress, gRPC by grpcio.
+
+Both are bound to their ports when they are made, and answer once they are started. Slow, idle and
+hostile clients are left to the two libraries, which have the settings below and no more: this is
+a server for development.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
-import functools
-import resource
 import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import grpc
 import waitress
+from flask import Flask
 
 from data_pipeline.errors import UserError
-from export.server.connections import Connection
-from export.server.grpc_service import add_services
-from export.server.monitoring import Monitor
-from export.server.rest import create_app
-from export.server.store import ModelStore
-from export.server.turns import MOST_REQUESTS
+from export.server.refusals import Limits
 
-_THREADS = MOST_REQUESTS + 32  # Requests that wait for a turn hold one each.
-_MAX_CONNECTIONS, _OPEN_FILES = 4096, 1 << 16
-_IDLE_SECONDS = 30  # A connection that sends nothing for so long is closed.
-# Calls of gRPC at once, of all connections and of one. Each has a thread, also while its message is
-# awaited.
-_CALLS, _CALLS_OF_ONE = 256, 64
-# A connection of gRPC is renewed after so long; its calls have so much longer to end. Otherwise
+# Threads that answer requests of REST. Those that compute wait for one another (`computing` of the
+# store), so status, /healthz and metrics are answered until this many wait.
+_THREADS = 32
+_MAX_CONNECTIONS = 500  # Of REST; each may take a file or two, and a process often has 1,024.
+_IDLE_SECONDS = 30  # A connection of REST on which nothing happens for so long is closed.
+_CLEANUP_SECONDS = 5  # Between two looks for such connections.
+# A body over the limit is read up to this many times the limit before it is refused (what is
+# larger, at once): a client that sends all before it reads would see its connection reset, not why.
+_READ_BEFORE_REFUSED = 4
+_CALLS = 64  # Of gRPC at once; each has a thread, also while its message is awaited.
+# A connection of gRPC is renewed after so long, and its calls have so much longer to end. Otherwise
 # calls whose message never comes would be open for ever.
-_CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 120
-_HANDSHAKE_SECONDS = 10  # For a connection of gRPC to become one.
-# Bytes of answers that a connection may have waiting, in files from a megabyte on.
-_UNREAD_BYTES = 1 << 28
+_CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 600
+
+_ENDING = b'{"error": "The server is ending and takes no further requests."}\n'
 
 
-def create_rest(
-    store: ModelStore,
-    host: str,
-    port: int,
-    monitor: Monitor | None = None,
-    playground: bool = False,
-) -> tuple[waitress.server.BaseWSGIServer, int]:
-    """An HTTP server that is bound but does not run yet.
-
-    Requests are read in one thread, without waiting, and answered by others once they are whole:
-    slow clients hold up nobody.
+class RestServer:
+    """An HTTP server around an application, in threads of its own.
 
     Args:
-      store: the models, with the limits of a request.
+      app: the application.
       host, port: address; port 0 takes a free one.
-      monitor: what counts the requests.
-      playground: whether to show the page at /playground.
+      limits: the largest request.
+
+    Attributes:
+      port: the port that it listens on.
+
+    Raises:
+      UserError: the address cannot be listened on.
+    """
+
+    def __init__(self, app: Flask, host: str, port: int, limits: Limits) -> None:
+        self._app = app
+        self._inside, self._is_ending = 0, False
+        self._changed = threading.Condition()
+        try:
+            self._server = waitress.create_server(
+                self._answer,
+                host=host,
+                port=port,
+                ipv6=":" in host,
+                threads=_THREADS,
+                connection_limit=_MAX_CONNECTIONS,
+                channel_timeout=_IDLE_SECONDS,
+                cleanup_interval=_CLEANUP_SECONDS,
+                max_request_body_size=_READ_BEFORE_REFUSED * limits.max_request_bytes,
+                asyncore_use_poll=True,  # select() ends at 1,024 files.
+                log_socket_errors=False,  # Of clients that leave.
+                ident=None,
+            )
+        except OSError as error:
+            raise UserError(
+                f"--rest_port={port}: cannot listen on {address_of(host, port)} "
+                f"({error.strerror}). 0 takes a free port."
+            ) from None
+        self.port = self._server.effective_port
+
+    def start(self) -> None:
+        """Begins to answer."""
+        threading.Thread(target=self._server.run, name="rest", daemon=True).start()
+
+    def stop(self) -> None:
+        """Refuses further requests (503), waits for the answers of those that have begun, closes.
+
+        waitress itself would give them five seconds. The answers are sent when no connection has a
+        request or bytes left; a client that does not read them is waited for no longer than any.
+        """
+        with self._changed:
+            self._is_ending = True
+            self._changed.wait_for(lambda: not self._inside)
+        deadline = time.monotonic() + _IDLE_SECONDS
+        while self._is_sending() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._server.close()
+
+    def _is_sending(self) -> bool:
+        channels = list(self._server.active_channels.values())
+        return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+        """The application, whose requests are counted; see WSGI for the arguments."""
+        with self._changed:
+            if self._is_ending:
+                start_response("503 Service Unavailable", [("Content-Type", "application/json")])
+                return [_ENDING]
+            self._inside += 1
+        try:
+            return self._app(environ, start_response)
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+
+def create_grpc(host: str, port: int, limits: Limits) -> tuple[grpc.Server, int]:
+    """A gRPC server that is bound, but has no services yet.
+
+    Args:
+      host, port: address; port 0 takes a free one.
+      limits: the largest request.
 
     Returns:
       The server and its port.
@@ -57,30 +129,28 @@ def create_rest(
     Raises:
       UserError: the address cannot be listened on.
     """
-    seen = monitor or Monitor(store.names())
+    server = grpc.server(
+        concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
+        options=[
+            ("grpc.max_receive_message_length", limits.max_request_bytes),
+            ("grpc.max_send_message_length", -1),
+            # Otherwise two servers could share a port, and each would get half of the requests.
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
+            ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
+        ],
+        maximum_concurrent_rpcs=_CALLS,
+    )
     try:
-        server = waitress.create_server(
-            create_app(store, seen, playground),
-            host=host,
-            port=port,
-            threads=_THREADS,
-            ipv6=":" in host,
-            connection_limit=_connection_limit(),
-            channel_timeout=_IDLE_SECONDS,
-            cleanup_interval=5,
-            backlog=1024,
-            max_request_body_size=store.limits.max_request_bytes,
-            outbuf_high_watermark=_UNREAD_BYTES,
-            asyncore_use_poll=True,  # select() ends at 1024 files.
-            ident=None,
-        )
-    except OSError as error:
+        bound = server.add_insecure_port(address_of(host, port))
+    except RuntimeError:
+        bound = 0
+    if not bound:
         raise UserError(
-            f"--rest_port={port}: cannot listen on {address_of(host, port)} ({error.strerror}). 0 "
-            "takes a free port."
-        ) from None
-    server.channel_class = functools.partial(Connection, monitor=seen)
-    return server, server.effective_port
+            f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
+            "a free port."
+        )
+    return server, bound
 
 
 def resolved(host: str) -> str:
@@ -106,62 +176,3 @@ def resolved(host: str) -> str:
 def address_of(host: str, port: int) -> str:
     """Host and port as URLs have them: ("::1", 8501) -> "[::1]:8501"."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _connection_limit() -> int:
-    """Connections of REST: at most half of the files that the process may have open, of which it
-    takes all that it can have. Models and gRPC, whose connections nobody counts, have the others.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if resource.RLIM_INFINITY != soft < wanted:
-        # Macs have a lower limit than they say.
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = _OPEN_FILES if soft == resource.RLIM_INFINITY else soft
-    return max(100, min(_MAX_CONNECTIONS, files // 2))
-
-
-def start_grpc(
-    store: ModelStore, host: str, port: int, monitor: Monitor | None = None
-) -> tuple[grpc.Server, int]:
-    """A running gRPC server.
-
-    Args:
-      store: the models, with the limits of a request.
-      host, port: address; port 0 takes a free one.
-      monitor: what counts the requests.
-
-    Returns:
-      The server and its port.
-
-    Raises:
-      UserError: the address cannot be listened on.
-    """
-    server = grpc.server(
-        concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
-        # With so_reuseport two servers could share a port, and each would get half of the requests.
-        options=[
-            ("grpc.max_receive_message_length", store.limits.max_request_bytes),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", 0),
-            ("grpc.max_concurrent_streams", _CALLS_OF_ONE),
-            ("grpc.server_handshake_timeout_ms", 1000 * _HANDSHAKE_SECONDS),
-            ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
-            ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
-        ],
-        maximum_concurrent_rpcs=_CALLS,
-    )
-    add_services(server, store, monitor or Monitor(store.names()))
-    try:
-        bound = server.add_insecure_port(address_of(host, port))
-    except RuntimeError:
-        bound = 0
-    if not bound:
-        raise UserError(
-            f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
-            "a free port."
-        )
-    server.start()
-    return server, bound

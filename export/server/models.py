@@ -1,13 +1,27 @@
-"""The models that a server is told to serve: by flags, or by TF Serving's own configuration."""
+"""The models of a server: which to serve, their versions, found, loaded, replaced by newer ones.
+
+Knows nothing of HTTP or gRPC; both ask the store and translate its `ServingError`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import gc
+import logging
+import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
 
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import storage
+from export.saved_model import existing_versions
+from export.server.refusals import NOT_FOUND, Limits, ServingError, listed
+from export.server.servable import Servable
+
+_MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,3 +106,198 @@ def check_models(models: Sequence[ModelConfig]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"The model name {name!r} is given twice. Give each its own.")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Failure:
+    """A version that does not load: how often it was tried, why, and what lay in its folder."""
+
+    attempts: int
+    message: str
+    content: tuple
+
+
+class _Model:
+    """A served name: its versions that are loaded, and those that do not load.
+
+    Requests read `loaded` and `failures` while a thread refreshes them: both are replaced as a
+    whole, so that readers need no lock.
+    """
+
+    def __init__(self, config: ModelConfig, limits: Limits) -> None:
+        self.config, self._limits = config, limits
+        self.loaded: dict[int, Servable] = {}
+        self.failures: dict[int, _Failure] = {}
+
+    def refresh(self) -> None:
+        """Loads the versions that are wanted, then lets go of others."""
+        existing = existing_versions(self.config.base_path)
+        self.failures = {v: failure for v, failure in self.failures.items() if v in existing}
+        wanted = self.config.wanted(existing)
+        for version in wanted:
+            self._load(version)
+        for version in reversed([] if self.config.specific else existing):
+            # Only at the start, with a newest version that is broken: an older one serves then.
+            if not self.loaded and version not in wanted:
+                self._load(version)
+        # A version is served until what replaces it is loaded.
+        if wanted and wanted[-1] in self.loaded and set(self.loaded) - set(wanted):
+            self.loaded = {v: servable for v, servable in self.loaded.items() if v in wanted}
+            gc.collect()  # Loaded graphs are cycles, which hold the weights.
+
+    def _load(self, version: int) -> None:
+        """Loads a version, unless it is loaded already or has failed too often."""
+        if version in self.loaded:
+            return
+        path = os.path.join(self.config.base_path, str(version))
+        content = _content(path)
+        failed = self.failures.get(version)
+        attempts = failed.attempts if failed and failed.content == content else 0
+        if attempts >= _MAX_LOAD_ATTEMPTS:
+            return
+        try:
+            servable = Servable(self.config.name, version, path, self._limits)
+        except Exception as error:
+            message = " ".join(str(error).split())
+            self.failures = {**self.failures, version: _Failure(attempts + 1, message, content)}
+            logging.error(
+                "model %s: version %d does not load: %s", self.config.name, version, message
+            )
+            return
+        self.loaded = dict(sorted([*self.loaded.items(), (version, servable)]))
+        self.failures = {v: failure for v, failure in self.failures.items() if v != version}
+
+    def labeled(self, label: str) -> int:
+        """The version that a label points at."""
+        labels = self.config.labels
+        if label not in labels:
+            raise ServingError(
+                NOT_FOUND,
+                f"Model {self.config.name!r} has no version label {label!r:.80}. It has: "
+                f"{listed(labels) or 'none'} (version_labels of --model_config_file).",
+            )
+        return labels[label]
+
+
+def _content(path: str) -> tuple:
+    """(file, length, time of change) of all files below a folder; a repaired one differs."""
+    files = [
+        os.path.join(folder, name)
+        for folder, _, names in tf.io.gfile.walk(path)
+        for name in sorted(names)
+    ]
+    stats = [(file, tf.io.gfile.stat(file)) for file in files]
+    return tuple((file, stat.length, stat.mtime_nsec) for file, stat in stats)
+
+
+class ModelStore:
+    """The versions of model folders, and a thread that looks for newer ones.
+
+    Args:
+      models: what to serve.
+      poll_seconds: seconds between two looks at the folders.
+      limits: the largest request that is answered.
+
+    Attributes:
+      limits: as given.
+      computing: what a request holds while its body is read and its graph runs. As many do so at
+        once as there are cores: a body of JSON takes twenty times its bytes once it is read, and
+        a graph takes memory, too.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ModelConfig],
+        poll_seconds: float = 1.0,
+        limits: Limits = Limits(),  # noqa: B008  (immutable)
+    ) -> None:
+        self.limits = limits
+        self.computing = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._models = {model.name: _Model(model, limits) for model in models}
+        self._poll_seconds = poll_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="model-poll", daemon=True)
+
+    def load(self) -> None:
+        """Loads the versions that there are; to be called before requests are answered.
+
+        Raises:
+          UserError: a folder holds no version, or none of those wanted loads.
+        """
+        for model in self._models.values():
+            model.refresh()
+            if not model.loaded:
+                failed = "; ".join(failure.message for failure in model.failures.values())
+                problem = f"does not load: {failed}" if failed else "has no version folder."
+                raise UserError(
+                    f"Model {model.config.name!r}: {model.config.base_path} {problem} Export one "
+                    "with python -m export.run_export."
+                )
+
+    def start(self) -> None:
+        """Starts the thread that looks for newer versions."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, if it was started."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _poll(self) -> None:
+        while not self._stop.wait(self._poll_seconds):
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Looks for newer versions now, and loads them."""
+        for model in self._models.values():
+            try:
+                model.refresh()
+            except (OSError, tf.errors.OpError) as error:  # A folder that vanishes as it is read.
+                logging.error("model %s: %s", model.config.name, " ".join(str(error).split()))
+
+    def names(self) -> list[str]:
+        """The served names, sorted."""
+        return sorted(self._models)
+
+    def get(self, name: str, version: int | None = None, label: str | None = None) -> Servable:
+        """A loaded version of a model.
+
+        Args:
+          name: the served name.
+          version: number of the version; None: the highest one that is loaded.
+          label: a label of the model's configuration, in place of a version.
+
+        Raises:
+          ServingError: NOT_FOUND when there is none.
+        """
+        model = self._model(name)
+        loaded, number = model.loaded, model.labeled(label) if label is not None else version
+        if number is None:
+            return loaded[max(loaded)]
+        if number not in loaded:
+            versions = ", ".join(map(str, loaded))
+            raise ServingError(
+                NOT_FOUND,
+                f"Version {number} of model {name!r} is not loaded; version {versions} is.",
+            )
+        return loaded[number]
+
+    def status(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> list[tuple[int, str, str, str]]:
+        """(version, state, error code, error message) for each known version, highest first."""
+        model = self._model(name)
+        number = model.labeled(label) if label is not None else version
+        rows = [(loaded, "AVAILABLE", "OK", "") for loaded in model.loaded]
+        rows += [(each, "END", "UNKNOWN", why.message) for each, why in model.failures.items()]
+        rows = [row for row in rows if number in (None, row[0])]
+        if not rows:
+            raise ServingError(NOT_FOUND, f"Version {number} of model {name!r} is not known here.")
+        return sorted(rows, reverse=True)
+
+    def _model(self, name: str) -> _Model:
+        if name not in self._models:
+            told = f"Model {name!r:.80} is not served here. Served: {listed(self._models)}."
+            raise ServingError(NOT_FOUND, told)
+        return self._models[name]

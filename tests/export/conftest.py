@@ -167,20 +167,23 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
 @pytest.fixture(scope="session")
 def store(exports):
     """The classifier and the masked LM, loaded as a server loads them."""
-    from export.server.models import ModelConfig
-    from export.server.store import ModelStore
-
     models = {"topics": exports.base("classifier"), "words": exports.base("masked_lm")}
-    return ModelStore([ModelConfig(name, path) for name, path in models.items()])
+    return loaded_store(models)
 
 
 @pytest.fixture(scope="session")
 def every_store(exports):
     """The models of all tasks, loaded as a server loads them, under the tasks' names."""
-    from export.server.models import ModelConfig
-    from export.server.store import ModelStore
+    return loaded_store({task: exports.base(task) for task in TASKS})
 
-    return ModelStore([ModelConfig(task, exports.base(task)) for task in TASKS])
+
+def loaded_store(models):
+    """A server's store of models by name, loaded."""
+    from export.server.models import ModelConfig, ModelStore
+
+    store = ModelStore([ModelConfig(name, path) for name, path in models.items()])
+    store.load()
+    return store
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def sentence(purpose: str, module: str) -> str:
     return rf'{purpose} needs a package .*{module}.* pip install "albert-tf\[serving\]"'
 
 
-@pytest.mark.parametrize("module", ["flask", "grpc", "waitress"])
+@pytest.mark.parametrize("module", ["flask", "grpc", "waitress", "prometheus_client"])
 def test_the_server(module):
     """Seen before the model is."""
     code = (

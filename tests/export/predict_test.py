@@ -13,8 +13,7 @@ from export import predict
 from export.client import predict_rows, predict_saved_model, predict_texts
 from export.encoding import encode_batch
 from export.predict import answers, format_row, read_rows, write_answers
-from export.server.models import ModelConfig
-from export.server.store import ModelStore
+from export.server.models import ModelConfig, ModelStore
 
 
 def test_binary_equals_keras_in_another_process_after_the_model_folder_is_gone(exports, run_module):
@@ -243,7 +242,7 @@ def test_a_damaged_export_is_refused(exports, tmp_path, name, damage):
     with pytest.raises(UserError, match=f"{path.name} is damaged.*or export again"):
         predict_saved_model(str(folder), {"text": ["a"]})
     with pytest.raises(UserError, match=f"does not load: .*{path.name} is damaged"):
-        ModelStore([ModelConfig("topics", str(folder.parent))])
+        ModelStore([ModelConfig("topics", str(folder.parent))]).load()
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from tensorflow_serving.apis import (
 )
 
 from export.client import predict_rows
-from export.server.listeners import start_grpc
 from export.server.rest import create_app
+from tests.export.server.clients import serving_grpc
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
 OF_SQUAD_2 = {"null_score", "threshold"}  # They are told of below the answer.
@@ -47,9 +47,8 @@ def client(every_store):
 
 @pytest.fixture(scope="module")
 def rpc_address(every_store):
-    server, port = start_grpc(every_store, "127.0.0.1", 0)
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    with serving_grpc(every_store) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def test_every_line_with_a_request_is_found():

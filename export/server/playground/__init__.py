@@ -18,10 +18,10 @@ from albert_tf.checkpoints import vocabulary
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.encoding import encode_with_masks
-from export.server.bodies import json_answer, json_body
-from export.server.errors import invalid
+from export.server.models import ModelStore
+from export.server.refusals import invalid
+from export.server.rest import json_body
 from export.server.servable import Servable
-from export.server.store import ModelStore
 
 _FOLDER = Path(__file__).parent
 _FILES = ("style.css", "app.js")
@@ -33,7 +33,7 @@ _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ance
 
 
 def add_playground(app: Flask, store: ModelStore) -> None:
-    """Adds the page's paths to an application."""
+    """Adds the page's paths to the application of the REST API."""
 
     @app.get("/playground")
     def page() -> Response:
@@ -46,13 +46,13 @@ def add_playground(app: Flask, store: ModelStore) -> None:
         return send_from_directory(_FOLDER, file)
 
     @app.get("/playground/models")
-    def models() -> Response:
-        return json_answer([signatures_of(store.get(name)) for name in store.names()])
+    def models() -> list[dict[str, Any]]:
+        return [signatures_of(store.get(name)) for name in store.names()]
 
     @app.post("/playground/pieces")
-    def pieces() -> Response:
-        with store.turns.turn():
-            return json_answer(pieces_of(*_asked(store, json_body())))
+    def pieces() -> list[dict[str, Any]]:
+        with store.computing:
+            return pieces_of(*_asked(store, json_body()))
 
 
 def _asked(store: ModelStore, body: dict[str, Any]) -> tuple[Servable, str]:

@@ -3,13 +3,12 @@
 import contextlib
 import dataclasses
 import shutil
-import threading
 
 import pytest
 import tensorflow as tf
 
-from export.server.limits import Limits
-from export.server.models import ModelConfig
+from export.server.models import ModelConfig, ModelStore
+from export.server.refusals import Limits
 
 LABELS = ("short", "long")
 LIMITS = Limits(max_request_bytes=200_000, max_batch_size=64, max_text_bytes=2000)
@@ -113,24 +112,33 @@ class Running:
     folder: object
 
 
+def store_of(folder, **settings):
+    """The loaded store of a folder's model under the name `m`; settings are of `ModelConfig`."""
+    store = ModelStore([ModelConfig("m", str(folder), **settings)])
+    store.load()
+    return store
+
+
 @contextlib.contextmanager
 def serving(folder, limits):
     """A server of a folder's versions 1 and 2 under the name `tiny`, on free ports of loopback."""
-    from export.server.listeners import create_rest, start_grpc
+    from export.server.grpc_service import add_services
+    from export.server.listeners import RestServer, create_grpc
     from export.server.monitoring import Monitor
-    from export.server.store import ModelStore
+    from export.server.rest import create_app
 
     config = ModelConfig("tiny", str(folder), 2, labels={"stable": 1, "canary": 2, "gone": 9})
     store = ModelStore([config], 0.05, limits)
+    store.load()
     monitor = Monitor(store.names())
-    rest, rest_port = create_rest(store, "127.0.0.1", 0, monitor)
-    rpc, grpc_port = start_grpc(store, "127.0.0.1", 0, monitor)
-    thread = threading.Thread(target=rest.run, daemon=True)
-    thread.start()
-    yield Running(f"http://127.0.0.1:{rest_port}", f"127.0.0.1:{grpc_port}", store, monitor, folder)
-    rest.close()
+    rest = RestServer(create_app(store, monitor), "127.0.0.1", 0, limits)
+    rpc, grpc_port = create_grpc("127.0.0.1", 0, limits)
+    add_services(rpc, store, monitor)
+    rest.start()
+    rpc.start()
+    yield Running(f"http://127.0.0.1:{rest.port}", f"127.0.0.1:{grpc_port}", store, monitor, folder)
+    rest.stop()
     rpc.stop(0).wait()
-    store.stop()
 
 
 @pytest.fixture(scope="module")

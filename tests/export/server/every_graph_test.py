@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.server.errors import ServingError
+from export.server.refusals import ServingError
 from export.tasks import TASKS
 
 TEXTS = (b"the cat", b"", b"\xff\xfe", b"\x00", b" \t\n", b"[MASK] " * 60, b"a" * 5000)

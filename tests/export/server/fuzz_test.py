@@ -2,14 +2,14 @@
 
 import json
 import random
+import re
 
 import grpc
 import pytest
 from tensorflow_serving.apis import predict_pb2
 
-from export.server.monitoring import resident_bytes
 from tests.export.server import right_requests
-from tests.export.server.listeners_test import call
+from tests.export.server.clients import call
 
 SERVICE = "/tensorflow.serving.PredictionService"
 # A client that asks too often, or too much, is told so by gRPC itself.
@@ -99,6 +99,11 @@ def check_right(running, channel, rng, is_rest):
         check(channel.unary_unary(f"{SERVICE}/{method}")(sent, timeout=20))
 
 
+def resident(running):
+    """The memory of this process, in which the server runs, in bytes."""
+    return int(float(re.search("resident_memory_bytes ([0-9].*)", running.monitor.text())[1]))
+
+
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_generated_requests(running, count):
     """A quarter of them are correct ones, among all others."""
@@ -106,7 +111,7 @@ def test_generated_requests(running, count):
     with grpc.insecure_channel(running.grpc) as channel:
         for is_rest in (True, False):
             check_right(running, channel, rng, is_rest)
-        before, right, accepted = resident_bytes(), 0, 0
+        before, right, accepted = resident(running), 0, 0
         for number in range(count):
             is_rest = bool(number % 2)
             if rng.random() < 0.25:
@@ -114,7 +119,7 @@ def test_generated_requests(running, count):
                 right += 1
             else:
                 accepted += check_rest(running, rng) if is_rest else check_grpc(channel, rng)
-        grown = resident_bytes() - before
+        grown = resident(running) - before
     assert right > 0.2 * count and accepted < 0.1 * count
     assert grown < 200 << 20
     text = running.monitor.text()

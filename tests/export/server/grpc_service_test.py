@@ -1,31 +1,35 @@
 """The gRPC API, asked through tensorflow-serving-api's stock stubs."""
 
+import re
+import time
+
 import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import wrappers_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
     model_service_pb2_grpc,
-    predict_pb2,
     prediction_service_pb2_grpc,
+    regression_pb2,
 )
 
 from export.encoding import encode_batch
 from export.probes import example_of
-from export.server.listeners import start_grpc
+from tests.export.server.clients import predict_request, refusal, serving_grpc
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
 
 @pytest.fixture(scope="module")
 def channel(store):
-    server, port = start_grpc(store, "127.0.0.1", 0)
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    with serving_grpc(store) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel
-    server.stop(None).wait()
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +37,12 @@ def stub(channel):
     return prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
 
-def request(inputs, name="topics", signature="", version=None):
-    message = predict_pb2.PredictRequest()
-    message.model_spec.name = name
-    message.model_spec.signature_name = signature
-    if version is not None:
-        message.model_spec.version.value = version
-    for key, value in inputs.items():
-        message.inputs[key].CopyFrom(tf.make_tensor_proto(value))
-    return message
-
-
 def test_predict_equals_keras(stub, exports):
     inputs = encode_batch(exports.vocabulary, TEXTS, 48)
     logits = exports.models["classifier"](inputs, training=False)
-    for message in (request({"text": TEXTS}), request(inputs, signature="tokens", version=1)):
+    by_tokens = predict_request("topics", "tokens", inputs=inputs)
+    by_tokens.model_spec.version.value = 1
+    for message in (predict_request("topics", inputs={"text": TEXTS}), by_tokens):
         response = stub.Predict(message, 30)
         np.testing.assert_allclose(tf.make_ndarray(response.outputs["logits"]), logits, atol=1e-5)
         assert (response.model_spec.name, response.model_spec.version.value) == ("topics", 1)
@@ -55,14 +50,8 @@ def test_predict_equals_keras(stub, exports):
     assert set(response.outputs) == {"logits", "probabilities", "label", "label_id"}
 
 
-def test_output_filter(stub):
-    message = request({"text": TEXTS})
-    message.output_filter.append("label")
-    assert set(stub.Predict(message, 30).outputs) == {"label"}
-
-
 def test_masked_lm_without_masks(stub):
-    outputs = stub.Predict(request({"text": ["a"]}, "words"), 30).outputs
+    outputs = stub.Predict(predict_request("words"), 30).outputs
     assert tf.make_ndarray(outputs["top_pieces"]).shape == (1, 0, 5)
     assert outputs["top_pieces"].dtype == tf.string.as_datatype_enum
 
@@ -79,9 +68,8 @@ def test_classify(stub, with_context):
     else:
         message.input.example_list.examples.extend([example_of({"text": TEXTS[0]})] * 2)
     rows = stub.Classify(message, 30).result.classifications
-    expected = tf.make_ndarray(
-        stub.Predict(request({"text": TEXTS[:1]}), 30).outputs["probabilities"]
-    )[0]
+    outputs = stub.Predict(predict_request("topics", inputs={"text": TEXTS[:1]}), 30).outputs
+    expected = tf.make_ndarray(outputs["probabilities"])[0]
     assert len(rows) == 2
     for row in rows:
         assert [entry.label for entry in row.classes] == ["red", "green", "blå"]
@@ -107,39 +95,124 @@ def test_status(channel):
     assert status.state == get_model_status_pb2.ModelVersionStatus.AVAILABLE
 
 
+@pytest.fixture(scope="module")
+def tiny_channel(running):
+    with grpc.insecure_channel(running.grpc) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def tiny_stub(tiny_channel):
+    return prediction_service_pb2_grpc.PredictionServiceStub(tiny_channel)
+
+
 @pytest.mark.parametrize(
     ("message", "code", "part"),
     [
-        (request({"text": ["a"]}, "other"), "NOT_FOUND", "Served: topics, words"),
-        (request({"text": ["a"]}, ""), "INVALID_ARGUMENT", "model_spec.name is empty"),
-        (request({"text": ["a"]}, version=3), "NOT_FOUND", "version 1 is"),
-        (request({"text": ["a"]}, signature="x"), "INVALID_ARGUMENT", "It has: classify"),
-        (request({"txt": ["a"]}), "INVALID_ARGUMENT", "takes the inputs text; received txt"),
-        (request({}), "INVALID_ARGUMENT", "received none"),
-        (request({"text": [1]}), "INVALID_ARGUMENT", "should be string; received int32"),
-        (request({"text": "a"}), "INVALID_ARGUMENT", "should have the shape"),
+        (predict_request("other"), "NOT_FOUND", "Served: tiny"),
+        (predict_request(""), "INVALID_ARGUMENT", "model_spec.name is empty"),
+        (predict_request(version=3), "NOT_FOUND", "version 1, 2 is"),
+        (predict_request(version_label="new"), "NOT_FOUND", "It has: canary, gone, stable"),
+        (predict_request(signature="x"), "INVALID_ARGUMENT", "It has: answer"),
+        (predict_request(inputs={"t": ["a"]}), "INVALID_ARGUMENT", "inputs text; received t."),
+        (predict_request(inputs={}), "INVALID_ARGUMENT", "received none"),
+        (predict_request(inputs={"text": [1]}), "INVALID_ARGUMENT", "be string; received int32"),
+        (predict_request(inputs={"text": "a"}), "INVALID_ARGUMENT", "should have the shape"),
+        (predict_request(output_filter=["x"]), "INVALID_ARGUMENT", "output_filter names x"),
+        (predict_request(output_filter=["label"] * 2), "INVALID_ARGUMENT", "an output twice"),
     ],
 )
-def test_bad_requests_get_a_status_and_a_sentence(stub, message, code, part):
-    with pytest.raises(grpc.RpcError) as error:
-        stub.Predict(message, 30)
-    assert error.value.code() == getattr(grpc.StatusCode, code)
-    assert part in error.value.details()
+def test_bad_requests_get_a_status_and_a_sentence(tiny_stub, message, code, part):
+    received, told = refusal(tiny_stub.Predict, message)
+    assert received == code and part in told
 
 
-def test_bad_filters_tensors_and_examples(stub):
-    filtered = request({"text": ["a"]})
-    filtered.output_filter.append("x")
-    garbled = request({"text": ["a"]})
-    garbled.inputs["text"].string_val.extend([b"b", b"c"])
+def test_an_output_filter(tiny_stub):
+    message = predict_request(output_filter=["label", "scores"])
+    assert set(tiny_stub.Predict(message, 20).outputs) == {"label", "scores"}
+
+
+@pytest.mark.parametrize("power", [18, 28, 40, 62])
+def test_a_small_message_with_a_large_claim(tiny_stub, power):
+    """33 bytes of which a server that believes them makes gigabytes."""
+    request = predict_request()
+    request.inputs["text"].tensor_shape.dim[0].size = 2**power
+    start = time.monotonic()
+    code, details = refusal(tiny_stub.Predict, request)
+    assert code == "INVALID_ARGUMENT" and f"has {2**power} rows" in details
+    assert time.monotonic() - start < 5
+
+
+def test_messages_that_are_none_or_too_large(tiny_channel, tiny_stub):
+    send = tiny_channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    code, told = refusal(send, b"\xff" * 9)
+    assert (code, told) == ("INVALID_ARGUMENT", "The message is not a PredictRequest.")
+    assert refusal(send, b"a" * 200_001)[0] == "RESOURCE_EXHAUSTED"
     empty = classification_pb2.ClassificationRequest()
-    empty.model_spec.name, empty.model_spec.signature_name = "topics", "classify"
-    for call, message, part in (
-        (stub.Predict, filtered, "output_filter names x"),
-        (stub.Predict, garbled, "no valid tensor"),
-        (stub.Classify, empty, "holds no example"),
-    ):
-        with pytest.raises(grpc.RpcError) as error:
-            call(message, 30)
-        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        assert part in error.value.details()
+    empty.model_spec.name, empty.model_spec.signature_name = "tiny", "classify"
+    assert "holds no example" in refusal(tiny_stub.Classify, empty)[1]
+
+
+def test_labels_over_grpc(tiny_stub, tiny_channel):
+    for label, version in (("stable", 1), ("canary", 2)):
+        answer = tiny_stub.Predict(predict_request(version_label=label), 20)
+        assert answer.model_spec.version.value == version
+        assert tf.make_ndarray(answer.outputs["version"]).tolist() == [version]
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name, request.model_spec.version_label = "tiny", "stable"
+    status = model_service_pb2_grpc.ModelServiceStub(tiny_channel).GetModelStatus(request, 20)
+    assert [row.version for row in status.model_version_status] == [1]
+
+
+def add_example(request, text):
+    feature = request.input.example_list.examples.add().features.feature["text"]
+    feature.bytes_list.value.append(text)
+
+
+def counted(running):
+    """Number of calls of MultiInference that the server counted for its model."""
+    labels = 'API="multiinference",entrypoint="GRPC",model_name="tiny"'
+    found = re.findall(f"_latency_count{{{labels}}} (\\d+)", running.monitor.text())
+    return int(found[0]) if found else 0
+
+
+def test_regress_and_multi_inference(running, tiny_stub):
+    request = regression_pb2.RegressionRequest()
+    request.model_spec.name, request.model_spec.signature_name = "tiny", "regress"
+    add_example(request, b"abc")
+    assert [row.value for row in tiny_stub.Regress(request, 20).result.regressions] == [3.0]
+
+    several = inference_pb2.MultiInferenceRequest()
+    add_example(several, b"abc")
+    assert "one model" in refusal(tiny_stub.MultiInference, several)[1]
+    for method in ("classify", "regress"):
+        task = several.tasks.add(method_name=f"tensorflow/serving/{method}")
+        task.model_spec.name, task.model_spec.signature_name = "tiny", method
+    before = counted(running)
+    first, second = tiny_stub.MultiInference(several, 20).results
+    assert counted(running) == before + 1
+    labels = first.classification_result.classifications[0].classes
+    assert [(row.label, row.score) for row in labels] == [("short", 7.0), ("long", 3.0)]
+    assert [row.value for row in second.regression_result.regressions] == [3.0]
+    assert second.model_spec.version.value == 2
+    several.tasks[1].model_spec.signature_name = "classify"
+    assert "different signatures" in refusal(tiny_stub.MultiInference, several)[1]
+    several.tasks[1].model_spec.signature_name = "regress"
+    several.tasks[1].method_name = "tensorflow/serving/predict"
+    assert "method_name of a task" in refusal(tiny_stub.MultiInference, several)[1]
+
+
+def test_health_is_grpcs_own_protocol(tiny_channel):
+    check = tiny_channel.unary_unary("/grpc.health.v1.Health/Check")
+    assert check(b"") == b"\x08\x01"  # HealthCheckResponse(status=SERVING).
+    named = wrappers_pb2.StringValue(value="tensorflow.serving.ModelService").SerializeToString()
+    assert check(named) == b"\x08\x01"
+    other = wrappers_pb2.StringValue(value="x").SerializeToString()
+    assert refusal(check, other)[0] == "NOT_FOUND"
+
+
+def test_reloading_a_config_is_not_there(tiny_channel):
+    """As export/serving/README.md says."""
+    models = model_service_pb2_grpc.ModelServiceStub(tiny_channel)
+    request = model_management_pb2.ReloadConfigRequest()
+    assert refusal(models.HandleReloadConfigRequest, request)[0] == "UNIMPLEMENTED"

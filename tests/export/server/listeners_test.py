@@ -1,84 +1,24 @@
-"""Both servers over the wire: slow, large and hostile clients, and all of TF Serving's methods."""
+"""Both servers over the wire: their addresses, slow and large clients, and how they end."""
 
 import contextlib
+import http.client
 import json
-import re
 import socket
 import threading
 import time
-import urllib.error
 import urllib.request
 
+import flask
 import grpc
 import pytest
-import tensorflow as tf
-from google.protobuf import wrappers_pb2
-from tensorflow_serving.apis import (
-    get_model_status_pb2,
-    inference_pb2,
-    model_management_pb2,
-    model_service_pb2_grpc,
-    predict_pb2,
-    prediction_service_pb2_grpc,
-    regression_pb2,
-)
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from data_pipeline.errors import UserError
 from export.server import listeners
 from export.server.__main__ import reach
-from export.server.monitoring import METRICS_PATH
-
-NUMBERS, CLASSIFY = {"signature_name": "numbers"}, {"signature_name": "classify"}
-
-
-def call(running, path, body=None, seconds=10):
-    """(status, JSON) of a REST request; `body` is bytes or a JSON value."""
-    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(running.rest + path, data, seconds) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
-def raw(running):
-    """A connection on which HTTP is written by hand."""
-    host, port = running.rest.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
-
-
-@pytest.fixture(scope="module")
-def channel(running):
-    with grpc.insecure_channel(running.grpc) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def stub(channel):
-    return prediction_service_pb2_grpc.PredictionServiceStub(channel)
-
-
-def refusal(method, message):
-    """(code, sentence) of a call of gRPC that is refused."""
-    with pytest.raises(grpc.RpcError) as error:
-        method(message, 20)
-    return error.value.code().name, error.value.details()
-
-
-def predict_request(**spec):
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = "tiny"
-    for name, value in spec.items():
-        setattr(request.model_spec, name, value)
-    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["abc"]))
-    return request
-
-
-def test_reloading_a_config_is_not_there(channel):
-    """As export/serving/README.md says."""
-    models = model_service_pb2_grpc.ModelServiceStub(channel)
-    request = model_management_pb2.ReloadConfigRequest()
-    assert refusal(models.HandleReloadConfigRequest, request)[0] == "UNIMPLEMENTED"
+from export.server.refusals import Limits
+from export.server.rest import create_app
+from tests.export.server.clients import PREDICT, call, predict_request, raw, serving_grpc
 
 
 def test_half_open_connections_hold_up_nobody(running):
@@ -91,7 +31,7 @@ def test_half_open_connections_hold_up_nobody(running):
             if number % 3 == 2:
                 connection.sendall(b"Content-Length: 50\r\n\r\n{")
         start = time.monotonic()
-        assert call(running, "/v1/models/tiny:predict", {"instances": ["abc"]})[0] == 200
+        assert call(running, PREDICT, {"instances": ["abc"]})[0] == 200
         assert time.monotonic() - start < 5
     finally:
         for connection in opened:
@@ -110,159 +50,140 @@ def test_a_slow_client_is_answered(running):
         assert b" 200 OK" in connection.recv(100)
 
 
+def whole(size):
+    return b"a" * size
+
+
+def chunked(size):
+    """The same in chunks, whose sum the server is not told beforehand."""
+    return (b"a" * 10_000 for _ in range(size // 10_000))
+
+
+@pytest.mark.parametrize("body", [whole, chunked])
+def test_a_body_over_the_limit_is_sent_and_refused(running, body):
+    """By a client that sends all of it before it reads."""
+    connection = http.client.HTTPConnection(running.rest.removeprefix("http://"), timeout=60)
+    connection.request("POST", PREDICT, body(700_000), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    sentence = "The body has more than 200000 bytes (--max_request_bytes). Send less."
+    assert (answer.status, json.loads(answer.read())) == (413, {"error": sentence})
+    assert call(running, PREDICT, {"instances": ["abc"]})[0] == 200
+
+
 def test_a_body_of_100_mb_is_refused_unread(running):
+    """By waitress, in its own words."""
     with raw(running) as connection:
         connection.sendall(
-            b"POST /v1/models/tiny:predict HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"
+            f"POST {PREDICT} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n".encode()
         )
         head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 413 ") and b"application/json" in head
-    assert json.loads(body)["error"] == "Request Entity Too Large: exceeds max_body of 200000."
+    assert head.startswith(b"HTTP/1.1 413 ") and b"exceeds max_body of 800000" in body
 
 
-def test_what_is_not_http_is_refused_in_json(running):
+def test_what_is_not_http_is_refused(running):
     with raw(running) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n")
-        head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ") and set(json.loads(body)) == {"error"}
+        assert connection.makefile("rb").read().startswith(b"HTTP/1.1 400 ")
 
 
-@pytest.mark.parametrize(
-    ("verb", "body", "part"),
-    [
-        ("predict", b"[" * 100_000, "nested too deeply"),
-        ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", "8 deep"),
-        ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "not JSON"),
-        ("predict", {**NUMBERS, "instances": [{"ids": [2**70], "mask": [1]}]}, "numbers"),
-        ("predict", {**NUMBERS, "inputs": {"ids": [[0] * 4097], "mask": [[1]]}}, "4097 values"),
-        ("predict", {"instances": ["a"] * 65}, "has 65 rows"),
-        ("predict", {"inputs": ["a"] * 65}, "has 65 rows"),
-        ("predict", {"instances": ["a" * 2001]}, "a text of 2001 bytes"),
-        ("classify", {**CLASSIFY, "examples": [{"text": 2**70}]}, "int64"),
-        ("classify", {**CLASSIFY, "examples": [{"text": [[["a"]]]}]}, "tf.Example"),
-        ("regress", {"signature_name": "regress", "examples": [{}] * 65}, "has 65 rows"),
-        ("regress", {"examples": [{"text": "a"}]}, "not for Regress"),
-        ("classify", {**CLASSIFY, "examples": [{"text": "a" * 2000}]}, "2021 bytes"),
-    ],
-)  # fmt: skip
-def test_hostile_bodies_get_a_sentence(running, verb, body, part):
-    status, answer = call(running, f"/v1/models/tiny:{verb}", body)
-    assert status == 400 and set(answer) == {"error"}
-    assert part in answer["error"] and len(answer["error"]) < 500
-    assert "Traceback" not in answer["error"]
+def test_an_idle_connection_is_closed(monkeypatch):
+    monkeypatch.setattr(listeners, "_IDLE_SECONDS", 1)
+    monkeypatch.setattr(listeners, "_CLEANUP_SECONDS", 1)
+    server = listeners.RestServer(flask.Flask("idle"), "127.0.0.1", 0, Limits())
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        assert connection.recv(1) == b""
+    server.stop()
 
 
-def test_regress_labels_and_health(running):
-    body = {"signature_name": "regress", "examples": [{"text": "abc"}, {"text": "a"}]}
-    assert call(running, "/v1/models/tiny:regress", body) == (200, {"results": [3.0, 1.0]})
-    for where, version in (
-        ("", 2),
-        ("/labels/stable", 1),
-        ("/labels/canary", 2),
-        ("/versions/1", 1),
-    ):
-        _, answer = call(running, f"/v1/models/tiny{where}:predict", {"instances": ["abc"]})
-        assert answer["predictions"][0]["version"] == version
-    assert (
-        call(running, "/v1/models/tiny/labels/stable/metadata")[1]["model_spec"]["version"] == "1"
-    )
-    _, state = call(running, "/v1/models/tiny/labels/stable")
-    assert [row["version"] for row in state["model_version_status"]] == ["1"]
-    status, answer = call(running, "/v1/models/tiny/labels/new:predict", {"instances": ["a"]})
-    assert status == 404 and "It has: canary, gone, stable" in answer["error"]
-    assert call(running, "/v1/models/tiny/labels/gone")[0] == 404
-    assert call(running, "/healthz") == (200, {"status": "SERVING", "models": ["tiny"]})
+class Slow:
+    """An application whose requests wait until they are let go, and a server of it."""
+
+    def __init__(self):
+        self.begun, self.let_go = threading.Semaphore(0), threading.Event()
+        app = flask.Flask("slow")
+
+        @app.get("/")
+        def answer():
+            self.begun.release()
+            self.let_go.wait(30)
+            return "a" * 8_000_000  # More than a socket takes at once.
+
+        self.server = listeners.RestServer(app, "127.0.0.1", 0, Limits())
+        self.server.start()
+
+    def get(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        connection.request("GET", "/")
+        return connection.getresponse()
 
 
-def test_metrics_are_at_tf_servings_path(running):
-    call(running, "/v1/models/tiny:predict", {"instances": ["a"]})
-    call(running, "/v1/models/nope:predict", {"instances": ["a"]})
-    with urllib.request.urlopen(running.rest + METRICS_PATH) as response:
-        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        text = response.read().decode()
-    assert ':tensorflow:serving:request_count{model_name="tiny",status="OK"}' in text
-    assert ':tensorflow:serving:request_count{model_name="",status="NOT_FOUND"}' in text
+def test_requests_that_have_begun_are_answered_and_further_ones_refused():
+    slow, answers = Slow(), []
+    clients = [threading.Thread(target=lambda: answers.append(slow.get().read())) for _ in "ab"]
+    for client in clients:
+        client.start()
+        assert slow.begun.acquire(timeout=30)
+    end = threading.Thread(target=slow.server.stop)
+    end.start()
+    while not slow.server._is_ending:
+        time.sleep(0.01)
+    refused = slow.get()
+    assert refused.status == 503 and "is ending" in json.loads(refused.read())["error"]
+    assert end.is_alive()
+    slow.let_go.set()
+    end.join(30)
+    assert not end.is_alive()
+    for client in clients:
+        client.join(30)
+    assert [len(answer) for answer in answers] == [8_000_000] * 2
+    with pytest.raises(ConnectionError):
+        slow.get()
 
 
-@pytest.mark.parametrize("power", [18, 28, 40, 62])
-def test_a_small_message_with_a_large_claim(stub, power):
-    """33 bytes of which a server that believes them makes gigabytes."""
-    request = predict_request()
-    request.inputs["text"].tensor_shape.dim[0].size = 2**power
-    start = time.monotonic()
-    code, details = refusal(stub.Predict, request)
-    assert code == "INVALID_ARGUMENT" and f"has {2**power} rows" in details
-    assert time.monotonic() - start < 5
+def test_an_end_does_not_wait_for_a_client_that_does_not_read(monkeypatch):
+    slow = Slow()
+    slow.let_go.set()
+    with socket.create_connection(("127.0.0.1", slow.server.port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert slow.begun.acquire(timeout=30)
+        monkeypatch.setattr(listeners, "_IDLE_SECONDS", 1)
+        start = time.monotonic()
+        slow.server.stop()
+        assert 1 <= time.monotonic() - start < 10
 
 
-def test_messages_that_are_none_or_too_large(channel, stub):
-    send = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-    assert refusal(send, b"\xff" * 9) == ("INVALID_ARGUMENT", "The message is no PredictRequest.")
-    assert refusal(send, b"a" * 200_001)[0] == "RESOURCE_EXHAUSTED"
-    request = predict_request()
-    request.inputs["text"].dtype = 99
-    assert refusal(stub.Predict, request) == (
-        "INVALID_ARGUMENT", "Input 'text' should be string; received type 99."
-    )  # fmt: skip
+def test_calls_whose_message_never_comes_end(running, monkeypatch):
+    """Their connection is renewed."""
+    monkeypatch.setattr(listeners, "_CONNECTION_SECONDS", 1)
+    monkeypatch.setattr(listeners, "_LAST_CALLS_SECONDS", 1)
+    end = threading.Event()
+
+    def never():
+        end.wait()
+        yield from ()
+
+    with serving_grpc(running.store) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as opened:
+        method = opened.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        assert method.future(never()).exception(30) is not None
+        end.set()
 
 
-def test_labels_over_grpc(stub, channel):
-    for label, version in (("stable", 1), ("canary", 2)):
-        answer = stub.Predict(predict_request(version_label=label), 20)
-        assert answer.model_spec.version.value == version
-        assert tf.make_ndarray(answer.outputs["version"]).tolist() == [version]
-    assert refusal(stub.Predict, predict_request(version_label="new"))[0] == "NOT_FOUND"
-    request = get_model_status_pb2.GetModelStatusRequest()
-    request.model_spec.name, request.model_spec.version_label = "tiny", "stable"
-    status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, 20)
-    assert [row.version for row in status.model_version_status] == [1]
-
-
-def add_example(request, text):
-    feature = request.input.example_list.examples.add().features.feature["text"]
-    feature.bytes_list.value.append(text)
-
-
-def counted(running):
-    """Number of calls of MultiInference that the server counted for its model."""
-    labels = 'model_name="tiny",API="multiinference",entrypoint="GRPC"'
-    found = re.findall(f"_latency_count{{{labels}}} (\\d+)", running.monitor.text())
-    return int(found[0]) if found else 0
-
-
-def test_regress_and_multi_inference(running, stub):
-    request = regression_pb2.RegressionRequest()
-    request.model_spec.name, request.model_spec.signature_name = "tiny", "regress"
-    add_example(request, b"abc")
-    assert [row.value for row in stub.Regress(request, 20).result.regressions] == [3.0]
-
-    several = inference_pb2.MultiInferenceRequest()
-    add_example(several, b"abc")
-    assert "one model" in refusal(stub.MultiInference, several)[1]
-    for method in ("classify", "regress"):
-        task = several.tasks.add(method_name=f"tensorflow/serving/{method}")
-        task.model_spec.name, task.model_spec.signature_name = "tiny", method
-    before = counted(running)
-    first, second = stub.MultiInference(several, 20).results
-    assert counted(running) == before + 1
-    labels = first.classification_result.classifications[0].classes
-    assert [(row.label, row.score) for row in labels] == [("short", 7.0), ("long", 3.0)]
-    assert [row.value for row in second.regression_result.regressions] == [3.0]
-    assert second.model_spec.version.value == 2
-    several.tasks[1].model_spec.signature_name = "classify"
-    assert "different signatures" in refusal(stub.MultiInference, several)[1]
-    several.tasks[1].model_spec.signature_name = "regress"
-    several.tasks[1].method_name = "tensorflow/serving/predict"
-    assert "method_name of a task" in refusal(stub.MultiInference, several)[1]
-
-
-def test_health_is_grpcs_own_protocol(channel):
-    check = channel.unary_unary("/grpc.health.v1.Health/Check")
-    assert check(b"") == b"\x08\x01"  # HealthCheckResponse(status=SERVING).
-    named = wrappers_pb2.StringValue(value="tensorflow.serving.ModelService").SerializeToString()
-    assert check(named) == b"\x08\x01"
-    other = wrappers_pb2.StringValue(value="x").SerializeToString()
-    assert refusal(check, other)[0] == "NOT_FOUND"
+def test_pages_that_compute_nothing_are_answered_while_all_cores_compute(running, monkeypatch):
+    monkeypatch.setattr(running.store, "computing", threading.BoundedSemaphore(1))
+    app = create_app(running.store).test_client()
+    answered = []
+    with running.store.computing:
+        asking = threading.Thread(
+            target=lambda: answered.append(app.post(PREDICT, json={"instances": ["abc"]}))
+        )
+        asking.start()
+        assert app.get("/healthz").status_code == 200
+        assert app.get("/v1/models/tiny").status_code == 200
+        asking.join(0.2)
+        assert not answered
+    asking.join(30)
+    assert answered[0].status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -275,16 +196,6 @@ def test_health_is_grpcs_own_protocol(channel):
 )
 def test_the_server_says_who_reaches_it(host, part):
     assert part in reach(host)
-
-
-def test_an_output_is_asked_for_once(stub):
-    request = predict_request()
-    request.output_filter.extend(["label", "scores"])
-    assert set(stub.Predict(request, 20).outputs) == {"label", "scores"}
-    request.output_filter.append("label")
-    assert refusal(stub.Predict, request) == (
-        "INVALID_ARGUMENT", "output_filter names an output twice."
-    )  # fmt: skip
 
 
 def test_hosts_become_addresses():
@@ -306,21 +217,18 @@ def has_ipv6_loopback() -> bool:
     not has_ipv6_loopback(), reason="THIS MACHINE HAS NO ::1: nothing listens there"
 )
 def test_addresses_of_ipv6(running):
-    rest, port = listeners.create_rest(running.store, "::1", 0)
-    thread = threading.Thread(target=rest.run, daemon=True)
-    thread.start()
-    rpc, rpc_port = listeners.start_grpc(running.store, "::1", 0)
-    try:
-        with urllib.request.urlopen(
-            f"http://{listeners.address_of('::1', port)}/healthz"
-        ) as answer:
-            assert answer.status == 200
-        with grpc.insecure_channel(listeners.address_of("::1", rpc_port)) as opened:
-            stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
-            assert stub.Predict(predict_request(), 20).outputs["label"].string_val == [b"short"]
-    finally:
-        rest.close()
-        rpc.stop(0).wait()
+    app = create_app(running.store)
+    rest = listeners.RestServer(app, "::1", 0, running.store.limits)
+    rest.start()
+    with urllib.request.urlopen(f"http://[::1]:{rest.port}/healthz") as answer:
+        assert answer.status == 200
+    rest.stop()
+    with (
+        serving_grpc(running.store, "::1") as port,
+        grpc.insecure_channel(f"[::1]:{port}") as opened,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(opened)
+        assert stub.Predict(predict_request(), 20).outputs["label"].string_val == [b"short"]
 
 
 def test_addresses_as_in_urls():

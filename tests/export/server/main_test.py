@@ -1,5 +1,6 @@
 """The server as a process: starts, answers on both ports, follows new versions, stops cleanly."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,16 +10,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
-from export.server.listeners import create_rest, start_grpc
+from export.server.listeners import RestServer, create_grpc
+from export.server.refusals import Limits
+from export.server.rest import create_app
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -128,10 +134,11 @@ def test_client_errors_are_one_sentence(server):
 
 def test_ports_in_use_are_refused(server, store):
     _, ready, _ = server
-    for start, address in ((start_grpc, ready["grpc"]), (create_rest, ready["rest"])):
-        port = int(address.rpartition(":")[2])
-        with pytest.raises(UserError, match=f"_port={port}: cannot listen"):
-            start(store, "127.0.0.1", port)
+    rest, rpc = (int(ready[name].rpartition(":")[2]) for name in ("rest", "grpc"))
+    with pytest.raises(UserError, match=f"--rest_port={rest}: cannot listen"):
+        RestServer(create_app(store), "127.0.0.1", rest, Limits())
+    with pytest.raises(UserError, match=f"--grpc_port={rpc}: cannot listen"):
+        create_grpc("127.0.0.1", rpc, Limits())
 
 
 def test_a_new_version_is_served_once_its_folder_has_a_number(server):
@@ -154,3 +161,103 @@ def test_sigterm_stops_it_and_frees_the_port(server):
     assert line.startswith("serving topics, words at http://127.0.0.1:")
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", int(ready["rest"].rpartition(":")[2]))) != 0
+
+
+class Waits(tf.Module):
+    """A model that answers after so many seconds."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "seconds")])
+    def wait(self, seconds):
+        end = tf.timestamp() + tf.cast(tf.reduce_max(seconds), tf.float64)
+        (steps,) = tf.while_loop(lambda _: tf.timestamp() < end, lambda step: [step + 1], [0])
+        return {"steps": tf.fill(tf.shape(seconds), steps)}
+
+
+@pytest.fixture
+def slow_server(tmp_path, quick_python):
+    """A process that serves `Waits`, the address of its method by REST, and that of gRPC."""
+    module = Waits()
+    signatures = {"serving_default": module.wait}
+    tf.saved_model.save(module, str(tmp_path / "m" / "1"), signatures=signatures)
+    ready = tmp_path / "ready.json"
+    command = [
+        *(quick_python, "-m", "export.server", f"--model=m={tmp_path / 'm'}"),
+        *("--rest_port=0", "--grpc_port=0", f"--ready_file={ready}"),
+    ]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: ready.exists() or process.poll() is not None)
+        addresses = json.loads(ready.read_text())
+        yield process, f"{addresses['rest']}/v1/models/m:predict", addresses["grpc"]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ask(address, seconds):
+    """The status of a request that takes so many seconds."""
+    body = json.dumps({"instances": [seconds]}).encode()
+    try:
+        with urllib.request.urlopen(address, body, 60) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_sigterm_lets_requests_finish(slow_server):
+    """Though they take longer than the five seconds that waitress gives them."""
+    process, address, rpc = slow_server
+    answers = []
+
+    def ask_grpc(seconds):
+        inputs = {"seconds": np.array([seconds], np.float32)}
+        return predict_grpc(rpc, "m", inputs)["steps"].shape
+
+    clients = [
+        threading.Thread(target=lambda: answers.append(ask(address, 6.0))),
+        threading.Thread(target=lambda: answers.append(ask_grpc(6.0))),
+    ]
+    for client in clients:
+        client.start()
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    assert ask(address, 0.0) == 503
+    with pytest.raises(UserError, match="answered UNAVAILABLE"):
+        ask_grpc(0.0)
+    assert process.poll() is None and not answers
+    for client in clients:
+        client.join(60)
+    assert process.wait(20) == 0
+    assert sorted(answers, key=str) == [(1,), 200]
+
+
+def test_a_second_signal_does_not_wait(slow_server):
+    process, address, _ = slow_server
+    answers = []
+
+    def client_of_a_long_request():
+        with contextlib.suppress(OSError):  # The connection ends with the process.
+            answers.append(ask(address, 60.0))
+
+    client = threading.Thread(target=client_of_a_long_request)
+    client.start()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    wait_for(lambda: ask(address, 0.0) == 503, 5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == -signal.SIGINT
+    client.join(60)
+    assert not answers
+
+
+@pytest.mark.parametrize("name, other", [("rest_port", "grpc_port"), ("grpc_port", "rest_port")])
+def test_a_port_in_use_is_found_before_models_are_loaded(quick_python, name, other):
+    """Nothing lies where the model should, which would be the message otherwise."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        flags = ["--model=m=/nowhere", f"--{name}={port}", f"--{other}=0"]
+        command = [quick_python, "-m", "export.server", *flags]
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert f"--{name}={port}: cannot listen on 127.0.0.1:{port}" in process.stderr

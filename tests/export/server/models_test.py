@@ -1,9 +1,26 @@
-"""The models of a server, from flags and from TF Serving's own file."""
+"""The models of a server: from flags and TF Serving's own file; versions found, loaded, swapped."""
+
+import os
+import shutil
+import threading
 
 import pytest
+import tensorflow as tf
 
 from data_pipeline.errors import UserError
-from export.server.models import ModelConfig, check_models, parse_models, read_config_file
+from export.saved_model import existing_versions
+from export.server import models, servable
+from export.server.models import (
+    ModelConfig,
+    ModelStore,
+    check_models,
+    parse_models,
+    read_config_file,
+)
+from export.server.refusals import ServingError
+from export.warmup import WARMUP_FILE, check_warmup
+from tests.export.server.clients import predict_request
+from tests.export.server.conftest import store_of
 
 
 @pytest.mark.parametrize(
@@ -69,3 +86,146 @@ def test_a_model_of_a_file_that_nobody_could_ask(tmp_path, config, missing):
     path.write_text(f"model_config_list {{ config {{ {config} }} }}")
     with pytest.raises(UserError, match=f"a model has no {missing}"):
         read_config_file(str(path))
+
+
+def test_numbers_that_no_client_can_name_are_not_versions(tmp_path):
+    for name in ("3", str(2**63 - 1), str(2**63), "9" * 200, "007", "x"):
+        (tmp_path / name).mkdir()
+    assert existing_versions(str(tmp_path)) == [3, 2**63 - 1]
+
+
+def test_picks_up_a_new_version_and_survives_a_broken_one(tiny, tmp_path):
+    shutil.copytree(tiny / "1", tmp_path / "1")
+    store = store_of(tmp_path)
+    (tmp_path / ".tmp-3").mkdir()
+    (tmp_path / "3").mkdir()
+    for _ in range(7):
+        store.refresh()
+    assert store.get("m").version == 1
+    (broken, served) = store.status("m")
+    assert broken[:3] == (3, "END", "UNKNOWN")
+    assert served == (1, "AVAILABLE", "OK", "")
+    shutil.rmtree(tmp_path / "3")
+    os.rename(shutil.copytree(tiny / "2", tmp_path / ".tmp-12"), tmp_path / "12")
+    store.refresh()
+    assert store.get("m").version == 12
+    assert store.get("m", 12).name == "m"
+    with pytest.raises(ServingError, match="version 12 is"):
+        store.get("m", 1)
+
+
+@pytest.mark.parametrize(("make", "match"), [(False, "no version folder"), (True, "does not load")])
+def test_a_server_does_not_start_without_a_model(tmp_path, make, match):
+    if make:
+        (tmp_path / "1").mkdir()
+    with pytest.raises(UserError, match=match):
+        store_of(tmp_path)
+
+
+def test_a_server_starts_with_an_older_version_where_the_newest_is_broken(tiny, tmp_path):
+    shutil.copytree(tiny, tmp_path, dirs_exist_ok=True)
+    for broken in ("3", "5"):
+        (tmp_path / broken).mkdir()
+    store = store_of(tmp_path)
+    assert [row[:2] for row in store.status("m")] == [
+        (5, "END"), (3, "END"), (2, "AVAILABLE")
+    ]  # fmt: skip
+    shutil.copytree(tiny / "1", tmp_path / "5", dirs_exist_ok=True)
+    store.refresh()
+    assert store.get("m").version == 5 and 2 not in [row[0] for row in store.status("m")]
+    with pytest.raises(UserError, match="does not load"):  # Others were not asked for.
+        store_of(tmp_path, specific=(3,))
+
+
+def add_warmup(folder, *texts):
+    """Gives a version a warm-up file with a request for each text, for the default signature."""
+    from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+    path = folder / WARMUP_FILE
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for text in texts:
+            log = PredictionLog()
+            request = predict_request(signature="serving_default", inputs={"text": [text]})
+            log.predict_log.request.CopyFrom(request)
+            writer.write(log.SerializeToString())
+
+
+def test_warm_up_requests_are_answered_before_a_version_is_available(tiny, tmp_path, monkeypatch):
+    shutil.copytree(tiny, tmp_path, dirs_exist_ok=True)
+    add_warmup(tmp_path / "2", "abc", "a")
+    store = ModelStore([ModelConfig("m", str(tmp_path))])
+    answered = []
+
+    def noted(path, signatures):
+        count = check_warmup(path, signatures)
+        answered.append((path, count, store._models["m"].loaded))
+        return count
+
+    monkeypatch.setattr(servable, "check_warmup", noted)
+    store.load()
+    assert answered == [(str(tmp_path / "2"), 2, {})]
+    assert store.status("m") == [(2, "AVAILABLE", "OK", "")]
+
+
+def test_a_bad_warm_up_record_keeps_a_version_from_loading(tiny, tmp_path):
+    """As in TF Serving."""
+    shutil.copytree(tiny, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "2" / WARMUP_FILE
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"\xff")
+    store = store_of(tmp_path)
+    assert store.get("m").version == 1 and store.status("m", 2)[0][1] == "END"
+
+
+@pytest.fixture(scope="module")
+def small(tiny):
+    store = ModelStore([ModelConfig("m", str(tiny)), ModelConfig("a", str(tiny))])
+    store.load()
+    return store
+
+
+def test_what_is_not_served(small):
+    assert small.names() == ["a", "m"]
+    with pytest.raises(
+        ServingError, match="^Model 'x' is not served here. Served: a, m.$"
+    ) as error:
+        small.get("x")
+    assert error.value.code == "NOT_FOUND"
+    with pytest.raises(ServingError, match="^Version 4 of model 'm' is not loaded; version 2 is.$"):
+        small.get("m", 4)
+    assert small.get("m", 2) is small.get("m")
+    assert small.status("m") == small.status("m", 2) == [(2, "AVAILABLE", "OK", "")]
+    with pytest.raises(ServingError, match="^Version 4 of model 'm' is not known here") as error:
+        small.status("m", 4)
+    assert error.value.code == "NOT_FOUND"
+
+
+def test_a_version_is_loaded_once_and_tried_five_times(tiny, tmp_path, monkeypatch):
+    shutil.copytree(tiny / "1", tmp_path / "3")
+    store, loaded = store_of(tmp_path), []
+
+    def fail(name, version, path, limits):
+        loaded.append((name, version, path))
+        raise ValueError("broken\n  model")
+
+    monkeypatch.setattr(models, "Servable", fail)
+    store.refresh()
+    assert not loaded
+    (tmp_path / "10").mkdir()
+    for _ in range(9):
+        store.refresh()
+    assert loaded == [("m", 10, f"{tmp_path}/10")] * 5
+    assert store.status("m", 10) == [(10, "END", "UNKNOWN", "broken model")]
+
+
+def test_the_store_looks_for_versions_until_it_is_stopped(tiny, monkeypatch):
+    store = ModelStore([ModelConfig("m", str(tiny))], poll_seconds=0.001)
+    looked = threading.Event()
+    monkeypatch.setattr(store, "refresh", looked.set)
+    store.start()
+    assert looked.wait(30)
+    store.stop()
+    assert not store._thread.is_alive()
+    ModelStore([ModelConfig("m", str(tiny))]).stop()  # It was never started.

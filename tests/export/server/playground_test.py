@@ -4,13 +4,13 @@ import contextlib
 import json
 import shutil
 import subprocess
-import threading
 import warnings
 
 import pytest
 
 from export.client import predict_rows
-from export.server.playground import pieces_of
+from export.server.listeners import RestServer
+from export.server.playground import add_playground, pieces_of
 from export.server.rest import create_app
 from tests.export.server.browser import CHROMIUM, DRIVER, open_browser
 
@@ -21,12 +21,16 @@ ANSWERED = "return !document.querySelector('#answer').hidden"
 @contextlib.contextmanager
 def playground(store):
     """The address of the page for the models of a store."""
-    from export.server.listeners import create_rest
+    server = RestServer(app_with_playground(store), "127.0.0.1", 0, store.limits)
+    server.start()
+    yield f"http://127.0.0.1:{server.port}/playground"
+    server.stop()
 
-    server, port = create_rest(store, "127.0.0.1", 0, playground=True)
-    threading.Thread(target=server.run, daemon=True).start()
-    yield f"http://127.0.0.1:{port}/playground"
-    server.close()
+
+def app_with_playground(store):
+    app = create_app(store)
+    add_playground(app, store)
+    return app
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def client(store):
-    return create_app(store, playground=True).test_client()
+    return app_with_playground(store).test_client()
 
 
 def test_it_is_there_only_when_asked_for(store, client):

@@ -4,15 +4,13 @@ import os
 import shutil
 import threading
 
-from export.server.models import ModelConfig
-from export.server.store import ModelStore
-from tests.export.server.conftest import save_tiny
-from tests.export.server.listeners_test import call
+from tests.export.server.clients import PREDICT, call
+from tests.export.server.conftest import save_tiny, store_of
 
 
 def test_a_version_that_failed_is_tried_again_once_it_was_repaired(tiny, tmp_path):
     shutil.copytree(tiny / "1", tmp_path / "1")
-    store = ModelStore([ModelConfig("m", str(tmp_path))])
+    store = store_of(tmp_path)
     (tmp_path / "2").mkdir()
     (tmp_path / "2" / "saved_model.pb").write_bytes(b"half of one")
     for _ in range(7):
@@ -25,7 +23,7 @@ def test_a_version_that_failed_is_tried_again_once_it_was_repaired(tiny, tmp_pat
 
 def test_a_failure_is_forgotten_with_its_folder(tiny, tmp_path):
     shutil.copytree(tiny / "1", tmp_path / "1")
-    store = ModelStore([ModelConfig("m", str(tmp_path))])
+    store = store_of(tmp_path)
     (tmp_path / "2").mkdir()
     for _ in range(7):
         store.refresh()
@@ -35,11 +33,10 @@ def test_a_failure_is_forgotten_with_its_folder(tiny, tmp_path):
 
 
 def test_versions_and_labels(tiny):
-    config = ModelConfig("m", str(tiny), 0, labels={"stable": 1})
-    store = ModelStore([config])
+    store = store_of(tiny, latest=0, labels={"stable": 1})
     assert store.get("m").version == 2 and store.get("m", label="stable").version == 1
     assert [row[0] for row in store.status("m")] == [2, 1]
-    assert ModelStore([ModelConfig("m", str(tiny), specific=(1,))]).get("m").version == 1
+    assert store_of(tiny, specific=(1,)).get("m").version == 1
 
 
 def test_under_load_every_request_is_answered(running):
@@ -47,7 +44,7 @@ def test_under_load_every_request_is_answered(running):
     stop, answers = threading.Event(), []
 
     def ask():
-        status, answer = call(running, "/v1/models/tiny:predict", {"instances": ["abc"]})
+        status, answer = call(running, PREDICT, {"instances": ["abc"]})
         answers.append((status, answer))
         return answer["predictions"][0]["version"]
 

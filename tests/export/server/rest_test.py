@@ -1,12 +1,20 @@
-"""The REST API, asked through Flask's test client."""
+"""The REST API, asked through Flask's test client and over the wire."""
+
+import gzip
+import json
+import urllib.request
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from export.encoding import encode_batch
+from export.server.monitoring import METRICS_PATH
 from export.server.rest import create_app
+from tests.export.server.clients import PREDICT, call
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
+NUMBERS, CLASSIFY = {"signature_name": "numbers"}, {"signature_name": "classify"}
 
 
 @pytest.fixture(scope="module")
@@ -82,52 +90,6 @@ def test_status_and_metadata(client):
     assert [dim["size"] for dim in scores["tensor_shape"]["dim"]] == ["-1", "3"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "part"),
-    [
-        ("other:predict", {"instances": ["a"]}, 404, "Served: topics, words"),
-        ("topics/versions/9:predict", {"instances": ["a"]}, 404, "version 1 is"),
-        ("topics:explain", {"instances": ["a"]}, 400, ":classify or :regress"),
-        ("topics:predict", {}, 400, "either 'instances' (rows) or 'inputs'"),
-        ("topics:predict", {"instances": ["a"], "inputs": ["a"]}, 400, "either"),
-        ("topics:predict", {"instances": []}, 400, "at least one"),
-        ("topics:predict", {"instances": [3]}, 400, "should hold strings"),
-        ("topics:predict", {"instances": ["a", ["b"]]}, 400, "'text'"),
-        ("topics:predict", {"instances": [["a"]]}, 400, "should have the shape"),
-        ("topics:predict", {"inputs": {"txt": ["a"]}}, 400, "allowed: text"),
-        ("topics:predict", {"inputs": {"text": "a"}}, 400, "should have the shape"),
-        (
-            "topics:predict",
-            {"signature_name": "x", "instances": ["a"]},
-            400,
-            "classify, serving_default",
-        ),
-        ("topics:predict", {"signature_name": 3, "instances": ["a"]}, 400, "should be a string"),
-        (
-            "topics:predict",
-            {"signature_name": "text_pair", "inputs": {"text_a": ["a"]}},
-            400,
-            "text_a, text_b",
-        ),
-        ("topics:predict", [], 400, "JSON object"),
-        ("topics:classify", {"examples": [{"text": "a"}]}, 400, "not for Classify"),
-        (
-            "topics:classify",
-            {"signature_name": "classify", "examples": [{"txt": "a"}]},
-            400,
-            "text",
-        ),
-        ("topics:classify", {"signature_name": "classify", "examples": ["a"]}, 400, "object"),
-        ("topics:classify", {"signature_name": "classify", "examples": []}, 400, "at least one"),
-    ],
-)
-def test_bad_requests_are_explained(client, path, body, status, part):
-    answer = client.post(f"/v1/models/{path}", json=body)
-    assert answer.status_code == status
-    assert set(answer.json) == {"error"}
-    assert part in answer.json["error"]
-
-
 def test_token_ids_beyond_the_vocabulary(client):
     body = {"signature_name": "tokens", "instances": [
         {"input_word_ids": [2, 5000, 3], "input_mask": [1, 1, 1], "input_type_ids": [0, 0, 0]}
@@ -137,12 +99,134 @@ def test_token_ids_beyond_the_vocabulary(client):
     assert "input_word_ids are from 0 to" in answer.json["error"]
 
 
-def test_other_paths_and_bodies(client):
-    assert client.post("/v1/models/topics:predict", data=b"{oops").status_code == 400
-    for answer in (
-        client.get("/"),
-        client.get("/v1/models/topics/x"),
-        client.post("/v1/models/topics"),
+@pytest.mark.parametrize(
+    ("verb", "body", "part"),
+    [
+        ("predict", b"", "is not JSON"),
+        ("predict", b"{oops", "is not JSON"),
+        ("predict", b"\xff\xfe\xfd", "is not JSON"),
+        ("predict", [], "should be a JSON object"),
+        ("predict", b"[" * 100_000, "nested too deeply"),
+        ("predict", b'{"instances": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}", "8 deep"),
+        ("predict", b'{"instances": [' + b"9" * 5000 + b"]}", "a number of thousands of digits."),
+        ("predict", {}, "either 'instances' (rows) or 'inputs'"),
+        ("predict", {"instances": ["a"], "inputs": ["a"]}, "either 'instances' (rows)"),
+        ("predict", {"signature_name": 3, "instances": ["a"]}, "should be a string, not 3"),
+        ("predict", {"signature_name": "x", "instances": ["a"]}, "It has: answer, choose, "),
+        ("predict", {"instances": []}, "at least one"),
+        ("predict", {"instances": [3]}, "should hold strings"),
+        ("predict", {"instances": ["a", ["b"]]}, "'text'"),
+        ("predict", {"instances": [["a"]]}, "should have the shape"),
+        ("predict", {"inputs": {"txt": ["a"]}}, "allowed: text"),
+        ("predict", {"signature_name": "text_pair", "inputs": {"text_a": ["a"]}}, "text_a, text_b"),
+        ("predict", {**NUMBERS, "instances": [{"ids": [2**70], "mask": [1]}]}, "do not fit"),
+        ("predict", {**NUMBERS, "instances": [{"ids": [2, True], "mask": [1, 1]}]}, "numbers only"),
+        ("predict", {**NUMBERS, "inputs": {"ids": [[0] * 4097], "mask": [[1]]}}, "4097 values"),
+        ("predict", {"instances": ["a"] * 65}, "has 65 rows"),
+        ("predict", {"inputs": ["a"] * 65}, "has 65 rows"),
+        ("predict", {"instances": ["a" * 2001]}, "a text of 2001 bytes"),
+        ("explain", {}, "Use :predict, :classify or :regress"),
+        ("classify", {"examples": [{"text": "a"}]}, "not for Classify"),
+        ("regress", {"examples": [{"text": "a"}]}, "not for Regress"),
+        ("classify", {**CLASSIFY, "examples": [{"txt": "a"}]}, "text"),
+        ("classify", {**CLASSIFY, "examples": ["a"]}, "should be an object"),
+        ("classify", {**CLASSIFY, "examples": [{}], "context": 1}, "should be an object"),
+        ("classify", {**CLASSIFY, "examples": []}, "at least one"),
+        ("classify", {**CLASSIFY, "examples": [{"text": 2**70}]}, "int64"),
+        ("classify", {**CLASSIFY, "examples": [{"text": [[["a"]]]}]}, "tf.Example"),
+        ("classify", {**CLASSIFY, "examples": [{"text": "a" * 2000}]}, "2021 bytes"),
+        ("regress", {"signature_name": "regress", "examples": [{}] * 65}, "has 65 rows"),
+    ],
+)  # fmt: skip
+def test_bad_bodies_get_a_sentence(running, verb, body, part):
+    status, answer = call(running, f"/v1/models/tiny:{verb}", body)
+    assert status == 400 and set(answer) == {"error"}
+    assert part in answer["error"] and len(answer["error"]) < 500
+    assert "Traceback" not in answer["error"] and "sys." not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "part"),
+    [
+        ("/v1/models/other:predict", {"instances": ["a"]}, 404, "Served: tiny"),
+        ("/v1/models/tiny/versions/9:predict", {"instances": ["a"]}, 404, "version 1, 2 is"),
+        ("/v1/models/tiny/labels/new:predict", {"instances": ["a"]}, 404, "canary, gone, stable"),
+        ("/v1/models/tiny/labels/gone", None, 404, "Version 9 of model 'tiny'"),
+        ("/", None, 404, "Known: GET /v1/models/NAME"),
+        ("/v1/models/tiny/x", None, 404, "Known: GET /v1/models/NAME"),
+        ("/v1/models/tiny", {}, 405, "Use GET. Known: "),
+        ("/v1/models/tiny:predict", None, 405, "Use POST. Known: "),
+        ("/v1/models/tiny/versions/1:predict", None, 405, "Use POST. Known: "),
+        ("/v1/models/tiny/labels/stable:classify", None, 405, "Use POST. Known: "),
+        *(
+            (f"/v1/models/tiny/versions/{version}{verb}", body, 404, "Malformed request")
+            for version in ("9" * 5000, "9" * 20, "x", "-1", "%C2%B2")
+            for verb, body in (("", None), (":predict", {"instances": ["a"]}))
+        ),
+        (f"/v1/models/tiny/versions/{2**63 - 1}", None, 404, "is not known here"),
+    ],
+)
+def test_other_paths(running, path, body, status, part):
+    received, answer = call(running, path, body)
+    assert received == status and part in answer["error"] and len(answer["error"]) < 600
+
+
+def test_a_compressed_body_is_refused_by_its_header(running):
+    body = gzip.compress(json.dumps({"instances": ["abc"]}).encode())
+    request = urllib.request.Request(running.rest + PREDICT, body, {"Content-Encoding": "gzip"})
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request)
+    told = json.load(refusal.value)["error"]
+    assert refusal.value.code == 400
+    assert told == "Content-Encoding 'gzip' is not read here: send plain JSON."
+
+
+def test_examples_with_a_context(running):
+    body = {**CLASSIFY, "examples": [{"n": 3}, {"x": [1, 2.5]}], "context": {"text": "abc"}}
+    row = [["short", 7.0], ["long", 3.0]]
+    assert call(running, "/v1/models/tiny:classify", body) == (200, {"results": [row, row]})
+    body = {**CLASSIFY, "examples": [{"n": 1}] * 50, "context": {"m": ["a" * 1990] * 3}}
+    status, answer = call(running, "/v1/models/tiny:classify", body)
+    assert status == 400 and "up to 200000 (--max_request_bytes)" in answer["error"]
+
+
+def test_features_keep_their_kinds(running, monkeypatch):
+    servable, asked = running.store.get("tiny"), []
+    monkeypatch.setattr(servable, "regress", lambda _, examples: asked.extend(examples) or [0.0])
+    features = {"text": "a", "n": 3, "x": [1, 2.5], "languages": ["en", {"b64": "/w=="}]}
+    body = {"signature_name": "regress", "examples": [features]}
+    assert call(running, "/v1/models/tiny:regress", body) == (200, {"results": [0.0]})
+    made = tf.train.Example.FromString(asked[0]).features.feature
+    assert list(made["text"].bytes_list.value) == [b"a"]
+    assert list(made["languages"].bytes_list.value) == [b"en", b"\xff"]
+    assert list(made["n"].int64_list.value) == [3]
+    assert list(made["x"].float_list.value) == [1.0, 2.5]
+
+
+def test_regress_labels_and_health(running):
+    body = {"signature_name": "regress", "examples": [{"text": "abc"}, {"text": "a"}]}
+    assert call(running, "/v1/models/tiny:regress", body) == (200, {"results": [3.0, 1.0]})
+    for where, version in (
+        ("", 2),
+        ("/labels/stable", 1),
+        ("/labels/canary", 2),
+        ("/versions/1", 1),
     ):
-        assert answer.status_code in (404, 405)
-        assert "Known: GET /v1/models/NAME" in answer.json["error"]
+        _, answer = call(running, f"/v1/models/tiny{where}:predict", {"instances": ["abc"]})
+        assert answer["predictions"][0]["version"] == version
+    assert (
+        call(running, "/v1/models/tiny/labels/stable/metadata")[1]["model_spec"]["version"] == "1"
+    )
+    _, state = call(running, "/v1/models/tiny/labels/stable")
+    assert [row["version"] for row in state["model_version_status"]] == ["1"]
+    assert call(running, "/healthz") == (200, {"status": "SERVING", "models": ["tiny"]})
+
+
+def test_metrics_are_at_tf_servings_path(running):
+    call(running, "/v1/models/tiny:predict", {"instances": ["a"]})
+    call(running, "/v1/models/nope:predict", {"instances": ["a"]})
+    with urllib.request.urlopen(running.rest + METRICS_PATH) as response:
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = response.read().decode()
+    assert ':tensorflow:serving:request_count{model_name="tiny",status="OK"}' in text
+    assert ':tensorflow:serving:request_count{model_name="",status="NOT_FOUND"}' in text

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.server.errors import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ServingError
-from export.server.limits import Limits
-from export.server.servable import Servable, read_signature_defs
+from export.probes import example_of
+from export.server.refusals import INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Limits, ServingError
+from export.server.servable import Servable
 
 
 class Halves(tf.Module):
@@ -34,7 +34,6 @@ def test_answers(servable):
         answer = servable.predict(signature, {"number": np.array([2, 8])})
         np.testing.assert_array_equal(answer["half"], [1, 4])
     assert list(servable.signature_defs) == ["serving_default"]
-    assert read_signature_defs(servable.path) == servable.signature_defs
 
 
 @pytest.mark.parametrize(
@@ -45,9 +44,9 @@ def test_answers(servable):
         ("", {"number": np.array([2]), "b": 1, "a": 1}, "number; received a, b, number"),
         ("", {"number": np.array(["x"], object)}, "Input 'number' should be int32"),
         ("", {"number": np.array([[2]])}, r"should have the shape \(None,\); received \(1, 1\)"),
-        ("", {"number": np.array([2] * 4)}, "has 4 rows; this server takes up to 3"),
+        ("", {"number": np.array([2] * 4)}, "has 4 rows; this server allows up to 3"),
         ("", {"number": np.array([2, 3])}, "Model 'halves': .*Only even numbers"),
-        ("", {"number": np.array([2] * 3)}, "answer has 3 values; this server gives up to 2"),
+        ("", {"number": np.array([2] * 3)}, "answer has 3 values; this server allows up to 2"),
     ],
 )
 def test_what_does_not_fit(servable, signature, inputs, words):
@@ -65,3 +64,37 @@ def test_too_little_memory(servable, monkeypatch):
     with pytest.raises(ServingError, match="needs more memory") as refusal:
         servable.predict("", {"number": np.array([2])})
     assert refusal.value.code == RESOURCE_EXHAUSTED
+
+
+@pytest.fixture(scope="module")
+def lengths(tiny) -> Servable:
+    return Servable("lengths", 2, str(tiny / "2"))
+
+
+EXAMPLES = [example_of({"text": text}).SerializeToString() for text in ("abc", "é")]
+
+
+def test_examples_become_classes_and_numbers(lengths):
+    assert lengths.classify("classify", EXAMPLES) == [
+        [("short", 7.0), ("long", 3.0)], [("short", 8.0), ("long", 2.0)]
+    ]  # fmt: skip
+    assert lengths.regress("regress", EXAMPLES) == [3.0, 2.0]
+
+
+def test_classes_or_scores_may_be_missing(lengths, monkeypatch):
+    """As in TF Serving: classes are empty then, scores zeros."""
+    given = {"scores": np.float32([[1, 2]])}
+    monkeypatch.setattr(lengths, "predict", lambda *_: given)
+    assert lengths.classify("classify", EXAMPLES[:1]) == [[("", 1.0), ("", 2.0)]]
+    given = {"classes": np.array([[b"a"]], object)}
+    assert lengths.classify("classify", EXAMPLES[:1]) == [[("a", 0.0)]]
+
+
+@pytest.mark.parametrize("method, name", [("classify", "regress"), ("regress", "classify")])
+def test_other_signatures_are_refused_and_those_that_fit_named(lengths, method, name):
+    ask = getattr(lengths, method)
+    for signature in (name, "", "numbers"):
+        told = f"Signature '{signature or 'serving_default'}' of model 'lengths' is not for "
+        with pytest.raises(ServingError, match=f"{told}.*These are: {method}\\.$") as refusal:
+            ask(signature, EXAMPLES)
+        assert refusal.value.code == INVALID_ARGUMENT
