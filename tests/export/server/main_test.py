@@ -22,9 +22,6 @@ import tensorflow as tf
 
 from data_pipeline.errors import UserError
 from export.client import predict_grpc, predict_rest, predict_texts
-from export.server.listeners import RestServer, create_grpc
-from export.server.refusals import Limits
-from export.server.rest import create_app
 
 TEXTS = ["the cat", "Café in 2010, 3.0"]
 
@@ -69,14 +66,6 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
-
-
-def test_both_faces_give_the_same_answer(server):
-    _, ready, _ = server
-    rows = predict_rest(ready["rest"], "topics", TEXTS)
-    arrays = predict_grpc(ready["grpc"], "topics", {"text": TEXTS})
-    np.testing.assert_allclose([row["logits"] for row in rows], arrays["logits"], atol=1e-6)
-    assert [row["label"].encode() for row in rows] == arrays["label"].tolist()
 
 
 def test_predict_asks_every_kind_of_model_the_same_way(server, exports):
@@ -130,15 +119,6 @@ def test_client_errors_are_one_sentence(server):
     ):
         with pytest.raises(UserError, match=match):
             predict_texts(model, ["a"])
-
-
-def test_ports_in_use_are_refused(server, store):
-    _, ready, _ = server
-    rest, rpc = (int(ready[name].rpartition(":")[2]) for name in ("rest", "grpc"))
-    with pytest.raises(UserError, match=f"--rest_port={rest}: cannot listen"):
-        RestServer(create_app(store), "127.0.0.1", rest, Limits())
-    with pytest.raises(UserError, match=f"--grpc_port={rpc}: cannot listen"):
-        create_grpc("127.0.0.1", rpc, Limits())
 
 
 def test_a_new_version_is_served_once_its_folder_has_a_number(server):

@@ -90,15 +90,6 @@ def test_status_and_metadata(client):
     assert [dim["size"] for dim in scores["tensor_shape"]["dim"]] == ["-1", "3"]
 
 
-def test_token_ids_beyond_the_vocabulary(client):
-    body = {"signature_name": "tokens", "instances": [
-        {"input_word_ids": [2, 5000, 3], "input_mask": [1, 1, 1], "input_type_ids": [0, 0, 0]}
-    ]}  # fmt: skip
-    answer = client.post("/v1/models/topics:predict", json=body)
-    assert answer.status_code == 400
-    assert "input_word_ids are from 0 to" in answer.json["error"]
-
-
 @pytest.mark.parametrize(
     ("verb", "body", "part"),
     [
