@@ -68,7 +68,7 @@ CASES = [
     (ADOPT, ["--data={files}/vocab.txt"], "--data={files}/vocab.txt is a file. Name a folder."),
     (ADOPT, ["--data={files}/records"], "--data={files}/records already holds data"),
     (ADOPT, ["--data={files}/noise"], "of one length: corrupted record at 0"),
-    (SERVER, ["--model_config_file={files}/noise/a.tfrecord"], "a.tfrecord is no text in UTF-8."),
+    (SERVER, ["--model_config_file={files}/noise/a.tfrecord"], "a.tfrecord is not text in UTF-8."),
 ]
 
 

@@ -93,7 +93,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 def _holds_only(kinds: set[type], value: Any) -> bool:
-    """Whether all elements of a JSON value are of these kinds; true and false are no int here."""
+    """Whether all elements of a JSON value are of these kinds; true and false are not integers."""
     if isinstance(value, list):
         return all(_holds_only(kinds, element) for element in value)
     return type(value) in kinds

@@ -164,8 +164,8 @@ def resolved(host: str) -> str:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"--host={host} is no address of this machine ({reason}). 127.0.0.1 is for programs on "
-            "it, 0.0.0.0 for the whole network."
+            f"--host={host} is not an address of this machine ({reason}). 127.0.0.1 is for "
+            "programs on it, 0.0.0.0 for the whole network."
         ) from None
     # IPv4 first: clients that are told "localhost" and know no IPv6 are more than the others.
     address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]

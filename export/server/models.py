@@ -77,11 +77,11 @@ def read_config_file(path: str) -> list[ModelConfig]:
         text_format.Parse(storage.read_bytes(path).decode(), config)
     except text_format.ParseError as error:
         raise UserError(
-            f"--model_config_file={path} is no text of TF Serving's ModelServerConfig: "
+            f"--model_config_file={path} is not a text of TF Serving's ModelServerConfig: "
             f"{str(error).rstrip('. ')}."
         ) from None
     except UnicodeDecodeError:
-        raise UserError(f"--model_config_file={path} is no text in UTF-8.") from None
+        raise UserError(f"--model_config_file={path} is not text in UTF-8.") from None
     models = []
     for model in config.model_config_list.config:
         if not model.name or not model.base_path:

@@ -25,7 +25,7 @@ from export.server.servable import Servable
 
 _FOLDER = Path(__file__).parent
 _FILES = ("style.css", "app.js")
-_MAX_PIECES = 2048  # More are no help to a reader.
+_MAX_PIECES = 2048  # More do not help a reader.
 # Of what is loaded, not by path: a version's folder may be made again.
 _TOKENIZERS: weakref.WeakKeyDictionary[Servable, Tokenizer | None] = weakref.WeakKeyDictionary()
 # The page loads nothing from elsewhere and runs no code but its own.

@@ -202,7 +202,7 @@ def test_hosts_become_addresses():
     assert listeners.resolved("localhost") == "127.0.0.1"
     assert listeners.resolved("127.0.0.1") == "127.0.0.1"
     for host in ("nowhere.invalid", "a b", "x" * 300):
-        with pytest.raises(UserError, match=f"--host={host} is no address of this machine"):
+        with pytest.raises(UserError, match=f"--host={host} is not an address of this machine"):
             listeners.resolved(host)
 
 

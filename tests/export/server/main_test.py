@@ -115,7 +115,7 @@ def test_client_errors_are_one_sentence(server):
         ("grpc://127.0.0.1:9/m", "answered UNAVAILABLE"),
         (ready["rest"], "should look like http"),
         ("grpc://127.0.0.1:9", "should look like grpc"),
-        ("/nowhere", "no SavedModel"),
+        ("/nowhere", "is not a SavedModel"),
     ):
         with pytest.raises(UserError, match=match):
             predict_texts(model, ["a"])

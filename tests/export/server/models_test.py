@@ -74,7 +74,7 @@ def test_tf_servings_own_file(tmp_path):
         ModelConfig("c", "/c", 0),
     ]
     path.write_text("model_config_list {")
-    with pytest.raises(UserError, match="is no text of TF Serving's ModelServerConfig"):
+    with pytest.raises(UserError, match="is not a text of TF Serving's ModelServerConfig"):
         read_config_file(str(path))
 
 
