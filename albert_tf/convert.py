@@ -42,23 +42,21 @@ def define_flags() -> None:
         "Model folder, Hugging Face folder, prefix of a google-research checkpoint, or preset.",
         required=True,
     )
-    flags.DEFINE_string("output", None, "Folder to write; must not exist.", required=True)
-    flags.DEFINE_enum("format", None, list(formats.FORMATS), "What to write.", required=True)
+    flags.DEFINE_string("output", None, "Folder to write, which must not exist yet.", required=True)
+    flags.DEFINE_enum("format", None, list(formats.FORMATS), "Format to write.", required=True)
     flags.DEFINE_enum(
         "dtype",
         "float32",
         huggingface.DTYPES,
         "Precision of the weights in the file; float16 is for --format=huggingface only.",
     )
-    flags.DEFINE_string("config_file", None, "Configuration, where none lies beside the input.")
-    flags.DEFINE_string("vocab_file", None, "Vocabulary, where none lies beside the input.")
+    flags.DEFINE_string("config_file", None, "Configuration of an --input that has none.")
+    flags.DEFINE_string("vocab_file", None, "Vocabulary of an --input that has none.")
     tokenizer_flags.define_flags()
-    flags.DEFINE_enum(
-        "head", None, google.HEADS, "Kind of a google-research checkpoint's head, where unclear."
-    )
-    flags.DEFINE_bool(
-        "use_averages", False, "Read the averages of a google-research checkpoint, not its weights."
-    )
+    about = "Kind of a google-research checkpoint's head, if its weights do not tell."
+    flags.DEFINE_enum("head", None, google.HEADS, about)
+    about = "Read a google-research checkpoint's moving averages instead of its weights."
+    flags.DEFINE_bool("use_averages", False, about)
 
 
 def main() -> None:

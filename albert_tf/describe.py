@@ -33,10 +33,15 @@ def define_flags() -> None:
         "Architecture from an albert_config.json, or from Hugging Face's config.json.",
     )
     flags.group("What to tell")
-    flags.DEFINE_integer("batch_size", 32, "Sequences of a training step.", lower_bound=1)
-    flags.DEFINE_integer("max_seq_length", 512, "Tokens of a sequence.", lower_bound=1)
+    flags.DEFINE_integer("batch_size", 32, "Number of sequences in a training step.", lower_bound=1)
+    flags.DEFINE_integer("max_seq_length", 512, "Number of tokens in a sequence.", lower_bound=1)
     numbers = [str(number) for number in TABLES]
-    flags.DEFINE_enum("paper_table", None, numbers, "Print this table of the paper instead.")
+    flags.DEFINE_enum(
+        "paper_table",
+        None,
+        numbers,
+        "Number of a table of the paper to print instead of a model's costs.",
+    )
 
 
 def main() -> None:

@@ -12,12 +12,13 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.series import Variant, variants
 from albert_tf.finetuning.tasks.base import Task, TaskData
 from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, SquadSettings
-from albert_tf.finetuning.tasks.squad_candidates import SPAN_AVERAGES
 from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS, get_task
 from albert_tf.finetuning.training import FineTuningSettings
 from data_pipeline.command_line import flag_files, flags
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.files import storage
 from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.settings import settings_of
 from data_pipeline.tokenizers import tokenizer_flags
 
 FLAGS = flags.FLAGS
@@ -25,10 +26,7 @@ FLAGS = flags.FLAGS
 # Split -> flag of its file.
 _FILES = {"train": "train_file", "dev": "dev_file", "predict": "predict_file"}
 _COLUMNS = ("text_column", "pair_column", "label_column")
-_ANSWERS = (
-    *("n_best_size", "max_answer_length", "span_average"),
-    *("null_score_diff_threshold", "only_windows_with_answer"),
-)
+_ANSWERS = tuple(each.name for each in settings_of(SquadSettings))
 # Flags that mean something to some tasks only: (flags, those tasks, what the others do not have).
 _OF_SOME_TASKS = (
     ((*_ANSWERS, "doc_stride", "max_query_length"), tuple(SQUAD_TASKS), "answers in a text"),
@@ -39,11 +37,11 @@ _OF_SOME_TASKS = (
 def define_source_flags() -> None:
     """Flags of the task and its data."""
     flags.group("Task and data")
-    flags.DEFINE_enum("task", None, tuple(TASKS), "What is learned.", required=True)
+    flags.DEFINE_enum("task", None, tuple(TASKS), "Task to fine-tune on.", required=True)
     flags.DEFINE_string(
         "data_dir",
         None,
-        "The benchmark's folder, such as GLUE's root, or the task's own folder in it.",
+        "Folder of the benchmark, such as GLUE's root, or the task's own folder in it.",
     )
     flags.DEFINE_string("text_column", "text", "Column of the (first) text in your own files.")
     flags.DEFINE_string("pair_column", None, "Column of the second text, for pairs.")
@@ -62,30 +60,12 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         None,
         "Vocabulary (spiece.model, vocab.txt); a model folder has one.",
         required=needs_vocabulary,
+        expert=not needs_vocabulary,
     )
     tokenizer_flags.define_flags()
-    flags.DEFINE_integer(
-        "max_seq_length",
-        LengthSettings.max_seq_length,
-        "Longer texts are cut; SQuAD needs more, 384 or 512.",
-        5,
-        65536,
-    )
-    flags.DEFINE_integer(
-        "max_qa_length",
-        None,
-        "Longest question with its option, of RACE and COPA; default: 128.",
-        1,
-    )
-    stride, query = LengthSettings.doc_stride, LengthSettings.max_query_length
-    flags.DEFINE_integer("doc_stride", stride, "From one window to the next, of SQuAD.", 1)
-    flags.DEFINE_integer("max_query_length", query, "Longest question, of SQuAD.", 1)
-    flags.DEFINE_bool(
-        "only_windows_with_answer",
-        False,
-        "SQuAD 1.1: nothing is trained on windows without the whole answer, which otherwise "
-        "point at [CLS].",
-    )
+    define(LengthSettings, "Task and data")
+    others = {name for name in _ANSWERS if name != "only_windows_with_answer"}
+    define(SquadSettings, "Task and data", without=others)
 
 
 def define_split_flags() -> None:
@@ -95,8 +75,9 @@ def define_split_flags() -> None:
     flags.DEFINE_list(
         "splits",
         [],
-        "Splits of the data to evaluate or predict, such as dev; default: those that the mode is "
+        "Splits of the data to evaluate or predict, such as dev; by default those that the mode is "
         "for.",
+        expert=True,
     )
 
 
@@ -107,6 +88,7 @@ def define_records_flag() -> None:
         None,
         "Folder of create_finetuning_data, made with the same settings, to train on instead of "
         "files.",
+        expert=True,
     )
 
 
@@ -116,8 +98,8 @@ def define_series_flags() -> None:
     flags.DEFINE_integer(
         "seeds",
         1,
-        "Runs with the seeds --seed, --seed + 1, ..., in folders seed-3 and so on of --output_dir; "
-        "seeds.md compares them.",
+        "Number of runs, with the seeds --seed, --seed + 1, ..., in folders seed-3 and so on of "
+        "--output_dir; seeds.md compares them.",
         1,
         1000,
     )
@@ -130,10 +112,11 @@ def define_series_flags() -> None:
     flags.DEFINE_integer(
         "retries",
         0,
-        "How often a run that has learned nothing (one answer to all examples) is put aside and "
-        "started again with another seed.",
+        "Number of times that a run that has learned nothing (one answer to all examples) is put "
+        "aside and started again with another seed.",
         0,
         1000,
+        expert=True,
     )
 
 
@@ -142,71 +125,20 @@ def define_answer_flags(of_ensemble: bool = False) -> None:
 
     of_ensemble: they are those of several models, whose spans have been found before.
     """
-    flags.group("Answers to SQuAD's questions")
-    flags.DEFINE_integer(
-        "n_best_size", 20, "Starts and ends of a window that are tried, and answers kept.", 1
+    without = (
+        ("max_answer_length", "only_windows_with_answer") if of_ensemble else ("span_average",)
     )
-    if of_ensemble:
-        flags.DEFINE_enum(
-            "span_average",
-            SPAN_AVERAGES[0],
-            SPAN_AVERAGES,
-            "Scores are averaged over the models that proposed a span, as in the reference, or "
-            "over all members.",
-        )
-    else:
-        flags.DEFINE_integer("max_answer_length", 30, "Longest answer, in pieces.", 1)
-    flags.DEFINE_float(
-        "null_score_diff_threshold",
-        None,
-        "Version 2.0: a question is answered if its null odds are at most this; default: the best "
-        "on the dev set, which is stored with the model.",
-        lower_bound=-1e9,
-    )
-
-
-def define_length_flags() -> None:
-    """Flags of the length of training and of dropout."""
-    flags.group("Length of training and dropout")
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the examples.", 0.001, 10_000)
-    flags.DEFINE_integer(
-        "num_train_steps", None, "Updates, instead of --num_train_epochs.", lower_bound=1
-    )
-    flags.DEFINE_float("warmup_proportion", 0.1, "Share of updates in which the rate rises.", 0, 1)
-    flags.DEFINE_integer("num_warmup_steps", None, "Updates of it, instead of the share.", 0)
-    flags.DEFINE_float("classifier_dropout", 0.1, "Dropout before the output layer.", 0, 0.99)
-    flags.DEFINE_float(
-        "hidden_dropout", None, "The encoder's; default: that of its configuration.", 0, 0.99
-    )
-    flags.DEFINE_float(
-        "attention_dropout",
-        None,
-        "Attention dropout; by default the model configuration's.",
-        0,
-        0.99,
-    )
-    flags.DEFINE_bool(
-        "init_head",
-        False,
-        "Also the output layer comes from --init_checkpoint, a model of the same classes.",
-    )
-    flags.DEFINE_integer(
-        "length_window",
-        FineTuningSettings.length_window,
-        "Batches whose examples are sorted by length together, for speed; 1: in random order.",
-        lower_bound=1,
-    )
+    define(SquadSettings, "Answers to SQuAD's questions", without=without)
 
 
 def task() -> Task:
-    """The task of --task, which reads the columns of --text_column and its likes, and answers
-    questions as --n_best_size and its likes say.
+    """The task named by --task, configured by the column flags (--text_column, ...) and the answer
+    flags (--n_best_size, ...).
 
     Raises:
       UserError: a flag is for other tasks.
     """
     columns = {name: FLAGS[name].value for name in _COLUMNS}
-    answers = [name for name in _ANSWERS if name in FLAGS]
     for names, tasks, what in _OF_SOME_TASKS:
         given = [name for name in names if name in FLAGS and FLAGS[name].present]
         if given and FLAGS.task not in tasks:
@@ -222,8 +154,7 @@ def task() -> Task:
             f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
         )
     if FLAGS.task in SQUAD_TASKS:
-        settings = SquadSettings(**{name: FLAGS[name].value for name in answers})
-        return SQUAD_TASKS[FLAGS.task](settings=settings)
+        return SQUAD_TASKS[FLAGS.task](settings=read(SquadSettings))
     return get_task(FLAGS.task)
 
 
@@ -250,8 +181,7 @@ def splits(found: Task) -> list[str]:
 
 def lengths() -> LengthSettings:
     """The lengths at which texts are cut."""
-    names = [field.name for field in dataclasses.fields(LengthSettings)]
-    return LengthSettings(**{name: FLAGS[name].value for name in names})
+    return read(LengthSettings)
 
 
 def print_unused_lengths(used: LengthSettings, folder: str) -> None:
@@ -295,9 +225,7 @@ def _choose_length() -> None:
 
 def settings() -> FineTuningSettings:
     """The settings of a run."""
-    names = {field.name for field in dataclasses.fields(FineTuningSettings)} - {"lengths"}
-    values = {name: FLAGS[name].value for name in names}
-    return FineTuningSettings(lengths=lengths(), **values)
+    return read(FineTuningSettings, lengths=lengths())
 
 
 # Numbers that are no settings of a run.

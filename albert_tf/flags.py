@@ -27,6 +27,7 @@ from albert_tf.training.optimizers import recipe_for_batch
 from albert_tf.training.settings import MAX_BATCH_SIZE
 from data_pipeline.command_line import flags
 from data_pipeline.command_line.settings import define, read
+from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers import tokenizer_flags
@@ -39,7 +40,7 @@ OBJECTIVES = ("mlm", "replaced_tokens")
 _FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
 _READING = {
     *("vocab_file", "lower_case", "strip_accents", "space_chinese"),
-    *("input_format", "text_field", "language"),
+    *settings_flags.READING,
 }
 
 
@@ -101,7 +102,10 @@ def define_pretraining_data_flags() -> None:
     flags.DEFINE_string(
         "vocab_file", None, "Vocabulary for --train_text; by default the one of --init_checkpoint."
     )
-    settings_flags.define_flags(without=_FIXED_FOR_TEXT)
+    settings_flags.define_flags(
+        without={*_FIXED_FOR_TEXT, "deduplicate"},
+        hidden=(*settings_flags.READING, "masked_lm_prob"),
+    )
 
 
 def define_objective_flags() -> None:
@@ -253,7 +257,7 @@ def _text() -> PretrainingData:
     if FLAGS.train_data:
         raise UserError("--train_data and --train_text are both given. Give one.")
     return open_text(
-        settings_flags.corpus_from_flags(FLAGS.train_text),
+        read(Corpus, patterns=FLAGS.train_text),
         load_tokenizer(chosen_vocabulary(), **tokenizer_flags.by_hand()),
         read(PretrainingSettings, **_FIXED_FOR_TEXT),
         FLAGS.train_batch_size,

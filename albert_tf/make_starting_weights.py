@@ -40,9 +40,11 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Replace a model in --output_dir.")
     flags.group("Statistics")
     flags.DEFINE_integer(
-        "num_tokens", 10_000_000, "Tokens to count, padding included.", lower_bound=1
+        "num_tokens", 10_000_000, "Number of tokens to count, padding included.", lower_bound=1
     )
-    flags.DEFINE_integer("seed", 0, "Decides the other weights, and which records are counted.")
+    flags.DEFINE_integer(
+        "seed", 0, "Seed of the other weights, and of the choice of records that are counted."
+    )
 
 
 def main() -> None:

@@ -28,11 +28,13 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "runs",
         [],
-        "Folders of runs of run_finetuning; with * and ?, all that match. A folder of --seeds or "
-        "--search stands for its runs.",
+        "Folders of runs of run_finetuning; * and ? match several. A folder of --seeds or --search "
+        "stands for its runs.",
         required=True,
     )
-    flags.DEFINE_list("checkpoints", ["best"], "Models of each run that are members: best, last.")
+    flags.DEFINE_list(
+        "checkpoints", ["best"], "Models of each run that are members: best, last, or both."
+    )
     flags.register_validator(
         "checkpoints",
         lambda names: names and set(names) <= set(CHECKPOINTS) and len(set(names)) == len(names),
@@ -41,17 +43,18 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "average",
         None,
-        "What is averaged: probabilities, logits, or votes, for classes and tags; default: "
+        "Outputs to average: probabilities, logits or votes, for classes and tags; by default "
         "probabilities, and for other tasks what suits them (values of regressions).",
     )
     flags.DEFINE_enum(
         "choose",
         "all",
         CHOICES,
-        "Members: all, or greedy: one by one the one that helps the dev score most, as long as it "
-        "rises. That score is then of the very set that they were chosen on.",
+        "Choice of members. all: every model. greedy: models are added one by one, each time the "
+        "one that raises the dev score most; that score is then too high, because it is of the "
+        "examples that the members were chosen on.",
     )
-    flags.DEFINE_string("output_dir", None, "Folder of the ensemble.", required=True)
+    flags.DEFINE_string("output_dir", None, "Folder to write the ensemble to.", required=True)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from albert_tf.finetuning.runs.results import Result
 from albert_tf.finetuning.runs.run_files import answering_folder
 from albert_tf.finetuning.runs.series import Variant, best_run, delete_series, run_series
 from albert_tf.finetuning.tasks.base import Task, TaskData
-from albert_tf.finetuning.training import finetune
+from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.finetuning.training_examples import data_hashes
 from albert_tf.keras_compat import keras
 from albert_tf.training import InitialModel
@@ -49,11 +49,11 @@ def define_flags() -> None:
     shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
     finetuning_flags.define_series_flags()
     define(InitialModel, "Model", hidden=("preset", "config_file"))
-    finetuning_flags.define_length_flags()
+    define(FineTuningSettings, "Length of training and dropout")
     shared_flags.define_training_flags(
         train_batch_size=32,
         without=("max_minutes", "eval_first"),
-        hidden=("optimizer",),
+        hidden=("optimizer", "schedule"),
         optimizer="adamw",
         learning_rate=2e-5,
     )

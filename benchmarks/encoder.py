@@ -87,9 +87,11 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
     flags.DEFINE_string("before", "", "Folder of another version of this project.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
-    flags.DEFINE_list("passes", ["forward", "training"], "Passes to measure.")
+    flags.DEFINE_list("passes", ["forward", "training"], "Kinds of passes to measure.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
-    flags.DEFINE_integer("starts", 1, "Times each case is begun with new processes.", 1, 100)
+    flags.DEFINE_integer(
+        "starts", 1, "Number of times that each case is begun with new processes.", 1, 100
+    )
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
 
 

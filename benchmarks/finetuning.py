@@ -243,7 +243,7 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "benchmark_out", "Folder for finetuning.csv and its log.")
     flags.DEFINE_string("cases", "", "Run the tasks whose name matches this pattern.")
     flags.DEFINE_string("libraries", "", "Run the libraries whose name matches this pattern.")
-    flags.DEFINE_integer("rounds", 3, "How often each command is run.", lower_bound=1)
+    flags.DEFINE_integer("rounds", 3, "Number of times that each command is run.", lower_bound=1)
     flags.DEFINE_integer(
         "train_examples", 0, "Number of training examples per task; 0: as many as suit it.", 0
     )

@@ -37,8 +37,8 @@ def define_flags() -> None:
     flags.DEFINE_string("model_dir", None, "Model folder of run_finetuning.", required=True)
     flags.DEFINE_string("eval_file", None, "Labeled examples, see run_export.", required=True)
     scored = [name for name, task in TASKS.items() if task.is_scored]
-    flags.DEFINE_enum("task", "classifier", scored, "What to export.")
-    flags.DEFINE_integer("calls", 20, "Timed calls of each.", 1)
+    flags.DEFINE_enum("task", "classifier", scored, "Kind of export to measure.")
+    flags.DEFINE_integer("calls", 20, "Number of timed calls of each precision.", 1)
     flags.DEFINE_string("output", None, "Folder for precision.csv; by default only printed.")
 
 

@@ -187,11 +187,16 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "benchmark_out", "Folder for the tables as CSV.")
     flags.DEFINE_string("scratch", "", "Folder for texts and records; default: the system's.")
     flags.DEFINE_float("megabytes", 6, "Size of the text that is compared.")
-    flags.DEFINE_integer("rounds", 5, "How often each case is run.", lower_bound=1)
-    flags.DEFINE_integer("peer_rounds", 1, "How often the slow peer is run.", 1)
+    flags.DEFINE_integer("rounds", 5, "Number of times that each case is run.", lower_bound=1)
+    flags.DEFINE_integer("peer_rounds", 1, "Number of times that the slow peer is run.", 1)
     flags.DEFINE_float("scaling_megabytes", 100, "Size of the text for several processes; 0: none.")
-    flags.DEFINE_integer("scaling_rounds", 3, "How often it is run.", lower_bound=1)
-    flags.DEFINE_integer("processes", 2, "How many processes are compared with one.", 1, 1024)
+    flags.DEFINE_integer(
+        "scaling_rounds",
+        3,
+        "Number of times that the text for several processes is run.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer("processes", 2, "Number of processes that are compared with one.", 1, 1024)
     flags.DEFINE_float("memory_megabytes", 1000, "Size of the text for memory; 0: none.")
 
 

@@ -37,14 +37,14 @@ def define_flags() -> None:
     flags.group("Data")
     flags.DEFINE_string("data", None, "Folder of TFRecord files.", required=True)
     flags.DEFINE_string(
-        "vocab_file", None, "The vocabulary that they were made with.", required=True
+        "vocab_file", None, "Vocabulary that the records were made with.", required=True
     )
     tokenizer_flags.define_flags()
     flags.DEFINE_enum(
         "sentence_objective",
         "sop",
         segments.SENTENCE_OBJECTIVES,
-        "What next_sentence_labels stand for.",
+        "Meaning of the records' next_sentence_labels.",
     )
 
 

@@ -29,7 +29,9 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Input and output")
-    flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
+    flags.DEFINE_string(
+        "input", None, "Text files to read: globs, separated by commas.", required=True
+    )
     flags.DEFINE_string("output_dir", None, "Folder to write records to.", required=True)
     flags.DEFINE_string(
         "vocab_file",
@@ -39,25 +41,26 @@ def define_flags() -> None:
     )
     settings_flags.define_flags()
     flags.group("Work")
-    flags.DEFINE_bool("deduplicate", False, "Drop documents that occurred before.")
     flags.DEFINE_float(
         "shard_mb",
         0,
         "Megabytes of text per file of records and copy; 0: a 32nd of the corpus, from 1 to 32.",
         upper_bound=1024,
+        expert=True,
     )
     flags.DEFINE_integer(
         "num_processes",
         0,
-        "Processes that make records, 0: one per processor; the records do not depend on it.",
+        "Number of processes that make records, which do not depend on it; 0: one per processor.",
         upper_bound=1024,
     )
     flags.DEFINE_enum(
         "fast",
         "on",
         ["on", "off"],
-        "Tokenize each word of the corpus once, or every sentence as a whole; the records are the "
-        "same.",
+        "Tokenize each word of the corpus once (on) or every sentence as a whole (off); the "
+        "records are the same.",
+        expert=True,
     )
     flags.DEFINE_string(
         "runner",
@@ -65,7 +68,10 @@ def define_flags() -> None:
         "Run as an Apache Beam pipeline: DirectRunner, FlinkRunner, SparkRunner, DataflowRunner.",
     )
     flags.DEFINE_multi_string(
-        "pipeline_option", [], "An option for Beam, as in --pipeline_option=--region=europe-west4."
+        "pipeline_option",
+        [],
+        "Option for Apache Beam, as in --pipeline_option=--region=europe-west4.",
+        expert=True,
     )
     flags.DEFINE_bool("overwrite", False, "Replace finished data in --output_dir.")
 
@@ -104,7 +110,7 @@ def main() -> None:
     """Makes the records, then prints their numbers, warnings and the next command."""
     _check_runner()
     tokenizer = load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand())
-    corpus = settings_flags.corpus_from_flags(FLAGS.input, FLAGS.deduplicate)
+    corpus = read(Corpus, patterns=FLAGS.input)
     settings = read(PretrainingSettings)
     if FLAGS.runner:
         manifest = _create_with_beam(corpus, tokenizer, settings)

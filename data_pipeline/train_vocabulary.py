@@ -9,6 +9,7 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import signal
 
+from data_pipeline.command_line.settings import define, read
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining import settings_flags
 from data_pipeline.tokenizers.base import RULES, TokenizerSettings
@@ -21,10 +22,13 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     """Flags of this program."""
     flags.group("Input and output")
-    flags.DEFINE_string("input", None, "Text files: globs, separated by commas.", required=True)
+    flags.DEFINE_string(
+        "input", None, "Text files to read: globs, separated by commas.", required=True
+    )
     flags.DEFINE_string(
         "output_dir", None, "Folder to write spiece.model or vocab.txt to.", required=True
     )
+    define(Corpus, "Text", without=("deduplicate",))
     flags.group("Vocabulary")
     flags.DEFINE_enum(
         "tokenizer",
@@ -37,9 +41,11 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("lower_case", True, "Lower-case the text, as the published models do.")
     flags.DEFINE_enum(
-        "rules", "google", RULES, "Whose rules for quotes and for pieces such as '2010,'."
+        "rules",
+        "google",
+        RULES,
+        "Origin of the rules for quotes and for pieces such as '2010,'.",
     )
-    settings_flags.define_reading_flags()
     flags.DEFINE_integer(
         "input_sentence_size",
         10_000_000,
@@ -57,7 +63,7 @@ def main() -> None:
     # Nothing is written before SentencePiece is done, and its code does not look out for Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     path = train_vocabulary(
-        Corpus(FLAGS.input, FLAGS.input_format, FLAGS.text_field, FLAGS.language),
+        read(Corpus, patterns=FLAGS.input),
         FLAGS.output_dir,
         FLAGS.vocab_size,
         settings=TokenizerSettings(FLAGS.lower_case, FLAGS.rules),

@@ -27,17 +27,19 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
         "Model folder that run_pretraining or run_finetuning wrote.",
         required=True,
     )
-    flags.DEFINE_enum("task", None, list(tasks), "What to export.", required=True)
+    flags.DEFINE_enum(
+        "task", None, list(tasks), "Kind of export: what the model is asked for.", required=True
+    )
     tokenizer_flags.define_flags()
     flags.DEFINE_integer(
         "max_seq_length",
         None,
-        "Longest sequence, in tokens, that a text becomes; default: the length of training.",
+        "Longest sequence, in tokens, that a text becomes; by default the length of training.",
         lower_bound=MIN_SEQ_LENGTH,
         upper_bound=65536,
     )
     flags.DEFINE_enum(
-        "precision", FLOAT32, list(precisions), "What matrices of weights are stored in."
+        "precision", FLOAT32, list(precisions), "Precision in which matrices of weights are stored."
     )
     flags.DEFINE_string(
         "eval_file",

@@ -228,20 +228,26 @@ def define_flags() -> None:
         "or grpc://HOST:PORT/NAME.",
         is_address=True,
     )
-    flags.DEFINE_multi_string("text", [], "A text to ask about; may be repeated.")
+    flags.DEFINE_multi_string("text", [], "Text to ask about; may be repeated.")
     flags.DEFINE_multi_string(
-        "text_pair", [], "The second text for each --text; needs a signature text_pair."
+        "text_pair", [], "Second text for each --text; needs a signature text_pair."
     )
-    flags.DEFINE_multi_string("question", [], "A question; may be repeated.")
-    flags.DEFINE_multi_string("context", [], "The context of each --question.")
-    flags.DEFINE_multi_string("option", [], "An option of every --question; may be repeated.")
+    flags.DEFINE_multi_string("question", [], "Question to ask; may be repeated.")
+    flags.DEFINE_multi_string("context", [], "Context of each --question.")
+    flags.DEFINE_multi_string(
+        "option", [], "Option of every --question, for multiple choice; may be repeated."
+    )
     flags.DEFINE_string(
-        "input_file", None, "Rows to ask: a text a line, or (.jsonl) an object of inputs a line."
+        "input_file",
+        None,
+        "File of rows to ask: one text per line, or (.jsonl) one object of inputs per line.",
     )
-    flags.DEFINE_string("output_file", None, "Write a JSON object a row there, not to the screen.")
+    flags.DEFINE_string(
+        "output_file", None, "File to write one JSON object per row to, instead of the screen."
+    )
     flags.DEFINE_string("signature", None, "Signature to ask; by default as the inputs need it.")
-    flags.DEFINE_integer("batch_size", 32, "Rows that are asked at once.", lower_bound=1)
-    flags.DEFINE_bool("json", False, "Print one JSON object a row.")
+    flags.DEFINE_integer("batch_size", 32, "Number of rows in a request.", lower_bound=1)
+    flags.DEFINE_bool("json", False, "Print one JSON object per row.")
 
 
 def main() -> None:

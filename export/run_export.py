@@ -118,8 +118,8 @@ def define_flags() -> None:
         "inputs",
         TEXT,
         list(INPUTS),
-        "What requests hold. tokens: token ids alone, so that servers without TensorFlow Text can "
-        "load the export; text: both, by signatures of their own.",
+        "Contents of requests. tokens: token ids alone, so that servers without TensorFlow Text "
+        "can load the export; text: both, by signatures of their own.",
     )
 
 

@@ -21,7 +21,9 @@ def define_flags() -> None:
     """Flags of this program."""
     flags.group("Export for LiteRT")
     export_flags.define_model_flags(LITERT_TASKS, PRECISIONS)
-    flags.DEFINE_string("output_dir", None, "Folder to write; there must be none.", required=True)
+    flags.DEFINE_string(
+        "output_dir", None, "Folder to write, which must not exist yet.", required=True
+    )
 
 
 def export_summary(exported: LiteRTExport) -> str:

@@ -165,6 +165,7 @@ def test_help_shows_flags_and_examples_to_paste(program, run_program, capsys):
         entry = rf"^  --{name}  \(.*(; default: .+|; required)\)$"
         assert re.search(entry, shown["--helpfull"], re.M), name
         assert bool(re.search(entry, shown["--help"], re.M)) != flag.expert, name
+    assert shown["--help"].count("\n  --") <= 25
     commands = documented_commands(shown["--help"])
     assert commands, "the docstring shows no command"
     for command in commands:

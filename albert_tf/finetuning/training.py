@@ -43,50 +43,65 @@ from albert_tf.training.running import run_experiment
 from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
+from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
-class FineTuningSettings:
+class FineTuningSettings(Settings):
     """The settings of a fine-tuning run; the defaults suit tasks of some thousand examples.
 
-    Attributes:
-      learning_rate: highest rate.
-      train_batch_size: B, examples (windows in SQuAD) of an update, over all replicas.
-      num_train_epochs: passes over the training examples.
-      num_train_steps: updates; None: as many as the epochs have.
-      warmup_proportion: share of the updates in which the rate rises.
-      num_warmup_steps: updates in which it does; None: that share.
-      lengths: where texts are cut.
-      classifier_dropout: before the output layer.
-      hidden_dropout, attention_dropout: the encoder's dropout rates; None: as its configuration
-        says.
-      init_head: the output layer also comes from the initial model, which must have the same one.
-      vocab_file: path of the vocabulary; None: the initial model's.
-      lower_case, strip_accents, space_chinese: see `load_tokenizer`; None: as the files beside the
-        vocabulary say.
-      length_window: see `TrainingOrder`.
-      seed: of the output layer, the order and dropout.
+    Fields without a help text have the flags of OptimizerSettings, of tokenizers and of the run.
     """
 
     learning_rate: float = 2e-5
     train_batch_size: int = 32
-    num_train_epochs: float = 3.0
-    num_train_steps: int | None = None
-    warmup_proportion: float = 0.1
-    num_warmup_steps: int | None = None
+    num_train_epochs: float = setting(
+        3.0, "Number of passes over the training examples.", at_least=0.001, at_most=10_000
+    )
+    num_train_steps: int | None = setting(
+        None, "Number of updates, instead of --num_train_epochs.", at_least=1, expert=True
+    )
+    warmup_proportion: float = setting(
+        0.1,
+        "Share of the updates during which the learning rate rises.",
+        at_most=1,
+        expert=True,
+    )
+    num_warmup_steps: int | None = setting(
+        None, "Number of warm-up updates; overrides --warmup_proportion.", expert=True
+    )
     lengths: LengthSettings = dataclasses.field(default_factory=LengthSettings)
-    classifier_dropout: float = 0.1
-    hidden_dropout: float | None = None
-    attention_dropout: float | None = None
-    init_head: bool = False
-    vocab_file: str | None = None
+    classifier_dropout: float = setting(
+        0.1, "Dropout before the output layer.", at_most=0.99, expert=True
+    )
+    hidden_dropout: float | None = setting(
+        None,
+        "Dropout of the encoder's hidden states; by default the model configuration's.",
+        at_most=0.99,
+        expert=True,
+    )
+    attention_dropout: float | None = setting(
+        None, "Attention dropout; by default the model configuration's.", at_most=0.99, expert=True
+    )
+    init_head: bool = setting(
+        False,
+        "Take the output layer, too, from --init_checkpoint, a model of the same classes.",
+        expert=True,
+    )
+    vocab_file: str | None = None  # None: the vocabulary of the initial model.
     lower_case: bool | None = None
     strip_accents: bool | None = None
     space_chinese: bool | None = None
-    length_window: int = LENGTH_WINDOW
-    seed: int = 0
+    length_window: int = setting(
+        LENGTH_WINDOW,
+        "Number of batches whose examples are sorted by length together, for speed; 1: random "
+        "order.",
+        at_least=1,
+        expert=True,
+    )
+    seed: int = 0  # Of the output layer, the order and dropout.
 
     def recipe(self, num_examples: int) -> Recipe:
         """Rate, updates and warm-up for so many examples."""

@@ -22,34 +22,32 @@ from data_pipeline.corpus.sentences import useful_sentences
 from data_pipeline.corpus.text_part import check_small_files
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
+from data_pipeline.settings import Settings, setting
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]+)*")
 
 
 @dataclasses.dataclass(frozen=True)
-class Corpus:
-    """The files of a corpus, and the way they are read.
-
-    Attributes:
-      patterns: files, as for `match_files`.
-      input_format: one of INPUT_FORMATS, see formats.py.
-      text_field: name of the field of jsonl, or the column of Parquet, that holds the text.
-      language: ISO code, for splitting sentences.
-      deduplicate: drop documents that equal an earlier one, whitespace aside.
-    """
+class Corpus(Settings):
+    """The files of a corpus, those of `match_files(patterns)`, and the way they are read."""
 
     patterns: Sequence[str] | str
-    input_format: str = "auto"
-    text_field: str = "text"
-    language: str = "en"
-    deduplicate: bool = False
+    input_format: str = setting(
+        "auto",
+        "Format of the files, see docs/data.md; auto: the one that their names and beginnings "
+        "tell.",
+        one_of=INPUT_FORMATS,
+    )
+    text_field: str = setting("text", "Field of jsonl, or column of Parquet, that holds the text.")
+    language: str = setting(
+        "en", "Language of the text, an ISO code, by which sentences are split."
+    )
+    deduplicate: bool = setting(
+        False, "Drop documents that equal an earlier one, whitespace aside."
+    )
 
-    def __post_init__(self):
-        if self.input_format not in INPUT_FORMATS:
-            raise UserError(
-                f"--input_format should be one of {', '.join(INPUT_FORMATS)}; received "
-                f"{self.input_format!r}."
-            )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not _LANGUAGE.fullmatch(self.language):
             raise UserError(
                 f"--language={self.language} is no ISO code of a language; give one of two or "

@@ -16,6 +16,7 @@ import numpy as np
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.encoded import EncodedExamples, join, tokenize
 from data_pipeline.finetuning.examples import ChoiceExample, TextExample
+from data_pipeline.settings import Settings, setting
 from data_pipeline.tokenizers.base import Tokenizer
 
 _MIN_LENGTH = 5  # Two pieces of text beside [CLS], [SEP] and [SEP].
@@ -25,20 +26,32 @@ LOW_LINES = dict.fromkeys(map(ord, "\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f"), "_")
 
 
 @dataclasses.dataclass(frozen=True)
-class LengthSettings:
-    """The lengths of inputs in pieces; the last three concern some tasks only.
+class LengthSettings(Settings):
+    """The lengths of inputs in pieces; the last three concern some tasks only."""
 
-    Attributes:
-      max_seq_length: S, of a whole input; longer texts are cut.
-      max_qa_length: of question and option together (RACE), see `encode_choices`.
-      doc_stride: from one window of a context to the next (SQuAD).
-      max_query_length: of a question (SQuAD).
-    """
-
-    max_seq_length: int = 128
-    max_qa_length: int | None = None
-    doc_stride: int = 128
-    max_query_length: int = 64
+    max_seq_length: int = setting(
+        128,
+        "Longest input in pieces, special ones included; longer texts are cut. SQuAD needs more, "
+        "384 or 512.",
+        at_least=_MIN_LENGTH,
+        at_most=65536,
+    )
+    max_qa_length: int | None = setting(
+        None,
+        f"Longest question with its option in pieces, for RACE and COPA; by default "
+        f"{MAX_QA_LENGTH}.",
+        at_least=1,
+        expert=True,
+    )
+    doc_stride: int = setting(
+        128,
+        "Distance in pieces from one window of a long text to the next, for SQuAD.",
+        at_least=1,
+        expert=True,
+    )
+    max_query_length: int = setting(
+        64, "Longest question in pieces, for SQuAD.", at_least=1, expert=True
+    )
 
 
 def check_length(max_seq_length: int) -> None:

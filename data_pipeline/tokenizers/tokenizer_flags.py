@@ -11,20 +11,20 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Defines --lower_case, --strip_accents and --space_chinese, in the group that has begun."""
-    beside = "auto: as the files beside the vocabulary say"
+    stored = "auto: as the files in the vocabulary's folder say"
     flags.DEFINE_auto_bool(
-        "lower_case", None, f"Lower-case the text; {beside}, or true.", expert=True
+        "lower_case", None, f"Lower-case the text; {stored}, or true.", expert=True
     )
     flags.DEFINE_auto_bool(
         "strip_accents",
         None,
-        f"Drop accents; {beside}, or true, and of WordPiece as --lower_case says.",
+        f"Drop accents; {stored}, or true (WordPiece: as --lower_case says).",
         expert=True,
     )
     flags.DEFINE_auto_bool(
         "space_chinese",
         None,
-        f"Make each ideograph a word of its own, before WordPiece; {beside}, or true.",
+        f"Make each ideograph a word of its own, before WordPiece; {stored}, or true.",
         expert=True,
     )
 

@@ -27,7 +27,7 @@ def given(new_flags):
         finetuning_flags.define_answer_flags()
         shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
         define(InitialModel, "Model")
-        finetuning_flags.define_length_flags()
+        define(FineTuningSettings, "Length")
         shared_flags.define_training_flags(32, optimizer="adamw", learning_rate=2e-5)
 
         def parse(**flags: object) -> None:

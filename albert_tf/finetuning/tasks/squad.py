@@ -49,6 +49,7 @@ from data_pipeline.finetuning.squad_files import (
     read_squad_split,
 )
 from data_pipeline.finetuning.squad_windows import Windows, WindowSettings, make_windows
+from data_pipeline.settings import setting
 from data_pipeline.tokenizers.base import Tokenizer
 
 THRESHOLD = "null_score_diff_threshold"  # A setting, and a score that models store.
@@ -57,18 +58,22 @@ _READ_V1, _READ_V2 = (functools.partial(read_squad_split, name) for name in ("1.
 
 @dataclasses.dataclass(frozen=True)
 class SquadSettings(AnswerSettings):
-    """Settings of learning and answering; the first three fields are those of AnswerSettings.
+    """Settings of learning and answering."""
 
-    Attributes:
-      null_score_diff_threshold: version 2.0: a question is answered if its null odds are at most
-        this. None: the model's own or, where the right answers are known, the one that has the best
-        F1; without either, everything is answered.
-      only_windows_with_answer: version 1.1: nothing is trained on windows without the whole answer.
-        Otherwise they point at [CLS], as in the reference, whose published scores were trained so.
-    """
-
-    null_score_diff_threshold: float | None = None
-    only_windows_with_answer: bool = False
+    null_score_diff_threshold: float | None = setting(
+        None,
+        "Null odds up to which a question of version 2.0 is answered; by default those with the "
+        "best F1 on the dev set, which are stored with the model. Without either, everything is "
+        "answered.",
+        at_least=-1e9,
+        expert=True,
+    )
+    # As in the reference, whose published scores were trained so, windows without an answer count.
+    only_windows_with_answer: bool = setting(
+        False,
+        "Train SQuAD 1.1 on no windows without the whole answer, which otherwise point at [CLS].",
+        expert=True,
+    )
 
 
 class SquadAnswers(NamedTuple):

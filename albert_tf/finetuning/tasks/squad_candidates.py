@@ -14,34 +14,30 @@ import numpy as np
 
 from albert_tf.errors import UserError
 from data_pipeline.finetuning.squad_windows import Windows
+from data_pipeline.settings import Settings, setting
 
 SPAN_AVERAGES = ("proposers", "members")
 _CHUNK = 1024  # Windows at once; the pairs of starts and ends take a few MB then.
 
 
 @dataclasses.dataclass(frozen=True)
-class AnswerSettings:
-    """The rules by which spans are answers.
+class AnswerSettings(Settings):
+    """The rules by which spans are answers; for `span_average` see `average`."""
 
-    Attributes:
-      n_best_size: starts and ends of a window that are tried, and answers kept for each question.
-      max_answer_length: longest answer, in pieces.
-      span_average: of an ensemble, see `average`: "proposers", as in the reference, or "members".
-    """
-
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    span_average: str = "proposers"
-
-    def __post_init__(self):
-        for name in ("n_best_size", "max_answer_length"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} should be at least 1; received {getattr(self, name)}.")
-        if self.span_average not in SPAN_AVERAGES:
-            raise UserError(
-                f"span_average should be one of {', '.join(SPAN_AVERAGES)}; received "
-                f"{self.span_average}."
-            )
+    n_best_size: int = setting(
+        20,
+        "Number of starts and ends of a window that are tried, and of answers kept for each "
+        "question.",
+        at_least=1,
+        expert=True,
+    )
+    max_answer_length: int = setting(30, "Longest answer in pieces.", at_least=1, expert=True)
+    span_average: str = setting(
+        "proposers",
+        "Models whose scores of a span are averaged: those that proposed it, as in the reference "
+        "(proposers), or all (members).",
+        one_of=SPAN_AVERAGES,
+    )
 
 
 class Candidates(NamedTuple):

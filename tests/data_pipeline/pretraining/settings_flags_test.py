@@ -20,7 +20,7 @@ def parse(new_flags):
 def test_without_flags_settings_are_the_defaults(parse):
     parse()
     assert read(PretrainingSettings) == PretrainingSettings()
-    assert settings_flags.corpus_from_flags("a.txt") == Corpus("a.txt")
+    assert read(Corpus, patterns="a.txt") == Corpus("a.txt")
     assert settings_flags.reading_arguments() == ""
     assert flags.FLAGS.lower_case is None
 
@@ -37,8 +37,8 @@ def test_every_flag_is_a_field(parse):
 
 
 def test_how_text_is_read(parse):
-    parse("--input_format=jsonl", "--text_field=body", "--language=de")
-    corpus = settings_flags.corpus_from_flags("a.txt", deduplicate=True)
+    parse("--deduplicate", "--input_format=jsonl", "--text_field=body", "--language=de")
+    corpus = read(Corpus, patterns="a.txt")
     assert corpus == Corpus("a.txt", "jsonl", "body", "de", True)
     expected = " --input_format=jsonl --text_field=body --language=de"
     assert settings_flags.reading_arguments() == expected
@@ -59,10 +59,3 @@ def test_limits_of_numbers(parse):
         "ngram": "an integer from 0 to 100",
         "short_seq_prob": "a finite number from 0 to 1",
     }
-
-
-def test_only_reading_is_shared_with_the_vocabulary(new_flags):
-    with new_flags():
-        settings_flags.define_reading_flags()
-        names = [flag.name for flag in flags.defined()]
-    assert names == ["input_format", "text_field", "language"]

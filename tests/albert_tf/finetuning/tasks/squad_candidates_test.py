@@ -182,9 +182,11 @@ def test_the_mean_over_all_members():
 
 def test_settings():
     assert AnswerSettings() == AnswerSettings(20, 30)
-    with pytest.raises(UserError, match="n_best_size should be at least 1; received 0"):
+    with pytest.raises(UserError, match="--n_best_size=0: expected an integer from 1"):
         AnswerSettings(0)
-    with pytest.raises(UserError, match="max_answer_length should be at least 1"):
+    with pytest.raises(UserError, match="--max_answer_length=0: expected an integer from 1"):
         AnswerSettings(max_answer_length=0)
-    with pytest.raises(UserError, match="one of proposers, members; received all"):
+    with pytest.raises(
+        UserError, match="--span_average=all: value should be one of <proposers.members>"
+    ):
         AnswerSettings(span_average="all")
