@@ -15,13 +15,7 @@ from albert_tf.checkpoints.formats import Source
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.pretrained import locate
-from albert_tf.pretraining.objectives import (
-    Pretrainer,
-    detection_baselines,
-    task_of,
-    with_noise,
-)
-from albert_tf.replaced_tokens import ReplacedTokenPretrainer
+from albert_tf.pretraining.objectives import Pretrainer, detection_baselines, objective_of
 from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.devices import Devices
@@ -98,9 +92,8 @@ class HeldOut:
                 training=False,
                 vocab_fingerprint=vocab_fingerprint,
             )
-            if isinstance(model, ReplacedTokenPretrainer):
-                data = with_noise(data, 0, batch_size)
-            parts.append((task_of(model, objective), data))
+            learned = objective_of(model)
+            parts.append((learned.task(objective), learned.batches(data, 0, batch_size)))
         return Evaluator(parts, strategy)
 
     def print_results(

@@ -1,4 +1,4 @@
-"""The particulars of an objective of pre-training: the model's task, its data, its costs.
+"""The objectives of pre-training, a class each: the model's task, its data, its costs.
 
 A model of AlbertPretrainer learns masked words and the order of segments, one of
 ReplacedTokenPretrainer replaced tokens; records and text are the same.
@@ -22,38 +22,83 @@ from albert_tf.tasks import PretrainingTask, ReplacedTokensTask
 from data_pipeline.records.batches import host_rows
 
 Pretrainer: TypeAlias = "AlbertPretrainer | ReplacedTokenPretrainer"
+Batches: TypeAlias = Callable[..., tf.data.Dataset]
 
 
-def task_of(model: Pretrainer, sentence_objective: str) -> PretrainingTask | ReplacedTokensTask:
-    """The task that a model is made for."""
-    kind = ReplacedTokensTask if isinstance(model, ReplacedTokenPretrainer) else PretrainingTask
-    return kind(model, sentence_objective)
+class MaskedWords:
+    """The objective of an AlbertPretrainer: masked words and the order of segments.
 
-
-def model_to_keep(model: Pretrainer) -> keras.Model:
-    """The model that a run is made for: of replaced tokens the detector."""
-    return model.detector if isinstance(model, ReplacedTokenPretrainer) else model
-
-
-def model_of_words(model: Pretrainer) -> AlbertPretrainer:
-    """The model that predicts masked words."""
-    return model.generator if isinstance(model, ReplacedTokenPretrainer) else model
-
-
-def data_for(model: Pretrainer, data: PretrainingData) -> PretrainingData:
-    """The data with the name of the objective, which may not change in a run, and with what it
-    needs beside the records.
+    Attributes:
+      name: the objective, as the flag and a run's folder have it.
+      words: the model that predicts masked words.
+      kept: the model that a run is made for.
     """
-    name, batches = "mlm", data.batches
+
+    name = "mlm"
+
+    def __init__(self, model: AlbertPretrainer) -> None:
+        self.words: AlbertPretrainer = model
+        self.kept: keras.Model = model
+
+    def task(self, sentence_objective: str) -> PretrainingTask | ReplacedTokensTask:
+        """The losses and ratios of the model on records of a sentence objective."""
+        return PretrainingTask(self.words, sentence_objective)
+
+    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
+        """Batches of records with what else the model needs; arguments as for `with_noise`."""
+        return batches
+
+    def data(self, data: PretrainingData) -> PretrainingData:
+        """The data of a run, in which the objective may not change."""
+        return dataclasses.replace(
+            data,
+            batches=self.batches(data.batches, data.seed, data.batch_size),
+            must_not_change={**data.must_not_change, "objective": self.name},
+        )
+
+    def flops_per_token(self, sequence_length: int, num_predictions: int) -> float:
+        """Operations of a training step for one token, forward and backward."""
+        return pretraining_flops_per_token(self.words.config, sequence_length, num_predictions)
+
+    def first_loss(self, vocab_size: int, has_order: bool) -> tuple[float, str]:
+        """The loss of a model that knows nothing, and its terms, as in "ln V + ln 2"."""
+        loss, terms = math.log(vocab_size), "ln V"
+        return (loss + math.log(2), f"{terms} + ln 2") if has_order else (loss, terms)
+
+
+class ReplacedTokens(MaskedWords):
+    """The objective of a ReplacedTokenPretrainer: its detector is kept, its generator guesses."""
+
+    name = "replaced_tokens"
+
+    def __init__(self, model: ReplacedTokenPretrainer) -> None:
+        self._model = model
+        self.words, self.kept = model.generator, model.detector
+
+    def task(self, sentence_objective: str) -> PretrainingTask | ReplacedTokensTask:
+        return ReplacedTokensTask(self._model, sentence_objective)
+
+    def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
+        return with_noise(batches, seed, batch_size)
+
+    def flops_per_token(self, sequence_length: int, num_predictions: int) -> float:
+        detection = 3 * encoder_flops_per_token(self._model.config, sequence_length)
+        return super().flops_per_token(sequence_length, num_predictions) + detection
+
+    def first_loss(self, vocab_size: int, has_order: bool) -> tuple[float, str]:
+        weight = self._model.detection_weight
+        loss, terms = super().first_loss(vocab_size, has_order and self._model.detector_order)
+        return loss + weight * math.log(2), f"{terms} + {weight:g} ln 2"
+
+
+def objective_of(model: Pretrainer) -> MaskedWords:
+    """The objective that a model is made for."""
     if isinstance(model, ReplacedTokenPretrainer):
-        name, batches = "replaced_tokens", with_noise(data.batches, data.seed, data.batch_size)
-    must_not_change = {**data.must_not_change, "objective": name}
-    return dataclasses.replace(data, batches=batches, must_not_change=must_not_change)
+        return ReplacedTokens(model)
+    return MaskedWords(model)
 
 
-def with_noise(
-    batches: Callable[..., tf.data.Dataset], seed: int, batch_size: int
-) -> Callable[..., tf.data.Dataset]:
+def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
     """Batches with `sampling_noise` float32 [B, P], a function of seed and number of the batch; so
     neither a resume nor the number of replicas or hosts changes what is drawn.
 
@@ -78,15 +123,6 @@ def with_noise(
         return batches(start_step=start_step, **context, **others).enumerate(start_step).map(add)
 
     return noisy
-
-
-def flops_per_token(model: Pretrainer, sequence_length: int, num_predictions: int) -> float:
-    """Operations of a training step for one token, forward and backward."""
-    words = model_of_words(model).config
-    flops = pretraining_flops_per_token(words, sequence_length, num_predictions)
-    if isinstance(model, ReplacedTokenPretrainer):
-        flops += 3 * encoder_flops_per_token(model.config, sequence_length)
-    return flops
 
 
 def detection_baselines(figures: dict[str, float]) -> dict[str, tuple[float, str]]:

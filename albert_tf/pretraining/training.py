@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -12,16 +11,8 @@ from albert_tf.checkpoints import native
 from albert_tf.pretraining.data import PretrainingData, tell_of_other_draws
 from albert_tf.pretraining.evaluation import HeldOut
 from albert_tf.pretraining.examples import example_writer
-from albert_tf.pretraining.objectives import (
-    Pretrainer,
-    data_for,
-    flops_per_token,
-    model_of_words,
-    model_to_keep,
-    task_of,
-)
+from albert_tf.pretraining.objectives import MaskedWords, Pretrainer, objective_of
 from albert_tf.pretraining.plateau import watch_of
-from albert_tf.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.training.experiment import Experiment, ModelFolders
 from albert_tf.training.running import run_experiment
 from albert_tf.training.settings import RunSettings
@@ -50,23 +41,24 @@ def pretrain(
       UserError: see `run_experiment`.
     """
     held_out = HeldOut(eval_data, settings.eval_batch_size) if eval_data else None
-    flops = flops_per_token(model, data.max_seq_length, data.manifest["max_predictions"])
+    objective = objective_of(model)
+    flops = objective.flops_per_token(data.max_seq_length, data.manifest["max_predictions"])
     watch = watch_of(data)
     if is_chief(model.distribute_strategy) and not settings.overwrite:
         tell_of_other_draws(settings.output_dir, data)
     return run_experiment(
         Experiment(
             title="Pre-training",
-            task=task_of(model, data.sentence_objective),
-            model_to_keep=model_to_keep(model),
-            data=data_for(model, data),
+            task=objective.task(data.sentence_objective),
+            model_to_keep=objective.kept,
+            data=objective.data(data),
             settings=settings,
             models=_model_folders(data, held_out),
             flops_per_token=flops,
-            card=_card(model, data, settings, flops),
+            card=_card(objective, data, settings, flops),
             notice=watch.notice if watch else None,
             next_commands=functools.partial(
-                _next_commands, model, os.path.join(settings.output_dir, native.RUN_MODEL)
+                _next_commands, objective, os.path.join(settings.output_dir, native.RUN_MODEL)
             ),
             **_evaluation(model, data, held_out),
         )
@@ -82,25 +74,21 @@ def _evaluation(
     train_manifest = data.manifest if data.has_statistics else None
     return {
         "evaluator": held_out.evaluator(model, data.manifest["vocab_fingerprint"]),
-        "examples": example_writer(model_of_words(model), data, held_out),
+        "examples": example_writer(objective_of(model).words, data, held_out),
         "print_results": functools.partial(held_out.print_results, train_manifest=train_manifest),
     }
 
 
 def _card(
-    model: Pretrainer, data: PretrainingData, settings: RunSettings, flops_per_token: float
+    objective: MaskedWords, data: PretrainingData, settings: RunSettings, flops_per_token: float
 ) -> dict[str, str]:
     """The figures of pre-training on the start-up card, by name."""
     passes = "not counted (--train_text)"
     if data.num_examples:
         num_seen = settings.loop.num_train_steps * data.batch_size
         passes = f"{num_seen / data.num_examples:.1f}"
-    first_loss, terms = math.log(data.vocab_size), "ln V"
-    if data.sentence_objective != "none" and getattr(model, "detector_order", True):
-        first_loss, terms = first_loss + math.log(2), f"{terms} + ln 2"
-    if isinstance(model, ReplacedTokenPretrainer):
-        first_loss += model.detection_weight * math.log(2)
-        terms += f" + {model.detection_weight:g} ln 2"
+    has_order = data.sentence_objective != "none"
+    first_loss, terms = objective.first_loss(data.vocab_size, has_order)
     return {
         "training operations": f"{flops_per_token / 1e6:,.1f} MFLOP a token",
         "passes over the data": passes,
@@ -108,13 +96,13 @@ def _card(
     }
 
 
-def _next_commands(model: Pretrainer, model_dir: str) -> list[str]:
+def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
     """Command lines that use the model."""
     commands = [
         f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
     ]
-    if model_to_keep(model) is model_of_words(model):
+    if objective.kept is objective.words:
         commands.append(
             f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."
         )

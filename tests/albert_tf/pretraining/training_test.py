@@ -77,7 +77,7 @@ def test_the_program_does_the_same(work, tmp_path, run_program, pretraining_comm
 def described(monkeypatch) -> list:
     """The experiments that would be run."""
     experiments = []
-    monkeypatch.setattr(training.experiment, "run", lambda one: experiments.append(one) or {})
+    monkeypatch.setattr(training, "run_experiment", lambda one: experiments.append(one) or {})
     return experiments
 
 
