@@ -41,11 +41,12 @@ from export.saved_model import existing_versions
 
 FLAGS = flags.FLAGS
 
+TICKETS = Path(__file__).parent / "tickets"
 START_SECONDS = 120
 # Of probabilities over the network, and of an encoder's output: with the package's weights, that of
 # Keras itself is 2e-5 from what float64 gives.
 TOLERANCES = {"REST": 1e-5, "gRPC": 1e-5, "hub.load": 1e-4, "hub.KerasLayer": 1e-4}
-CLOZE = ["Returns the [MASK] of the file.", "If [MASK] is true, the array is copied."]
+CLOZE = ["The value of the [MASK] is true.", "An exception is [MASK] by the statement."]
 
 
 def define_flags() -> None:
@@ -55,9 +56,9 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    """Prints answers and differences, and writes serving.json; fails when a difference is large."""
+    """Prints answers and differences, and writes answers.json; fails when a difference is large."""
     out = Path(FLAGS.demo_dir)
-    examples = read_tsv(str(out / "task" / "dev.tsv")).examples[:16]
+    examples = read_tsv(str(TICKETS / "dev.tsv")).examples[:16]
     texts = [example.text_a for example in examples]
     differences = {}
     with local_server(out / "saved_models", ["classifier", "masked_lm"]) as address:
@@ -67,14 +68,14 @@ def main() -> None:
         answer = predict_grpc(address["grpc"], "classifier", {"text": texts})
         differences["gRPC"] = largest(expected, answer["probabilities"])
         for example, row in zip(examples[:4], rows):
-            print(f"{example.text_a[:70]:<70}  is from {example.label}, predicted {row['label']}")
+            print(f"{example.text_a:<60}  {row['label']} (should be {example.label})")
         for text, row in zip(CLOZE, predict_rest(address["rest"], "masked_lm", CLOZE)):
-            print(f"{text:<70}  {' '.join(row['top_pieces'][0])}")
+            print(f"{text:<60}  {' '.join(row['top_pieces'][0])}")
     differences.update(hub_differences(out, examples))
     for way, difference in differences.items():
         print(f"{way}: largest difference from Keras {difference:.1e}")
     result = {"largest_difference": max(differences.values()), "differences": differences}
-    (out / "serving.json").write_text(json.dumps(result, indent=2) + "\n")
+    (out / "answers.json").write_text(json.dumps(result, indent=2) + "\n")
     too_far = [
         f"{way} by {difference:.1e}, more than {TOLERANCES[way]:.0e}"
         for way, difference in differences.items()
@@ -121,7 +122,7 @@ def hub_differences(out: Path, examples: list[TextExample]) -> dict[str, float]:
     """Differences of the encoder loaded by TF Hub, as a function and as a trainable Keras layer."""
     folder = out / "saved_models" / "encoder"
     path = str(folder / str(existing_versions(str(folder))[-1]))
-    model_dir = out / "adaptation" / "model"
+    model_dir = out / "pretraining" / "model"
     inputs = {
         name: tf.constant(values) for name, values in keras_inputs(model_dir, examples).items()
     }

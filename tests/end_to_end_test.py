@@ -35,7 +35,7 @@ SHORTENED = {
     "--eval_steps=2000": "--eval_steps=4",
     "--train_batch_size=64": "--train_batch_size=8",
     "demo/tickets": str(ROOT / "demo" / "tickets"),
-    "--num_train_epochs=10": "--num_train_steps=3 --max_failures=2 --fast=off",
+    "--num_train_epochs=5": "--num_train_steps=3 --max_failures=2 --fast=off",
     "--num_train_epochs=3": "--num_train_epochs=1 --max_failures=2 --fast=off",
     'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
 }
@@ -161,41 +161,22 @@ def test_the_commands_of_the_readme(folder, run, quick_python):
 
 
 def test_the_demonstration(folder, run, quick_python):
+    out = folder / "demo_out"
     command = [
-        *("python", "-m", "demo.run", "--output_dir=demo_out", "--corpus=corpus.txt"),
-        "--adaptation_flag=--num_train_steps=4",
-        "--adaptation_flag=--num_warmup_steps=2",
-        "--adaptation_flag=--fast=off",
-        "--classifier_flag=--num_train_steps=3",
-        "--classifier_flag=--seeds=2",
-        "--classifier_flag=--fast=off",
+        *("env", "PYTHON=python", f"CORPUS={folder}/corpus.txt"),
+        "PRETRAINING=--num_train_steps=4 --num_warmup_steps=2 --steps_per_loop=2 --fast=off",
+        "FINETUNING=--num_train_epochs=0.2 --seeds=2 --fast=off",
+        *(str(ROOT / "scripts" / "speedrun.sh"), str(out)),
     ]
     output = run(command, folder, quick_python)
-    table = output[output.index("stage ") :]
-    for stage in (
-        "corpus",
-        "records",
-        "adaptation",
-        "fine-tuning",
-        "export",
-        "serving",
-    ):
-        assert f"\n{stage}" in table
-    serving = json.loads((folder / "demo_out" / "serving.json").read_text())
-    differences = serving["differences"]
+    table = output[output.index("step ") :]
+    for step in ("text", "records", "pre-training", "fine-tuning", "export", "answers"):
+        assert f"\n{step}" in table
+    for row in ("from the weights", "from scratch", "words", "character 2-5-grams", "chance"):
+        assert f"\n  {row} " in table
+    differences = json.loads((out / "answers.json").read_text())["differences"]
     assert set(differences) == {"REST", "gRPC", "hub.load", "hub.KerasLayer"}
     assert max(differences["REST"], differences["gRPC"]) <= 1e-5
     assert max(differences["hub.load"], differences["hub.KerasLayer"]) <= 1e-4  # As float32 has it.
-    assert (folder / "demo_out" / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-    again = run(command, folder, quick_python)
-    assert "===" not in again  # Nothing is run twice.
-    other = subprocess.run(
-        [*command, "--adaptation_flag=--seed=1"],
-        cwd=folder,
-        env=environment(folder, quick_python),
-        capture_output=True,
-        text=True,
-    )
-    assert other.returncode == 2
-    assert "holds the stage 'adaptation' of a demonstration with other settings" in other.stderr
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "$ python" not in run(command, folder, quick_python)  # Nothing is run twice.

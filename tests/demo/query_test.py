@@ -74,9 +74,9 @@ def test_a_server_that_does_not_start(process, tmp_path, code, ready_after, slep
 @pytest.fixture
 def demonstration(tmp_path, monkeypatch):
     """(difference by REST, by TF Hub) -> runs the program on two examples; gRPC differs by 1e-6."""
-    (tmp_path / "task").mkdir()
     rows = [f"{'ab'[i % 2]}\ttext {i}" for i in range(20)]
-    (tmp_path / "task" / "dev.tsv").write_text("\n".join(["label\ttext", *rows]))
+    (tmp_path / "dev.tsv").write_text("\n".join(["label\ttext", *rows]))
+    monkeypatch.setattr(query, "TICKETS", tmp_path)
 
     def rest(url, model, texts):
         assert url == "http://h:1"
@@ -101,7 +101,7 @@ def demonstration(tmp_path, monkeypatch):
     def run(difference, of_hub=1e-6):
         state.difference, state.of_hub = difference, of_hub
         query.main()
-        return json.loads((tmp_path / "serving.json").read_text())
+        return json.loads((tmp_path / "answers.json").read_text())
 
     return run
 
@@ -113,11 +113,11 @@ def test_answers_are_compared_and_shown(demonstration, capsys):
     assert list(found["differences"]) == ["REST", "gRPC", "hub.load"]
     shown = capsys.readouterr().out.splitlines()
     assert [" ".join(line.split()) for line in shown[:2]] == [
-        "text 0 is from a, predicted a",
-        "text 1 is from b, predicted a",
+        "text 0 a (should be a)",
+        "text 1 a (should be b)",
     ]
-    assert len([line for line in shown if "is from" in line]) == 4
-    assert shown[4].startswith("Returns the [MASK] of the file.") and shown[4].endswith("one two")
+    assert len([line for line in shown if "should be" in line]) == 4
+    assert shown[4].startswith("The value of the [MASK] is true.") and shown[4].endswith("one two")
     assert shown[6] == "REST: largest difference from Keras 5.0e-06"
 
 
@@ -137,5 +137,5 @@ def test_answers_that_differ_end_the_program(demonstration, tmp_path, difference
     with pytest.raises(UserError) as error:
         demonstration(difference, of_hub)
     assert str(error.value) == f"answers differ from those of Keras: {said}"
-    written = json.loads((tmp_path / "serving.json").read_text())
+    written = json.loads((tmp_path / "answers.json").read_text())
     assert written["differences"]["REST"] == pytest.approx(difference)

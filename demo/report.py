@@ -1,0 +1,187 @@
+"""What the demonstration made: a table of its steps, a table of the classifiers, and their curves.
+
+python -m demo.report --demo_dir=demo_out
+"""
+
+from __future__ import annotations
+
+from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
+
+import collections
+import json
+import math
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from albert_tf.finetuning.runs.series import SERIES_FILE
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from data_pipeline.finetuning.tsv import read_tsv
+from data_pipeline.records.record_folder import read_manifest
+
+FLAGS = flags.FLAGS
+
+TICKETS = Path(__file__).parent / "tickets"
+STARTS = {"classifier": "from the weights", "classifier_from_scratch": "from scratch"}
+# What the parts of words tell by themselves. Both were chosen by cross-validation on train.tsv.
+BAGS = {
+    "words": {"token_pattern": r"\w+"},
+    "character 2-5-grams": {"analyzer": "char", "ngram_range": (2, 5)},
+}
+
+
+def define_flags() -> None:
+    """Flags of this program."""
+    flags.group("Demonstration")
+    flags.DEFINE_string("demo_dir", "demo_out", "Output folder of the demonstration.")
+
+
+def main() -> None:
+    """Prints the tables and writes curves.png."""
+    out = Path(FLAGS.demo_dir)
+    print_steps(out)
+    print_accuracies(accuracies(out, TICKETS))
+    plot(out)
+    print(f"\nCurves: {out}/curves.png")
+
+
+def print_steps(out: Path) -> None:
+    """The steps with their seconds and what came out."""
+    steps = (
+        ("text", "corpus", corpus(out)),
+        ("records", "records*", records(out)),
+        ("pre-training", "pretraining", pretraining(out)),
+        ("fine-tuning", "f[ir]*", "two starts, three seeds each: see below"),
+        ("export", "export*", exports(out)),
+        ("answers", "answers", answers(out)),
+    )
+    total = 0
+    print(f"\n{'step':<13} {'seconds':>7}  result")
+    for name, notes, result in steps:
+        # The second line of a note of scripts/speedrun.sh.
+        found = [file.read_text().split("\n")[1] for file in (out / "finished").glob(notes)]
+        seconds = sum(map(int, found))
+        total += seconds
+        print(f"{name:<13} {seconds:7}  {result}")
+    print(f"{'total':<13} {total:7}")
+
+
+def corpus(out: Path) -> str:
+    """Size of the text."""
+    texts = [(out / "corpus" / f"{split}.txt").read_bytes() for split in ("train", "heldout")]
+    documents = [sum(1 for document in text.split(b"\n\n") if document.strip()) for text in texts]
+    return f"{len(texts[0]) / 1e6:.2f} MB, {documents[0]} documents, {documents[1]} held out"
+
+
+def records(out: Path) -> str:
+    """Numbers of records."""
+    train, heldout = (read_manifest(str(out / "records" / split)) for split in ("train", "heldout"))
+    length = train["max_seq_length"]
+    return f"{train['num_records']} records of {length} tokens, {heldout['num_records']} held out"
+
+
+def pretraining(out: Path) -> str:
+    """Held-out words before and after."""
+    rows = read_metrics(str(out / "pretraining" / METRICS_FILE))
+    before, *_, after = [row for row in rows if row["split"] == "eval"]
+    loss, accuracy = (
+        " to ".join(f"{float(row[name]):.{digits}f}" for row in (before, after))
+        for name, digits in (("masked_lm_loss", 2), ("masked_lm_accuracy", 3))
+    )
+    return f"held-out words: loss {loss}, accuracy {accuracy}"
+
+
+def exports(out: Path) -> str:
+    """Names and size of the exported models."""
+    folder = out / "saved_models"
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return f"{', '.join(names)}: {size / 1e6:.0f} MB"
+
+
+def answers(out: Path) -> str:
+    """Largest difference of served answers from Keras."""
+    difference = json.loads((out / "answers.json").read_text())["largest_difference"]
+    return f"REST, gRPC and TF Hub agree with Keras to {difference:.1e}"
+
+
+def accuracies(out: Path, tickets: Path) -> dict[str, str]:
+    """Accuracies on dev.tsv: of the network from both starts, of bags, of the most frequent label.
+
+    Args:
+      out: output folder of the demonstration.
+      tickets: folder of train.tsv and dev.tsv.
+
+    Returns:
+      Name -> accuracy in words, the best start first.
+    """
+    found = {}
+    for folder, name in STARTS.items():
+        series = json.loads((out / folder / SERIES_FILE).read_text())
+        (scores,) = series["settings"]
+        seeds = f"median of {series['planned']} seeds"
+        found[name] = (
+            f"{scores['median']:.3f} ({seeds}, {scores['min']:.3f} to {scores['max']:.3f})"
+        )
+    train, dev = (read_tsv(str(tickets / f"{split}.tsv")).examples for split in ("train", "dev"))
+    labels = [example.label for example in dev]
+    for name, parts in BAGS.items():
+        bag = make_pipeline(TfidfVectorizer(**parts), LogisticRegression(C=10, max_iter=1000))
+        bag.fit([example.text_a for example in train], [example.label for example in train])
+        found[name] = f"{bag.score([example.text_a for example in dev], labels):.3f}"
+    found["chance"] = f"{max(collections.Counter(labels).values()) / len(labels):.3f}"
+    return found
+
+
+def print_accuracies(found: dict[str, str]) -> None:
+    """The table of `accuracies`."""
+    print("\nintent of a message (dev.tsv of demo/tickets): accuracy")
+    for name, accuracy in found.items():
+        print(f"  {name:<20} {accuracy}")
+
+
+def plot(out: Path) -> None:
+    """Writes curves.png: the words of the text, and the intents from both starts."""
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    first, second, third = figure.subplots(1, 3)
+    rows = read_metrics(str(out / "pretraining" / METRICS_FILE))
+    for axes, metric in ((first, "masked_lm_loss"), (second, "masked_lm_accuracy")):
+        _draw(axes, rows, metric, "", "C0")
+        axes.set_title(f"pre-training: {metric}")
+    for (folder, name), color in zip(STARTS.items(), ("C0", "C1")):
+        label: str | None = name
+        for run in sorted((out / folder).glob("seed-*")):
+            _draw(third, read_metrics(str(run / METRICS_FILE)), "accuracy", label, color)
+            label = None  # Once in the legend.
+    third.set_title("fine-tuning: accuracy, each seed")
+    for axes in figure.axes:
+        axes.set_xlabel("step")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    figure.suptitle("Lines: training; dots: held-out data")
+    figure.savefig(out / "curves.png", dpi=110)
+
+
+def _draw(
+    axes: Axes, rows: list[dict[str, str]], metric: str, label: str | None, color: str
+) -> None:
+    """Draws a metric over the steps, for training and held-out data; None: not in the legend."""
+    for split, style in (("train", "-"), ("eval", "o--")):
+        points = [
+            (int(row["step"]), float(row[metric]))
+            for row in rows
+            if row["split"] == split and row[metric]
+        ]
+        points = [point for point in points if math.isfinite(point[1])]
+        if points:
+            name = "_" if label is None else f"{label} {split}".strip()
+            axes.plot(*zip(*points), style, color=color, label=name, linewidth=1.1, markersize=4)
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_binary(main)
