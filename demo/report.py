@@ -10,6 +10,7 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 import collections
 import json
 import math
+import statistics
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -117,15 +118,15 @@ def accuracies(out: Path, tickets: Path) -> dict[str, str]:
       tickets: folder of train.tsv and dev.tsv.
 
     Returns:
-      Name -> accuracy in words, the best start first.
+      Name -> accuracy, in words.
     """
     found = {}
     for folder, name in STARTS.items():
-        series = json.loads((out / folder / SERIES_FILE).read_text())
-        (scores,) = series["settings"]
-        seeds = f"median of {series['planned']} seeds"
+        runs = json.loads((out / folder / SERIES_FILE).read_text())["runs"]
+        best = sorted(run["best"] for run in runs)
         found[name] = (
-            f"{scores['median']:.3f} ({seeds}, {scores['min']:.3f} to {scores['max']:.3f})"
+            f"{statistics.median(best):.3f} (median of {len(best)} seeds, "
+            f"{best[0]:.3f} to {best[-1]:.3f})"
         )
     train, dev = (read_tsv(str(tickets / f"{split}.tsv")).examples for split in ("train", "dev"))
     labels = [example.label for example in dev]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The whole story in three minutes: text, records, pre-training, fine-tuning, export, and answers of a server.
+# The whole story in about three minutes on two cores: text, records, pre-training, fine-tuning, export, and answers of a server.
 #   scripts/speedrun.sh [OUTPUT]     everything is written there; default: demo_out
 #     PYTHON=.venv-3.11/bin/python   an interpreter with the packages; `make demo` installs one and gives it
 #     CORPUS='my_text/*.txt'         your own text, in any format of docs/data.md, instead of Python's language reference
@@ -47,7 +47,7 @@ finetuning="--task=tsv --train_file=demo/tickets/train.tsv --dev_file=demo/ticke
     --train_batch_size=32 --num_train_epochs=5 --seeds=3 ${FINETUNING:-}"
 once finetuning albert_tf.run_finetuning $finetuning --init_checkpoint=$weights --learning_rate=3e-4 \
     --output_dir="$out/classifier"
-once from_scratch albert_tf.run_finetuning $finetuning --preset=$weights --vocab_file=$vocabulary --learning_rate=5e-4 \
+once from_scratch albert_tf.run_finetuning $finetuning --preset=$weights --learning_rate=5e-4 \
     --output_dir="$out/classifier_from_scratch"
 
 # Export: SavedModels that take text, and an encoder for TF Hub.
