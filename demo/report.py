@@ -52,20 +52,21 @@ def main() -> None:
 
 def print_steps(out: Path) -> None:
     """The steps with their seconds and what came out."""
+    # Name, prefixes of its notes in OUTPUT/finished, and what came out.
     steps = (
-        ("text", "corpus", corpus(out)),
-        ("records", "records*", records(out)),
-        ("pre-training", "pretraining", pretraining(out)),
-        ("fine-tuning", "f[ir]*", "two starts, three seeds each: see below"),
-        ("export", "export*", exports(out)),
-        ("answers", "answers", answers(out)),
+        ("text", ("corpus",), corpus(out)),
+        ("records", ("records",), records(out)),
+        ("pre-training", ("pretraining",), pretraining(out)),
+        ("fine-tuning", ("finetuning", "from_scratch"), "two starts, see below"),
+        ("export", ("export",), exports(out)),
+        ("answers", ("answers",), answers(out)),
     )
     total = 0
     print(f"\n{'step':<13} {'seconds':>7}  result")
-    for name, notes, result in steps:
-        # The second line of a note of scripts/speedrun.sh.
-        found = [file.read_text().split("\n")[1] for file in (out / "finished").glob(notes)]
-        seconds = sum(map(int, found))
+    for name, prefixes, result in steps:
+        notes = [note for note in (out / "finished").iterdir() if note.name.startswith(prefixes)]
+        # scripts/speedrun.sh writes the command, then its seconds.
+        seconds = sum(int(note.read_text().splitlines()[1]) for note in notes)
         total += seconds
         print(f"{name:<13} {seconds:7}  {result}")
     print(f"{'total':<13} {total:7}")

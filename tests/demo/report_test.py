@@ -55,7 +55,7 @@ def test_steps(tmp_path, write, capsys):
         "text                1  0.15 MB, 3 documents, 1 held out",
         "records           110  300 records of 64 tokens, 20 held out",
         "pre-training     1000  held-out words: loss 9.75 to 9.25, accuracy 0.050 to 0.250",
-        "fine-tuning    110000  two starts, three seeds each: see below",
+        "fine-tuning    110000  two starts, see below",
         "export             21  a, b: 3 MB",
         "answers             7  REST, gRPC and TF Hub agree with Keras to 1.2e-06",
         "total          111139",
