@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.records.batches import check_batch, host_rows, with_options
+from data_pipeline.records.python_calls import until_exit
 
 # Lengths of batches are multiples of it: few different shapes, for which XLA compiles anew.
 _LENGTH_STEP = 32
@@ -196,7 +197,7 @@ def finetuning_dataset(
 
     def take(step: tf.Tensor) -> dict[str, tf.Tensor]:
         dtypes = [values.dtype for values in sample.values()]
-        batch = dict(zip(sample, tf.numpy_function(make, [step], dtypes)))
+        batch = dict(zip(sample, tf.numpy_function(until_exit(make), [step], dtypes)))
         for name, values in sample.items():
             others = values.shape[1:] if static_shapes else [None] * (values.ndim - 1)
             batch[name].set_shape([end - first, *others])

@@ -18,6 +18,7 @@ from data_pipeline.pretraining.segments import Pairs, swapped
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records import features
+from data_pipeline.records.python_calls import until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
 GROUP = 64
@@ -68,7 +69,7 @@ class DynamicMasking:
             return [found[output.name].astype(_dtype(output).name) for output in self._outputs]
 
         arrays = tf.numpy_function(
-            mask,
+            until_exit(mask),
             [
                 number,
                 ids.values,

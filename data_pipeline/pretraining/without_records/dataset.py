@@ -23,6 +23,7 @@ from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.records import features
 from data_pipeline.records.batches import map_host_rows, with_options
+from data_pipeline.records.python_calls import items_until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
 BLOCK_BYTES = 1 << 20
@@ -113,7 +114,7 @@ def pretraining_examples(
 
     copies = _blocks(documents).flat_map(
         lambda *block: tf.data.Dataset.from_generator(
-            make, output_signature=tf.TensorSpec([None], tf.string), args=block
+            items_until_exit(make), output_signature=tf.TensorSpec([None], tf.string), args=block
         )
     )
     return with_options(copies.map(parse).unbatch())

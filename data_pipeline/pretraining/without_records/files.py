@@ -39,6 +39,7 @@ from data_pipeline.pretraining.statistics import unknown_warning
 from data_pipeline.records import record_folder
 from data_pipeline.records.batches import check_batch, map_host_rows, with_options
 from data_pipeline.records.order import batch_epochs, permutation, shuffled
+from data_pipeline.records.python_calls import items_until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
 _READ_GROUPS = 4  # By turns; the examples of a block of each, up to 32 MB of text, are in memory.
@@ -179,7 +180,9 @@ class TrainingText:
         groups = permutation(len(self._groups), seed, number, tf.constant(-1, tf.int64))
         examples = tf.data.Dataset.from_tensor_slices(groups).interleave(
             lambda group: tf.data.Dataset.from_generator(
-                self._read, output_signature=tf.TensorSpec([None], tf.string), args=(group,)
+                items_until_exit(self._read),
+                output_signature=tf.TensorSpec([None], tf.string),
+                args=(group,),
             ).unbatch(),
             cycle_length=min(len(self._groups), _READ_GROUPS),
         )
