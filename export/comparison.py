@@ -79,12 +79,14 @@ class Comparison:
       differences: largest absolute difference from float32 of each output of numbers, over all
         probes, by "signature.output"; empty of an export in float32.
       accuracy: the scores of both on labeled data; None: not measured.
+      frozen: whether the weights are constants of the graph, and no variables beside it.
     """
 
     precision: str
     float32_bytes: int
     differences: dict[str, float]
     accuracy: Accuracy | None = None
+    frozen: bool = False
 
 
 def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, float]:

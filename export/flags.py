@@ -75,8 +75,9 @@ def scored_on() -> EvalSettings | None:
 
 def comparison_lines(comparison: Comparison, weights_bytes: int) -> list[str]:
     """The lines that compare an export with its model in float32, for people."""
+    frozen = ", frozen" if comparison.frozen else ""
     lines = [
-        f"precision {comparison.precision}: {weights_bytes / 1e6:.2f} MB; weights in "
+        f"precision {comparison.precision}{frozen}: {weights_bytes / 1e6:.2f} MB; weights in "
         f"float32: {comparison.float32_bytes / 1e6:.2f} MB"
     ]
     if comparison.differences:

@@ -121,6 +121,12 @@ def define_flags() -> None:
         "Contents of requests. tokens: token ids alone, so that servers without TensorFlow Text "
         "can load the export; text: both, by signatures of their own.",
     )
+    flags.DEFINE_bool(
+        "freeze",
+        False,
+        "Store the weights as constants of the graph, up to 2 GB: faster where all requests have "
+        "one number of tokens, slower where the numbers differ. Measure it.",
+    )
 
 
 def main() -> None:
@@ -134,6 +140,7 @@ def main() -> None:
         FLAGS.max_seq_length,
         FLAGS.precision,
         export_flags.scored_on(),
+        FLAGS.freeze,
         FLAGS.inputs,
         tokenizer_flags.by_hand(),
     )

@@ -47,7 +47,8 @@ class Exported:
       signatures: for each signature its inputs and outputs as "dtype[shape]" by name.
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
-      graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`.
+      graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`;
+        that of the graph is also of the weights where they are frozen.
       weights_bytes: size of the weights on disk.
       comparison: the export compared with its model in float32.
     """
@@ -229,11 +230,12 @@ def _check(
         names = list(tokens.structured_input_signature[1])
         accuracy = evaluation.accept(tokens, names, comparison.precision)
         comparison = dataclasses.replace(comparison, accuracy=accuracy)
+    files = sum(tf.io.gfile.stat(path).length for path in _weight_files(directory))
     return Exported(
         path=target,
         graph_sha256=graph_sha256(directory),
         weights_sha256=weights_sha256(directory),
-        weights_bytes=sum(tf.io.gfile.stat(path).length for path in _weight_files(directory)),
+        weights_bytes=comparison.float32_bytes if comparison.frozen else files,
         comparison=comparison,
         **checked,
     )

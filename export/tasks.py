@@ -37,6 +37,7 @@ from export.signatures import (
 from export.signatures.common import tokens_alone
 
 TEXT, TOKENS = INPUTS = ("text", "tokens")  # What requests to an export hold.
+_MOST_FROZEN_BYTES = 1_900_000_000  # A file of protobuf has 2 GB, and a graph more than weights.
 _ALL_KINDS = (*native.MODELS, REGRESSION)
 
 
@@ -80,6 +81,7 @@ def export_model(
     max_seq_length: int | None = None,
     precision: str = FLOAT32,
     scored_on: EvalSettings | None = None,
+    freeze: bool = False,
     inputs: str = TEXT,
     by_hand: Mapping[str, Any] | None = None,
 ) -> Exported:
@@ -94,6 +96,7 @@ def export_model(
         positions of the model.
       precision: one of PRECISIONS, in which the weights are stored.
       scored_on: labeled data, on which float32 and the export are scored.
+      freeze: whether the weights become constants of the graph: faster for requests of one size.
       inputs: one of INPUTS; TOKENS: requests are token ids alone, and no operation of TensorFlow
         Text is needed.
       by_hand: settings of the tokenizer, see `open_model`.
@@ -111,6 +114,8 @@ def export_model(
     check_task(task, model_kind(metadata), model_dir)
     if scored_on:
         check_scored(task)
+    if freeze:
+        _check_freezes(task, precision)
     if inputs == TOKENS and task == "preprocessor":
         raise UserError(
             f"--inputs={TOKENS}: a preprocessor makes token ids of text, and takes nothing else. "
@@ -122,6 +127,12 @@ def export_model(
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)
         size = float32_bytes(loaded.model)
+        if freeze and size > _MOST_FROZEN_BYTES:
+            raise UserError(
+                f"--freeze: the weights of {model_dir} take {size / 1e9:.2f} GB, and with its "
+                f"constants a graph has at most 2 GB, {_MOST_FROZEN_BYTES / 1e9:.1f} of weights. "
+                "Leave --freeze out."
+            )
         module, asked = TASKS[task].build(loaded)
         changes = {}
         if precision != FLOAT32:
@@ -129,6 +140,8 @@ def export_model(
             store(loaded.model, precision)
             module, asked = TASKS[task].build(loaded)
             changes = differences(exact, asked)
+        if freeze:
+            module.freeze()
         if inputs == TOKENS and task != "encoder":  # The encoder takes nothing else.
             module, asked = tokens_alone(module, asked)
         return write_version(
@@ -137,8 +150,20 @@ def export_model(
             version,
             asked,
             provenance(task, loaded, model_dir),
-            Comparison(precision, size, changes),
+            Comparison(precision, size, changes, frozen=freeze),
             evaluation,
+        )
+
+
+def _check_freezes(task: str, precision: str) -> None:
+    """Raises UserError unless exports of a task in a precision can have constants for weights."""
+    reasons = {"encoder": "an encoder is to be trained", "preprocessor": "it has no weights"}
+    if task in reasons:
+        raise UserError(f"--freeze does not go with --task={task}: {reasons[task]}. Leave it out.")
+    if precision != FLOAT32:
+        raise UserError(
+            f"--freeze is for speed, and --precision={precision} has matrices that each request "
+            f"expands. Leave one of them out."
         )
 
 

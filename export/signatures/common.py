@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from albert_tf.config import AlbertConfig
 from data_pipeline.tokenizers.text_graph import TextEncoder
@@ -163,6 +164,29 @@ def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
     return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
 
 
+def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
+    """A function of tensors by name whose weights are constants.
+
+    All calls with tensors of the same names and ranks are of one graph, whatever their sizes: each
+    graph has its own copy of the weights.
+    """
+    graphs: dict[Any, Any] = {}
+
+    def call(inputs: Tensors) -> Any:
+        key = tuple((name, inputs[name].dtype, inputs[name].shape.rank) for name in sorted(inputs))
+        if key not in graphs:
+            specs = {name: tf.TensorSpec([None] * rank, dtype, name) for name, dtype, rank in key}
+            with tf.init_scope():  # Variables have values there, but none in the caller's graph.
+                traced = forward.get_concrete_function(specs)
+                # Control flow stays as it is: its older form is no function of a graph.
+                graphs[key] = traced, convert_variables_to_constants_v2(traced, False)
+        traced, constant = graphs[key]
+        found = constant(*(inputs[name] for name, _, _ in key))
+        return tf.nest.pack_sequence_as(traced.structured_outputs, tf.nest.flatten(found))
+
+    return call
+
+
 class ModelModule(tf.Module):
     """A Keras model with the variables that are saved and the files that go along.
 
@@ -178,9 +202,15 @@ class ModelModule(tf.Module):
         # One function of the graph, which all signatures call, is stored once. It is hidden in a
         # plain one, or it would be offered to those who load the module.
         self.forward = lambda inputs: forward(inputs)
+        self._freeze = lambda: frozen(forward)
         self.model_variables = list(model.variables)
         self._config = model.config
         track_files(self, files)
+
+    def freeze(self) -> None:
+        """Makes the weights constants of the graph, in place of variables beside it."""
+        self.forward = self._freeze()
+        self.model_variables = []
 
     def token_inputs(
         self,

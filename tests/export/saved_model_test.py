@@ -40,9 +40,9 @@ LowerBound MatMul Max Maximum Mean MergeV2Checkpoints Min Minimum Mul Neg NoOp N
 OnesLike Pack Pad ParseExampleV2 PartitionedCall Placeholder Pow Prod RaggedGather RaggedRange
 RaggedTensorToTensor RandomUniform Range ReadVariableOp RealDiv Reshape ResourceGather RestoreV2
 Rsqrt SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sigmoid SigmoidGrad Size Softmax Split
-SplitV Square Squeeze StatefulPartitionedCall StatelessIf StaticRegexFullMatch StaticRegexReplace
-StridedSlice StringJoin StringLength StringLower StringSplitV2 Sub Substr Sum Tanh
-TensorListConcatV2 TensorListReserve TensorListSetItem Tile TopKV2 Transpose UnicodeDecode
+SplitV Square Squeeze StatefulPartitionedCall StatelessIf StatelessWhile StaticRegexFullMatch
+StaticRegexReplace StridedSlice StringJoin StringLength StringLower StringSplitV2 Sub Substr Sum
+Tanh TensorListConcatV2 TensorListReserve TensorListSetItem Tile TopKV2 Transpose UnicodeDecode
 UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode Unique Unpack UnsortedSegmentJoin
 UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound VarHandleOp VarIsInitializedOp
 Where While ZerosLike

@@ -1,0 +1,81 @@
+"""Exports whose weights are constants of the graph: every task, and what is refused."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import UserError
+from export import tasks
+from export.saved_model import MANIFEST_FILE
+from export.tasks import TASKS, export_model
+from tests.export.conftest import EXPORTED
+from tests.export.saved_model_test import CORE_OPS, TEXT_OPS, graph_of, ops_of
+from tests.export.signatures.every_task_test import columns_of
+
+# The one that every run of the tests freezes.
+_SHORT = ("classifier",)
+_VARIABLE = "VarHandleOp"
+_FROZEN = [
+    pytest.param(task, marks=() if task in _SHORT else pytest.mark.long)
+    for task in TASKS
+    if task not in ("encoder", "preprocessor")
+]
+
+
+@pytest.mark.parametrize("task", _FROZEN)
+def test_answers_and_size_are_those_of_variables(exports, model_dirs, tmp_path, task):
+    folder = str(tmp_path / task)
+    frozen = export_model(model_dirs[EXPORTED[task]], folder, task, freeze=True)
+    assert frozen.signatures == exports.results[task].signatures
+    found, expected = (
+        tf.saved_model.load(path).signatures for path in (frozen.path, exports.paths[task])
+    )
+    for name, signature in expected.items():
+        columns = columns_of(exports, task, name)
+        asked = {each: tf.constant(value) for each, value in columns.items()}
+        answer = found[name](**asked)
+        for output, value in signature(**asked).items():
+            if value.dtype == tf.float32:
+                np.testing.assert_allclose(answer[output], value, atol=1e-6, err_msg=output)
+            else:
+                np.testing.assert_array_equal(answer[output], value, err_msg=output)
+    assert not sorted(ops_of(frozen.path) - TEXT_OPS - set(CORE_OPS.split()))
+    left = [node.attr["dtype"].type for node in graph_of(frozen.path).node if node.op == _VARIABLE]
+    assert set(left) <= {tf.string.as_datatype_enum}, "names of assets, no weights"
+    sizes = [
+        sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
+        for path in (frozen.path, exports.paths[task])
+    ]
+    assert sizes[0] < 1.02 * sizes[1], "one copy of the weights"
+    manifest = json.loads(Path(frozen.path, MANIFEST_FILE).read_text())
+    assert manifest["comparison"]["frozen"] is True
+    assert manifest["weights_bytes"] == manifest["comparison"]["float32_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "flags", "sentence"),
+    [
+        ("pretrainer", "encoder", (), "--freeze does not go with --task=encoder: an encoder is"),
+        ("pretrainer", "preprocessor", (), "--task=preprocessor: it has no weights"),
+        ("classifier", "classifier", ("--precision=int8",), "and --precision=int8 has matrices"),
+    ],
+)
+def test_what_is_refused(model_dirs, tmp_path, run_module, model, task, flags, sentence):
+    folder = tmp_path / "out"
+    process = run_module(
+        "export.run_export", f"--model_dir={model_dirs[model]}", f"--output_dir={folder}",
+        f"--task={task}", "--freeze", *flags,
+    )  # fmt: skip
+    assert process.returncode == 2 and sentence in process.stderr, process.stderr
+    assert not os.path.exists(folder)
+
+
+def test_weights_of_2_gigabytes_are_refused(model_dirs, tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "float32_bytes", lambda model: 2_100_000_000)
+    with pytest.raises(UserError, match=r"--freeze: .* take 2.10 GB, .* at most 2 GB"):
+        export_model(model_dirs["classifier"], str(tmp_path / "out"), "classifier", freeze=True)
+    assert not os.path.exists(tmp_path / "out")
