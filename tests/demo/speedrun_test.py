@@ -117,7 +117,15 @@ def test_other_settings_need_another_folder(speedrun, changed, tmp_path):
 
 
 def test_make_demo_runs_the_script():
-    command = ["make", "-n", "demo", "OUTPUT=an out", "CORPUS=my.txt", "RESTART=1"]
+    command = [
+        "make",
+        "--no-print-directory",
+        "-n",
+        "demo",
+        "OUTPUT=an out",
+        "CORPUS=my.txt",
+        "RESTART=1",
+    ]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     line = shown.splitlines()[-1]
     assert line.startswith('rm -rf "an out"; PYTHON=') and line.endswith(

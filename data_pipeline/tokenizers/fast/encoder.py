@@ -29,7 +29,7 @@ def fast_encoder(tokenizer: Tokenizer) -> Callable[[Sequence[str]], FlatIds]:
     """`tokenizer.encode_flat`, faster on a corpus.
 
     Args:
-      tokenizer: the plain tokenizer; for a kind that is unknown here, its own method is returned.
+      tokenizer: the plain tokenizer; a kind that is unknown here encodes by its own method.
 
     Returns:
       A function from strings to their ids, which remembers words from call to call. Threads, as
