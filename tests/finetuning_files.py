@@ -10,6 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.tasks.squad import SQUAD_TASKS
 from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+from tests.conformance_cases import SMALLEST
 
 
 def rows(*lines: str) -> str:
@@ -123,14 +124,6 @@ def write_start(folder: Path, words: list[str]) -> AlbertConfig:
     """Writes vocab.txt with these words, and config.json of a model with a layer of 16 for it."""
     pieces = [*WordPieceTokenizer.SPECIAL_PIECES, *dict.fromkeys(words)]
     (folder / "vocab.txt").write_text("\n".join(pieces))
-    config = AlbertConfig(
-        vocab_size=len(pieces),
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=LENGTHS["max_seq_length"],
-    )
+    config = SMALLEST.replace(vocab_size=len(pieces))
     config.to_json_file(str(folder / "config.json"))
     return config

@@ -67,12 +67,19 @@ class Native(Source):
     def weights_files(self) -> list[str]:
         return _parts(os.path.join(self.path, native.WEIGHTS_PREFIX))
 
-    def _make_model(self, config: AlbertConfig) -> keras.Model:
+    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
+        self._refuse_head(head)
         return native.make_model(self.path, config)
 
-    def _load(
-        self, model: keras.Model, allow_missing: Sequence[str], allow_unused: Sequence[str]
+    def load(
+        self,
+        model: keras.Model,
+        allow_missing: Sequence[str] = (),
+        allow_unused: Sequence[str] = (),
+        use_averages: bool = False,
     ) -> list[str]:
+        """`Source.load`; this format has no averages."""
+        self._refuse_averages(use_averages)
         return native.load_weights(model, self.path, allow_missing, allow_unused)
 
     @classmethod
@@ -117,12 +124,19 @@ class HuggingFace(Source):
     def weights_files(self) -> list[str]:
         return huggingface_weights.weights_files(self.path)
 
-    def _make_model(self, config: AlbertConfig) -> keras.Model:
+    def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
+        self._refuse_head(head)
         return huggingface.make_model(self.path, config)
 
-    def _load(
-        self, model: keras.Model, allow_missing: Sequence[str], allow_unused: Sequence[str]
+    def load(
+        self,
+        model: keras.Model,
+        allow_missing: Sequence[str] = (),
+        allow_unused: Sequence[str] = (),
+        use_averages: bool = False,
     ) -> list[str]:
+        """`Source.load`; this format has no averages."""
+        self._refuse_averages(use_averages)
         return huggingface.load(model, self.path, allow_missing, allow_unused)
 
     @classmethod

@@ -93,22 +93,15 @@ class Source(abc.ABC):
     def weights_files(self) -> list[str]:
         """The files with the values of the weights: one, or the parts of a large checkpoint."""
 
+    @abc.abstractmethod
     def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
         """A model of the class that the weights are for, with random weights.
 
         Native folders and Hugging Face's configurations name the class; the reference's checkpoints
         tell it by the names of their heads, except for heads of one output: `google.make_model`.
         """
-        if head:
-            raise UserError(
-                f"--head={head} is for checkpoints of google-research, and {self.path} names its "
-                "class itself. Leave it out."
-            )
-        return self._make_model(config)
 
-    def _make_model(self, config: AlbertConfig) -> keras.Model:
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def load(
         self,
         model: keras.Model,
@@ -121,17 +114,20 @@ class Source(abc.ABC):
         Raises:
           UserError: averages are asked for, which google-research's format alone has.
         """
+
+    def _refuse_head(self, head: str | None) -> None:
+        if head:
+            raise UserError(
+                f"--head={head} is for checkpoints of google-research, and {self.path} names its "
+                "class itself. Leave it out."
+            )
+
+    def _refuse_averages(self, use_averages: bool) -> None:
         if use_averages:
             raise UserError(
                 f"--use_averages is for checkpoints of google-research, and {self.path} is of the "
                 f"format {self.format}. Leave it out."
             )
-        return self._load(model, allow_missing, allow_unused)
-
-    def _load(
-        self, model: keras.Model, allow_missing: Sequence[str], allow_unused: Sequence[str]
-    ) -> list[str]:
-        raise NotImplementedError
 
     @classmethod
     @abc.abstractmethod

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.training.report import machine
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from tests.conformance_cases import SMALLEST
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,17 +91,8 @@ def work(tmp_path_factory, small_corpus) -> Path:
         )
         output = str(folder / objective)
         create_pretraining_data(Corpus(str(corpus)), output, tokenizer, settings)
-    AlbertConfig(
-        vocab_size=48,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    ).to_json_file(str(folder / "config.json"))
+    config = SMALLEST.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    config.to_json_file(str(folder / "config.json"))
     return folder
 
 

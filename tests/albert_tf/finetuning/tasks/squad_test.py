@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import finetuning_flags
-from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import Predictions, TaskData
 from albert_tf.finetuning.tasks.squad import (
@@ -28,6 +27,7 @@ from data_pipeline.command_line.flags import FLAGS
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import read_squad, read_squad_file
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
+from tests.conformance_cases import SMALLEST
 
 VOCABULARY = Path(__file__).parents[3] / "goldens" / "wordpiece" / "vocab.txt"
 LENGTHS = LengthSettings(max_seq_length=32, doc_stride=12, max_query_length=8)
@@ -73,17 +73,7 @@ def data_dir(tmp_path):
     for version in ("1.1", "2.0"):
         write(tmp_path / f"train-v{version}.json", version, most_answers=1)
         write(tmp_path / f"dev-v{version}.json", version)
-    AlbertConfig(
-        vocab_size=1099,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    ).to_json_file(str(tmp_path / "config.json"))
+    SMALLEST.replace(vocab_size=1099).to_json_file(str(tmp_path / "config.json"))
     return tmp_path
 
 
