@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 from typing import Any, get_type_hints
-
-import tensorflow as tf
 
 from albert_tf.config_file import check_groups_agree, from_huggingface, read_json
 from albert_tf.errors import UserError
+from data_pipeline.files import atomic_files
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
@@ -206,5 +204,4 @@ class AlbertConfig:
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""
-        with tf.io.gfile.GFile(path, "w") as file:
-            file.write(json.dumps(self.to_dict(), indent=2) + "\n")
+        atomic_files.write_json(path, self.to_dict())

@@ -11,8 +11,6 @@ from data_pipeline.command_line import flags, run_binary  # isort: skip  First: 
 
 import dataclasses
 
-import tensorflow as tf
-
 from albert_tf.checkpoints import (
     formats,
     google,
@@ -25,6 +23,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from data_pipeline.files import atomic_folders, storage
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.conversion import write_tokenizer
@@ -60,7 +59,7 @@ def define_flags() -> None:
 
 
 def main() -> None:
-    if tf.io.gfile.exists(FLAGS.output):
+    if storage.exists(FLAGS.output):
         raise UserError(f"--output={FLAGS.output} exists. Name a new folder.")
     target = formats.FORMATS[FLAGS.format]
     if FLAGS.dtype not in target.dtypes:
@@ -80,17 +79,10 @@ def main() -> None:
     tokenizer = load_tokenizer(vocab_file, **tokenizer_flags.by_hand()) if vocab_file else None
     if tokenizer:
         vocabulary.check_size(tokenizer.vocab_file, tokenizer.vocab_size, config.vocab_size)
-    temporary = f"{FLAGS.output.rstrip('/')}.partial"
-    if tf.io.gfile.exists(temporary):
-        tf.io.gfile.rmtree(temporary)
-    try:
-        write(model, temporary, target, source, tokenizer)
-        checked = target.check(model, temporary, FLAGS.dtype)
-        difference = formats.round_trip(model, temporary)
-        tf.io.gfile.rename(temporary, FLAGS.output)
-    finally:
-        if tf.io.gfile.exists(temporary):
-            tf.io.gfile.rmtree(temporary)
+    with atomic_folders.replacing(FLAGS.output) as folder:
+        write(model, folder, target, source, tokenizer)
+        checked = target.check(model, folder, FLAGS.dtype)
+        difference = formats.round_trip(model, folder)
     print(f"Read {source.path} ({source.format}): {type(model).__name__}")
     print(f"Carried over: {len(model.variables) - len(new)} variables, {model.count_params():,} "
           f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip

@@ -15,6 +15,7 @@ import tensorflow as tf
 from albert_tf.inputs import lists_to_tensors
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import preset_vocabulary
+from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.features import check_length
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph import graph_tokenizer
@@ -149,8 +150,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         path = f"{folder}/{vocabulary['name']}"
         if not tf.io.gfile.exists(path):
             tf.io.gfile.makedirs(folder)
-            with tf.io.gfile.GFile(path, "wb") as file:
-                file.write(base64.b64decode(vocabulary["base64"]))
+            atomic_files.write_bytes(path, base64.b64decode(vocabulary["base64"]))
         return cls(path, **arguments)
 
 

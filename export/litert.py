@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import os
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,12 +20,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.checkpoints import native, replacement
+from albert_tf.checkpoints import native
 from data_pipeline.errors import UserError, needs_extra
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, atomic_folders
 from export import saved_model
 from export.comparison import Comparison, EvalSettings, Evaluation, largest_by_output
-from export.model_folder import LoadedModel, model_kind, open_model
+from export.model_folder import model_kind, open_model
 from export.precision import FLOAT32, check_range, float32_bytes
 from export.probes import Probe, largest_difference
 from export.tasks import TASKS, check_scored, check_task, provenance
@@ -174,7 +173,7 @@ def export_litert(
         import ai_edge_litert.interpreter  # noqa: F401
     if tf.io.gfile.exists(output_dir):
         raise UserError(f"{output_dir} exists already. Remove it, or choose another --output_dir.")
-    model_dir = replacement.existing(model_dir)
+    model_dir = atomic_folders.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, model_kind(metadata), model_dir, LITERT_TASKS)
     if scored_on:
@@ -197,7 +196,11 @@ def export_litert(
         exported = LiteRTExport(output_dir, inputs, outputs, len(content), comparison)
         manifest = {**provenance(task, loaded, model_dir), **dataclasses.asdict(exported)}
         del manifest["path"]
-        _write(loaded, content, manifest, output_dir)
+        with atomic_folders.replacing(output_dir) as new:
+            atomic_files.write_bytes(os.path.join(new, MODEL_FILE), content)
+            for path in loaded.files():
+                atomic_files.copy(path, os.path.join(new, os.path.basename(path)))
+            atomic_files.write_json(os.path.join(new, MANIFEST_FILE), manifest)
     return exported
 
 
@@ -224,20 +227,3 @@ def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
             "the versions of tensorflow and ai-edge-litert."
         ) from error
     return largest_by_output(probe, answer)
-
-
-def _write(
-    loaded: LoadedModel, content: bytes, manifest: Mapping[str, Any], output_dir: str
-) -> None:
-    """Writes the folder under another name, and renames it last."""
-    temporary = f"{output_dir.rstrip('/')}.tmp-{uuid.uuid4().hex}"
-    tf.io.gfile.makedirs(temporary)
-    try:
-        atomic_files.write_bytes(os.path.join(temporary, MODEL_FILE), content)
-        for path in loaded.files():
-            tf.io.gfile.copy(path, os.path.join(temporary, os.path.basename(path)))
-        atomic_files.write_json(os.path.join(temporary, MANIFEST_FILE), dict(manifest))
-        tf.io.gfile.rename(temporary, output_dir)
-    finally:
-        if tf.io.gfile.exists(temporary):
-            tf.io.gfile.rmtree(temporary)

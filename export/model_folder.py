@@ -99,7 +99,7 @@ def open_model(
             f"{model_dir} lacks {native.CONFIG_FILE}, which an export takes along. Copy it there."
         )
     for path in (vocab_file, config):
-        tf.io.gfile.copy(path, os.path.join(folder, os.path.basename(path)))
+        atomic_files.copy(path, os.path.join(folder, os.path.basename(path)))
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
     # An export is the same wherever it is made, also on a GPU, where models pad by default.
     model = native.load_model(model_dir, packed=True)
@@ -111,8 +111,8 @@ def open_model(
         )
     labels = _labels(metadata, model_dir)
     if labels:
-        with open(os.path.join(folder, LABELS_FILE), "w", encoding="utf-8") as file:
-            file.write("".join(f"{label}\n" for label in labels))
+        text = "".join(f"{label}\n" for label in labels)
+        atomic_files.write_text(os.path.join(folder, LABELS_FILE), text)
     length = _length(max_seq_length, metadata, model.config.max_position_embeddings)
     return LoadedModel(model, vocabulary, labels, length, folder, metadata)
 

@@ -18,10 +18,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf import durable
 from albert_tf.checkpoints import literal_paths
 from data_pipeline.errors import UserError, message_of
-from data_pipeline.files import atomic_files, sealed
+from data_pipeline.files import atomic_files, sealed, storage
 from export import fresh_process
 from export.comparison import Comparison, Evaluation
 from export.probes import Probe
@@ -149,7 +148,7 @@ def load(directory: str) -> Any:
 
 def _remove_leftovers(output_dir: str) -> None:
     """Removes what an export that was killed has left; the folder is locked, but for gs://."""
-    if not durable.is_local(output_dir):
+    if storage.is_remote(output_dir):
         return
     for name in tf.io.gfile.listdir(output_dir):
         if name.startswith(_TEMPORARY):
@@ -163,7 +162,7 @@ def version_path(output_dir: str, version: int | None) -> str:
       UserError: the folder exists, the number is not positive, or TensorFlow would take the path
         for a pattern.
     """
-    if durable.is_local(output_dir):
+    if not storage.is_remote(output_dir):
         literal_paths.check(os.path.abspath(output_dir), "An export")
     else:
         literal_paths.check(output_dir, "An export")
@@ -197,6 +196,7 @@ def existing_versions(output_dir: str) -> list[int]:
 
 
 def _rename_new(temporary: str, target: str) -> None:
+    atomic_files.sync_tree(temporary)
     try:
         tf.io.gfile.rename(temporary, target)
     except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):

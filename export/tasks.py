@@ -13,9 +13,9 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import fast_switch
-from albert_tf.checkpoints import native, replacement
+from albert_tf.checkpoints import native
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, lock
+from data_pipeline.files import atomic_files, atomic_folders, lock
 from export import fresh_process
 from export.comparison import Comparison, EvalSettings, Evaluation, differences
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
@@ -109,7 +109,7 @@ def export_model(
     """
     if precision not in PRECISIONS:
         raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
-    model_dir = replacement.existing(model_dir)
+    model_dir = atomic_folders.existing(model_dir)
     metadata = native.read_metadata(model_dir)
     check_task(task, model_kind(metadata), model_dir)
     if scored_on:

@@ -20,7 +20,6 @@ from albert_tf.checkpoints import (
     huggingface,
     huggingface_weights,
     native,
-    replacement,
     target_tensors,
     vocabulary,
 )
@@ -31,6 +30,7 @@ from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
 from albert_tf.variable_names import variable_name
+from data_pipeline.files import atomic_folders
 
 # What weights may lack, as patterns of our names. Several of Hugging Face's classes have no pooler,
 # and most have no head of sentence order: a model whose answers need neither goes without.
@@ -52,7 +52,7 @@ class Native(Source):
         if native.METADATA_FILE in names:
             native.read_metadata(path)  # An error where a file was changed.
             return cls(path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
-        of_run = replacement.existing(os.path.join(path, native.RUN_MODEL))
+        of_run = atomic_folders.existing(os.path.join(path, native.RUN_MODEL))
         if tf.io.gfile.exists(os.path.join(of_run, native.METADATA_FILE)):
             return cls.recognize(of_run, tf.io.gfile.listdir(of_run))
         return None
@@ -217,7 +217,7 @@ def recognize(path: str) -> Source:
     Raises:
       UserError: the path is neither.
     """
-    path = replacement.existing(path.rstrip("/"))
+    path = atomic_folders.existing(path.rstrip("/"))
     names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
     for each in FORMATS.values():
         if source := each.recognize(path, names):

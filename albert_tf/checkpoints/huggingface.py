@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from albert_tf.models import (
 )
 from albert_tf.span_models import AlbertSpanLabeler
 from albert_tf.variable_names import variable_name
+from data_pipeline.files import atomic_files
 
 CONFIG_FILE = "config.json"
 DTYPES = ("float32", "float16")
@@ -223,11 +223,9 @@ def save(
     tf.io.gfile.makedirs(directory)
     config = {"architectures": [architecture], **to_huggingface(model.config)}
     config.update(_class_settings(model, labels))
-    with tf.io.gfile.GFile(os.path.join(directory, CONFIG_FILE), "w") as file:
-        file.write(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    atomic_files.write_json(os.path.join(directory, CONFIG_FILE), config, sort_keys=True)
     content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
-    with tf.io.gfile.GFile(os.path.join(directory, WEIGHTS_FILE), "wb") as file:
-        file.write(content)
+    atomic_files.write_bytes(os.path.join(directory, WEIGHTS_FILE), content)
 
 
 def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:

@@ -12,8 +12,8 @@ import re
 import tempfile
 from collections.abc import Iterator
 
-from albert_tf import durable
 from albert_tf.errors import UserError
+from data_pipeline.files import storage
 
 _PATTERN = re.compile(r"[\[\]*?]")
 
@@ -34,7 +34,7 @@ def check(path: str, what: str) -> None:
 
 def check_remote(path: str) -> None:
     """`check` for a checkpoint on gs:// and the like, where there are no links."""
-    if not durable.is_local(path):
+    if storage.is_remote(path):
         check(path, "A checkpoint")
 
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.base_model import COMMON_SETTINGS, AlbertModel
-from albert_tf.checkpoints import bundle, replacement, vocabulary
+from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import AlbertEncoder
@@ -35,7 +34,7 @@ from albert_tf.models import (
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
 from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
-from data_pipeline.files import sealed
+from data_pipeline.files import atomic_files, atomic_folders, sealed
 
 CONFIG_FILE = "albert_config.json"
 METADATA_FILE = "model.json"
@@ -67,7 +66,7 @@ def save(
     vocab_file: str | None = None,
     tokenizer: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a model folder. An older one is replaced once the new one is whole: replacement.py.
+    """Writes a model folder. An older one is replaced once the new one is whole.
 
     Args:
       model: one of MODELS.
@@ -82,17 +81,17 @@ def save(
       UserError: the model is of no class of MODELS.
     """
     content = {**_describe(model), **_finite(metadata)}
-    with replacement.replacing(directory) as new:
+    with atomic_folders.replacing(directory) as new:
         model.config.to_json_file(os.path.join(new, CONFIG_FILE))
         if vocab_file:
             name = vocabulary.stored_name(vocab_file)
-            tf.io.gfile.copy(vocab_file, os.path.join(new, name))
+            atomic_files.copy(vocab_file, os.path.join(new, name))
             stored = {**(tokenizer or {}), "vocab_sha256": sealed.hashes_of(new, [name])[name]}
-            durable.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
+            atomic_files.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
         content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))
-        durable.write_json(os.path.join(new, METADATA_FILE), content)
+        atomic_files.write_json(os.path.join(new, METADATA_FILE), content)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
@@ -144,7 +143,7 @@ def _check_weights(directory: str) -> None:
 
 
 def _read_metadata(directory: str) -> sealed.Sealed:
-    directory = replacement.existing(directory)
+    directory = atomic_folders.existing(directory)
     path = os.path.join(directory, METADATA_FILE)
     if not tf.io.gfile.exists(path):
         raise UserError(
@@ -158,12 +157,13 @@ def _read_metadata(directory: str) -> sealed.Sealed:
 
 def read_config(directory: str) -> AlbertConfig:
     """The architecture of a model folder."""
-    return AlbertConfig.from_json_file(os.path.join(replacement.existing(directory), CONFIG_FILE))
+    folder = atomic_folders.existing(directory)
+    return AlbertConfig.from_json_file(os.path.join(folder, CONFIG_FILE))
 
 
 def vocabulary_file(directory: str) -> str:
     """Path of the vocabulary of a model folder; raises UserError where it has none."""
-    path = vocabulary.find(replacement.existing(directory))
+    path = vocabulary.find(atomic_folders.existing(directory))
     if path is None:
         raise UserError(
             f"{directory} holds no vocabulary ({vocabulary.SENTENCEPIECE} or "
@@ -215,6 +215,6 @@ def load_weights(
       UserError: listing every missing, unused or misshapen variable.
     """
     _check_weights(directory)
-    prefix = os.path.join(replacement.existing(directory), WEIGHTS_PREFIX)
+    prefix = os.path.join(atomic_folders.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)
     return assign(model.variables, weights, lambda ours: (ours, False), allow_missing, allow_unused)

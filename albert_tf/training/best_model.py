@@ -7,9 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import native, replacement
+from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from data_pipeline.files import atomic_folders
 
 _SCORED_ON = "eval_data_sha256"  # In model.json, where a run may change its held-out data.
 
@@ -40,7 +41,7 @@ class BestModel:
         Raises:
           UserError: the folder is there, and a file in it is not what was written.
         """
-        if tf.io.gfile.exists(replacement.existing(directory)):
+        if tf.io.gfile.exists(atomic_folders.existing(directory)):
             try:
                 native.check(directory)
             except UserError as error:
@@ -60,7 +61,7 @@ class BestModel:
         is never better. A model of later updates, to before which the run went back, or scored on
         other held-out data, does not count.
         """
-        replacement.settle(self.directory)
+        atomic_folders.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
             return
         if tf.io.gfile.exists(self.directory):

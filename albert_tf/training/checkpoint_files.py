@@ -12,8 +12,8 @@ import re
 
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.errors import UserError
+from data_pipeline.files import atomic_files
 
 _NAME = re.compile(r"step-(\d+)\.(?:index|data-\d{5}-of-\d{5})")
 _PART = re.compile(r"step-(\d+)\.data-\d{5}-of-(\d{5})")
@@ -79,20 +79,20 @@ def publish(directory: str, step: int, keep: int) -> None:
       keep: how many are kept.
     """
     folder = _unfinished_folder(directory, step)
-    durable.sync_tree(folder)
+    atomic_files.sync_tree(folder)
     names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))
     # The index last: TensorFlow finds data through it, so that no reader sees half a checkpoint.
     for name in sorted(names, key=lambda name: name.endswith(".index")):
         old, new = os.path.join(folder, name), os.path.join(directory, name)
         tf.io.gfile.rename(old, new, overwrite=True)
-    durable.sync(directory)
+    atomic_files.sync(directory)
     tf.io.gfile.rmtree(folder)
     kept = [found for found in find(directory) if found <= step][-keep:]
     for other in set(find(directory)) - set(kept):
         remove(directory, other)
     lines = [f'model_checkpoint_path: "step-{step}"']
     lines += [f'all_model_checkpoint_paths: "step-{found}"' for found in kept]
-    durable.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
+    atomic_files.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
 
 
 def remove_unfinished(directory: str) -> None:

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.checkpoints import literal_paths
 from albert_tf.checkpoints.native import CONFIG_FILE
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.training import checkpoint_files, starts
-from data_pipeline.files import lock
+from data_pipeline.files import atomic_files, lock
 
 LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
@@ -88,7 +87,7 @@ def claim(
             _check_unchanged(run_dir, must_not_change, before)
             changes = starts.changes_since_last(run_dir, flags, newest)
             starts.check_changes(run_dir, changes, allowed)
-        durable.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
+        atomic_files.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
         starts.record(run_dir, flags, environment(), newest)
         starts.write_run_json(os.path.join(run_dir, RUN_FILE), must_not_change, [CONFIG_FILE])
         return stack.pop_all()

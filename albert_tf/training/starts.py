@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.errors import UserError
-from data_pipeline.files import sealed
+from data_pipeline.files import atomic_files, sealed
 
 FOLDER = "starts"
 FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
@@ -134,14 +133,14 @@ def record(
     }
     path = os.path.join(folder, f"{max(_numbers(folder), default=0) + 1:04}.json")
     write_run_json(path, start)
-    durable.write_json(os.path.join(run_dir, ENVIRONMENT_FILE), environment, sort_keys=True)
+    atomic_files.write_json(os.path.join(run_dir, ENVIRONMENT_FILE), environment, sort_keys=True)
     write_run_json(os.path.join(run_dir, FLAGS_FILE), flags)
 
 
 def write_run_json(path: str, values: Mapping[str, Any], names: Sequence[str] = ()) -> None:
     """Writes a file of a run folder with its hash, and those of other files there."""
     hashes = sealed.hashes_of(os.path.dirname(path), names)
-    durable.write_json(path, sealed.seal(values, hashes), sort_keys=True)
+    atomic_files.write_json(path, sealed.seal(values, hashes), sort_keys=True)
 
 
 def read_run_json(path: str, remedy: str) -> dict[str, Any]:

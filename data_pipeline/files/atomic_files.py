@@ -1,8 +1,12 @@
-"""Files written so that a reader sees the old content or the new one, never a part."""
+"""Files written so that a reader, also one after a power cut, sees the old content or the new one.
+
+All packages write their files by these functions; whole folders: atomic_folders.py.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -18,20 +22,23 @@ _BLOCK_BYTES = 1 << 20
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[IO[bytes]]:
-    """A context with a file to write, which gets the name `path` when it ends without an error.
+    """A context with a file to write, which gets the name `path` when it ends without an error."""
+    with _becoming(path) as partial, storage.open_file(partial, "wb") as file:
+        yield file
 
-    On a disk its content is safe before it gets the name, so that a power failure leaves no file of
-    this name with less in it. Any number of processes and machines may write the same path at once:
-    each has a file of its own, and the one that ends last replaces the others.
-    """
+
+@contextlib.contextmanager
+def _becoming(path: str) -> Iterator[str]:
+    """A context with the path of a file to write, which then gets the name `path`."""
+    # The name is of this call: on a cluster, tasks run twice, and workers in containers have the
+    # same process number. The one that ends last replaces the others.
     partial = f"{path}.{uuid.uuid4().hex}.partial"
     try:
-        with storage.open_file(partial, "wb") as file:
-            yield file
-            file.flush()
-            if not storage.is_remote(path):
-                os.fsync(file.fileno())
+        yield partial
+        # The content first: a file system may store a rename before what was written earlier.
+        sync(partial)
         storage.rename(partial, path)
+        sync(os.path.dirname(path))
     except BaseException as error:
         storage.remove(partial)
         if isinstance(error, OSError) and error.errno and error.filename is None:
@@ -40,15 +47,28 @@ def writing(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """Writes `content` atomically; works on gs:// too."""
+    """Writes a file."""
     with writing(path) as file:
         file.write(content)
 
 
-def write_json(path: str, value: Any, indent: int | None = 2) -> None:
-    """Writes `value` as UTF-8 JSON, atomically."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    write_bytes(path, (text + "\n").encode("utf-8"))
+def write_text(path: str, text: str) -> None:
+    """Writes text as UTF-8, its line ends as they are."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: str, value: Any, indent: int | None = 2, sort_keys: bool = False) -> None:
+    """Writes JSON, which has no infinite numbers and no nan: they are a ValueError."""
+    text = json.dumps(
+        value, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False
+    )
+    write_text(path, text + "\n")
+
+
+def copy(source: str, path: str) -> None:
+    """Writes what is in another file."""
+    with _becoming(path) as partial:
+        storage.copy(source, partial)
 
 
 def read_json(path: str) -> Any:
@@ -64,8 +84,30 @@ def file_sha256(path: str) -> str:
     """Hexadecimal SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with storage.open_file(path, "rb") as file:
-        while True:
-            block = file.read(_BLOCK_BYTES)
-            if not block:
-                return digest.hexdigest()
+        while block := file.read(_BLOCK_BYTES):
             digest.update(block)
+    return digest.hexdigest()
+
+
+def sync(path: str) -> None:
+    """Returns when a local file's content, or the names in a local folder, are safe on the disk."""
+    if storage.is_remote(path):  # Files of gs:// and the like appear, whole, when they are closed.
+        return
+    handle = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Of file systems that cannot.
+            raise
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: str) -> None:
+    """Returns when a local folder with all that is in it is safe on the disk."""
+    if storage.is_remote(folder):
+        return
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            sync(os.path.join(parent, name))
+        sync(parent)

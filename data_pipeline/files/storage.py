@@ -171,6 +171,12 @@ def rename(old: str, new: str) -> None:
     _gfile().rename(old, new, overwrite=True) if is_remote(old) else os.replace(old, new)
 
 
+def copy(old: str, new: str) -> None:
+    """Copies a file; between places on gs:// the storage does it."""
+    is_local = not is_remote(old) and not is_remote(new)
+    shutil.copyfile(old, new) if is_local else _gfile().copy(old, new)
+
+
 def remove(path: str) -> None:
     """Removes a file, if it exists."""
     if exists(path):

@@ -1,16 +1,13 @@
-"""Crashes at chosen moments; small records of real sentences, and runs of the whole program."""
+"""Small records of real sentences, and runs of the whole program."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
 from albert_tf.training.report import machine
 from data_pipeline.corpus.documents import Corpus
@@ -22,59 +19,12 @@ from tests.conformance_cases import SMALLEST
 
 ROOT = Path(__file__).parents[2]
 
-CHANGES = ("rename", "remove", "rmtree", "makedirs")  # Of tf.io.gfile.
-
 
 @pytest.fixture(autouse=True)
 def no_measured_rate(request, monkeypatch) -> None:
     """Runs in this process do not measure how fast the machine multiplies, which takes a second."""
     if request.path.name != "machine_test.py":
         monkeypatch.setattr(machine, "matmul_flops_per_second", lambda *given: 1e11)
-
-
-@pytest.fixture
-def crash_points() -> Callable[..., Iterator[None]]:
-    """(prepare, work, more=()) -> runs `prepare()` and then, in a forked process, `work()`. It is
-    killed before its first change of files, next time before its second, and so on. Yields after
-    each, and ends after one that was not killed.
-
-    `work` may compute nothing with TensorFlow, which does not survive a fork. more: functions that
-    change files beside tf.io.gfile's, as pairs of a module and a name.
-    """
-    return _crash_points
-
-
-def _crash_points(
-    prepare: Callable[[], None], work: Callable[[], None], more: tuple[tuple[object, str], ...] = ()
-) -> Iterator[None]:
-    for number in range(100):
-        prepare()
-        child = os.fork()
-        if child == 0:
-            counted = [0]
-            code = 1
-            try:  # Whatever happens, this process is no second pytest.
-                for place, name in [*((tf.io.gfile, name) for name in CHANGES), *more]:
-                    setattr(place, name, _counted(getattr(place, name), counted, number))
-                work()
-                code = 0
-            finally:
-                os._exit(code)
-        status = os.waitpid(child, 0)[1]
-        assert status in (0, signal.SIGKILL)
-        yield
-        if status == 0:
-            return
-
-
-def _counted(function: Callable, counted: list[int], limit: int) -> Callable:
-    def call(*arguments, **named):
-        if counted[0] == limit:
-            os.kill(os.getpid(), signal.SIGKILL)
-        counted[0] += 1
-        return function(*arguments, **named)
-
-    return call
 
 
 @pytest.fixture(scope="session")

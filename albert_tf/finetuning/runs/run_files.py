@@ -7,9 +7,9 @@ import os
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import formats, native, replacement
+from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
-from data_pipeline.files import atomic_files
+from data_pipeline.files import atomic_files, atomic_folders
 
 BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
 # Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
@@ -22,7 +22,7 @@ def best_folder(output_dir: str) -> str:
     """
     best = os.path.join(output_dir, BEST_MODEL)
     last = os.path.join(output_dir, LAST_MODEL)
-    has_best = tf.io.gfile.exists(replacement.existing(best))
+    has_best = tf.io.gfile.exists(atomic_folders.existing(best))
     return last if not has_best and tf.io.gfile.exists(last) else best
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.training import checkpoint_files
 from albert_tf.training.checkpoint_files import checkpoints_dir
 from albert_tf.training.loop import Hook, Run, Stop
+from data_pipeline.files import atomic_files
 
 # In the folder of checkpoints: that from right before the decay of the rate, from which a longer
 # run goes on. Newer checkpoints do not replace it.
@@ -108,8 +108,4 @@ def _copy(source: str, target: str, step: int) -> None:
     tf.io.gfile.makedirs(target)
     names = [name for name in tf.io.gfile.listdir(source) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: name.endswith(".index")):
-        path = os.path.join(target, name)
-        tf.io.gfile.copy(os.path.join(source, name), f"{path}.part", overwrite=True)
-        durable.sync(f"{path}.part")
-        tf.io.gfile.rename(f"{path}.part", path, overwrite=True)
-    durable.sync(target)
+        atomic_files.copy(os.path.join(source, name), os.path.join(target, name))

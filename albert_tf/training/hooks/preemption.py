@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.losses import Ratio
 from albert_tf.training import starts
 from albert_tf.training.checkpoint_files import checkpoints_dir, whole
@@ -16,6 +15,7 @@ from albert_tf.training.hooks.checkpoints import Checkpoints
 from albert_tf.training.hooks.evaluation import Evaluation
 from albert_tf.training.loop import Hook, Run, Stop
 from albert_tf.training.preemption import Preempted, StopRequest
+from data_pipeline.files import atomic_files
 
 # The figures of a run that was stopped between two reports, with which the next one goes on.
 _TOTALS = "partial_report.json"
@@ -92,7 +92,7 @@ def write_totals(run_dir: str, step: int, totals: Mapping[str, Ratio]) -> None:
     back bit by bit: {"step": 7, "totals": {"masked_lm_loss": [118.52069091796875, 14.0]}}.
     """
     values = {name: [float(part) for part in ratio] for name, ratio in totals.items()}
-    durable.write_json(os.path.join(run_dir, _TOTALS), {"step": step, "totals": values})
+    atomic_files.write_json(os.path.join(run_dir, _TOTALS), {"step": step, "totals": values})
 
 
 def read_totals(run: Run) -> dict[str, Ratio]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
-import tensorflow as tf
-
 from albert_tf.training.report.metrics_file import read_metrics
+from data_pipeline.files import atomic_files
 
 
 def plot_curves(metrics_path: str, png_path: str) -> None:
@@ -35,7 +32,5 @@ def plot_curves(metrics_path: str, png_path: str) -> None:
         axes.grid(alpha=0.3)
         if axes.lines:
             axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    with tf.io.gfile.GFile(png_path, "wb") as file:
-        file.write(buffer.getvalue())
+    with atomic_files.writing(png_path) as file:
+        figure.savefig(file, format="png", dpi=120)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from albert_tf import durable
+from data_pipeline.files import atomic_files, storage
 
 METRICS_FILE = "metrics.csv"
 _HASH = ".sha256"  # After its name: of its first bytes, and their number.
@@ -44,9 +44,8 @@ class MetricsFile:
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: row.get(name) for name in self._columns} for row in kept)
-        if tf.io.gfile.exists(path + _HASH):  # Of a file that is about to be another.
-            tf.io.gfile.remove(path + _HASH)
-        durable.write_text(path, text.getvalue())
+        storage.remove(path + _HASH)  # Of a file that is about to be another.
+        atomic_files.write_text(path, text.getvalue())
         self.sync()
 
     def add(self, step: int, split: str, metrics: Mapping[str, float]) -> None:
@@ -59,14 +58,9 @@ class MetricsFile:
 
     def sync(self) -> None:
         """Returns when the file is safe on the disk, and its hash so far beside it."""
-        durable.sync(self._path)
-        content = _content(self._path)
-        durable.write_text(self._path + _HASH, f"{_digest(content)} {len(content)}\n")
-
-
-def _content(path: str) -> bytes:
-    with tf.io.gfile.GFile(path, "rb") as file:
-        return file.read()
+        atomic_files.sync(self._path)
+        content = storage.read_bytes(self._path)
+        atomic_files.write_text(self._path + _HASH, f"{_digest(content)} {len(content)}\n")
 
 
 def _digest(content: bytes) -> str:
@@ -79,9 +73,9 @@ def _is_as_written(path: str) -> bool:
     """
     if not tf.io.gfile.exists(path + _HASH):
         return True
-    digest, _, size = _content(path + _HASH).decode("utf-8", "replace").partition(" ")
+    digest, _, size = storage.read_bytes(path + _HASH).decode("utf-8", "replace").partition(" ")
     length = int(size) if size.strip().isdecimal() else 0
-    return tf.io.gfile.exists(path) and _digest(_content(path)[:length]) == digest
+    return tf.io.gfile.exists(path) and _digest(storage.read_bytes(path)[:length]) == digest
 
 
 def read_metrics(path: str) -> list[dict[str, str]]:
@@ -92,7 +86,7 @@ def read_metrics(path: str) -> list[dict[str, str]]:
     if not tf.io.gfile.exists(path):
         return []
     # Not by `csv`, for which a damaged byte may be a quote that swallows the rows behind it.
-    lines = _content(path).decode("utf-8", "replace").split("\n")[:-1]
+    lines = storage.read_bytes(path).decode("utf-8", "replace").split("\n")[:-1]
     header, *rows = (line.split(",") for line in lines or [""])
     found = (dict(zip(header, row)) for row in rows if len(row) == len(header))
     return [row for row in found if _is_row(row)]

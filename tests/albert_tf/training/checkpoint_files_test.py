@@ -7,9 +7,9 @@ import os
 import pytest
 import tensorflow as tf
 
-from albert_tf import durable
 from albert_tf.errors import UserError
 from albert_tf.training import checkpoint_files
+from data_pipeline.files import atomic_files
 
 
 def touch(folder, *names: str) -> None:
@@ -86,8 +86,8 @@ def test_the_index_gets_its_name_last_when_all_is_safe(tmp_path, monkeypatch):
         rename(old, new, overwrite)
 
     monkeypatch.setattr(tf.io.gfile, "rename", note_rename)
-    monkeypatch.setattr(durable, "sync_tree", lambda folder: events.append("safe"))
-    monkeypatch.setattr(durable, "sync", lambda path: events.append("names safe"))
+    monkeypatch.setattr(atomic_files, "sync_tree", lambda folder: events.append("safe"))
+    monkeypatch.setattr(atomic_files, "sync", lambda path: events.append("names safe"))
     checkpoint_files.publish(str(tmp_path), 5, keep=1)
     assert events[0] == "safe" and events[3:5] == ["step-5.index", "names safe"]
     assert all(event.startswith("step-5.data") for event in events[1:3])

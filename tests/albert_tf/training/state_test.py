@@ -15,6 +15,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.training import checkpoint_files, failures
 from albert_tf.training.state import TrainingState
+from tests.crash_points import crash_points
 
 
 def make_state(directory, width=3, dtype="float32", **settings):
@@ -146,7 +147,7 @@ def test_a_file_system_that_does_not_answer_is_no_damage(tmp_path, monkeypatch, 
         make_state(tmp_path)[1].restore()
 
 
-def test_killed_at_every_change_of_files(tmp_path, crash_points):
+def test_killed_at_every_change_of_files(tmp_path):
     """While a written checkpoint gets its name and an old one is removed, one can be read."""
     folder, written = tmp_path / "checkpoints", tmp_path / "written"
     model, state, optimizer = make_state(folder)

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from albert_tf import durable
 from albert_tf.training.report.metrics_file import MetricsFile, read_metrics
+from data_pipeline.files import atomic_files
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_change_of_what_was_saved_is_told(path, capsys):
 
 def test_it_is_made_safe_when_asked(path, monkeypatch):
     file, synced = MetricsFile(path, ["loss"], 0), []
-    monkeypatch.setattr(durable, "sync", synced.append)
+    monkeypatch.setattr(atomic_files, "sync", synced.append)
     file.sync()
     assert synced[0] == path
 

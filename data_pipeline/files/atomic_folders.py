@@ -1,0 +1,65 @@
+"""Folders written so that a reader sees the old one or the new one, whenever the writer is killed.
+
+model       the folder
+model.new   its successor while it is written; after an exchange, its predecessor
+model.old   its predecessor between two renames, where the system has no exchange
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+
+from data_pipeline.files import atomic_files, storage
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # From fcntl.h and stdio.h.
+
+
+@contextlib.contextmanager
+def replacing(directory: str) -> Iterator[str]:
+    """A context with an empty folder to fill. At its end the folder takes the place of `directory`,
+    if there is one; after an error `directory` is what it was.
+    """
+    directory = directory.rstrip("/")
+    settle(directory)
+    new, old = f"{directory}.new", f"{directory}.old"
+    storage.make_folder(new)
+    try:
+        yield new
+        atomic_files.sync_tree(new)
+        if storage.exists(directory) and not _exchange(new, directory):
+            storage.rename(directory, old)  # From here to the next rename, `existing` finds it.
+        if not storage.exists(directory):
+            storage.rename(new, directory)
+        atomic_files.sync(os.path.dirname(directory))
+    finally:
+        settle(directory)
+
+
+def settle(directory: str) -> None:
+    """Ends a replacement that was interrupted: one whole folder is left. For the process that
+    writes there.
+    """
+    directory = directory.rstrip("/")
+    if storage.exists(f"{directory}.old") and not storage.exists(directory):
+        storage.rename(f"{directory}.old", directory)
+    storage.remove_folder(f"{directory}.old")
+    storage.remove_folder(f"{directory}.new")
+
+
+def existing(directory: str) -> str:
+    """The folder to read: `directory`, or its old content when a replacement was interrupted."""
+    old = f"{directory.rstrip('/')}.old"
+    is_between = not storage.exists(directory) and storage.is_folder(old)
+    return old if is_between else directory
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Swaps two local folders in one step; False where the system or the storage cannot."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)  # Linux has it.
+    if renameat2 is None or storage.is_remote(one):
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    return renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
