@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from albert_tf import keras_choice, moved
+from data_pipeline.quiet import prepare_if_program
 
 __version__ = "0.1.0"
 
@@ -33,11 +34,13 @@ _MODULES = {
     "albert_tf.replaced_tokens": ["AlbertReplacedTokenDetector"],
     "albert_tf.span_models": ["AlbertSpanLabeler", "AlbertSpanLabelerV2"],
     "albert_tf.text_models": ["MaskFiller", "SentenceEmbedder"],
+    "data_pipeline.quiet": ["quiet"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(_HOMES)
 
+prepare_if_program()
 keras_choice.prefer_keras_2()
 moved.install()
 

@@ -17,6 +17,7 @@ import sysconfig
 from pathlib import Path
 
 from albert_tf import __version__
+from data_pipeline.quiet import prepare_program
 
 # Name -> module; the order of a project's work.
 COMMANDS = {
@@ -71,6 +72,7 @@ def main() -> None:
     elif name == "--version":
         print(__version__)
     elif name in COMMANDS:
+        prepare_program()
         sys.argv[1:] = rest
         runpy.run_module(COMMANDS[name], run_name="__main__", alter_sys=True)
     else:

@@ -7,8 +7,6 @@ The input's format is told by its files. The output is read back, and checked ag
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 
 from albert_tf.checkpoints import (
@@ -23,6 +21,7 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.pretrained import locate
 from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.files import atomic_folders, storage
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.base import Tokenizer

@@ -6,8 +6,6 @@ python -m albert_tf.describe --paper_table=3
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 from albert_tf.config import AlbertConfig
 from albert_tf.costs import (
     count_parameters,
@@ -18,6 +16,7 @@ from albert_tf.costs import (
 from albert_tf.errors import UserError
 from albert_tf.paper_tables import TABLES, paper_table
 from albert_tf.presets import PRESETS, get_preset
+from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
 _MASKED_SHARE = 0.15  # Of the tokens, as in the published recipe.

@@ -9,8 +9,6 @@ of updates instead of thousands (docs/training.md, "The plateau").
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import os
 from collections.abc import Iterator
 
@@ -24,6 +22,7 @@ from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import PretrainingData, open_records, original_words
 from albert_tf.starting_weights import count_words, set_informed_weights
 from albert_tf.training import InitialModel
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.tokenizers.loading import load_tokenizer
 

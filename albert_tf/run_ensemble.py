@@ -10,11 +10,10 @@ Runs store outputs on their dev sets by themselves, on others with run_finetunin
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 from albert_tf import finetuning_flags
 from albert_tf.finetuning.runs.ensemble import CHOICES, EnsembleSettings, run_ensemble
 from albert_tf.finetuning.runs.members import CHECKPOINTS
+from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
 

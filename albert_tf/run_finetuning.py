@@ -13,8 +13,6 @@ r"""Fine-tunes an ALBERT on a task, evaluates it, and predicts with it.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import functools
 import gc
 
@@ -33,6 +31,7 @@ from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define
 from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer

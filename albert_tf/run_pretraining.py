@@ -6,8 +6,6 @@ r"""Pre-trains an ALBERT on TFRecords of data_pipeline.create_pretraining_data, 
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import os
 from typing import Any
 
@@ -19,6 +17,7 @@ from albert_tf.training import InitialModel
 from albert_tf.training.devices import Devices
 from albert_tf.training.settings import MAX_BATCH_SIZE
 from albert_tf.training.supervision import run_supervised
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define
 from data_pipeline.records.record_folder import read_manifest
 

@@ -8,8 +8,6 @@ of MNLI those to AX as well, by --task=ax --output_dir=runs/mnli.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 from albert_tf.finetuning.runs.glue_submission import (
     FILES,
     dev_score_sentence,
@@ -17,6 +15,7 @@ from albert_tf.finetuning.runs.glue_submission import (
     write_submission,
 )
 from albert_tf.finetuning.runs.members import find_folders
+from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
 

@@ -13,8 +13,6 @@ libraries are in memory at once: where that is too much for the machine, choose 
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import functools
 import itertools
 from collections.abc import Iterable
@@ -26,6 +24,7 @@ from albert_tf.costs import encoder_flops_per_token
 from benchmarks.encoder_cases import CASES, Case
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
 _MATMUL_FLOPS = 24 * 2 * 2 * 1024 * 768 * 3072  # What workers/matmul.py does.

@@ -9,8 +9,6 @@ left out is replaced by its plain form; "all of them" is --fast=off.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from benchmarks.encoder_cases import CASES as ENCODER_CASES
 from benchmarks.left_out import PIECES
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
 # Pass, case of benchmarks.encoder, precision.

@@ -14,8 +14,6 @@ commands take turns, and medians are compared. --preset=albert-tiny
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 import itertools
 import json
@@ -32,6 +30,7 @@ from albert_tf.presets import get_preset
 from benchmarks.finetuning_files import Layout, Lines, Race, Squad
 from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 

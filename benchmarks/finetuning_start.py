@@ -13,8 +13,6 @@ the command takes with nothing to read.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import json
 import random
 import shutil
@@ -27,6 +25,7 @@ from pathlib import Path
 
 from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables
 from benchmarks.tables import print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 

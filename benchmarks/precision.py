@@ -8,8 +8,6 @@ the median of some calls in this process, in turns: other load on the machine fa
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import os
 import statistics
 import tempfile
@@ -20,6 +18,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from benchmarks.tables import print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from export import litert
 from export.comparison import Comparison, EvalSettings, shown
 from export.precision import PRECISIONS

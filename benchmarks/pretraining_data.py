@@ -9,8 +9,6 @@ documents; it is cut, or repeated, to the sizes below.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import json
 import os
 import shutil
@@ -23,6 +21,7 @@ from pathlib import Path
 
 from benchmarks.processes import PEERS, WORKERS, environment_variables
 from benchmarks.tables import print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS

@@ -17,8 +17,6 @@ call from Python costs ours. ONNX Runtime has Optimum's plain file, and one pool
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 import itertools
 import re
@@ -34,6 +32,7 @@ from albert_tf.finetuning.tasks.squad_scores import normalize_answer
 from albert_tf.pretrained import locate
 from benchmarks.processes import PEERS, ROOT, Worker, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.squad_files import read_squad
 from export.tasks import export_model

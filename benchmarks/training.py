@@ -10,8 +10,6 @@ libraries beside the bare gradient, see benchmarks.encoder --passes=training.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import functools
 import tempfile
 from pathlib import Path
@@ -21,6 +19,7 @@ import tensorflow as tf
 
 from benchmarks.processes import Measurement, Worker, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.dataset import pretraining_dataset

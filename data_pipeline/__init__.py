@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from data_pipeline import quiet
+
 _HOMES = {
     "PretrainingSettings": "data_pipeline.pretraining.settings",
     "Split": "data_pipeline.finetuning.examples",
@@ -21,6 +23,8 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+quiet.prepare_if_program()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,14 +8,13 @@ and puts a manifest, the vocabulary and the counts of labels beside them.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 import os
 from typing import Any
 
 import tensorflow as tf
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError, message_of
 from data_pipeline.files import atomic_files, lock, storage
 from data_pipeline.pretraining import segments

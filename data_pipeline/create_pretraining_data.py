@@ -6,11 +6,10 @@ r"""Makes pre-training records (masked words, sentence order) from text.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import sys
 from typing import Any
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import read
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.errors import UserError, needs_extra

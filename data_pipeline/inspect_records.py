@@ -5,11 +5,10 @@ python -m data_pipeline.inspect_records --data=data --num_records=2
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import os
 import sys
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.pretraining import display
 from data_pipeline.pretraining.dataset import pretraining_dataset

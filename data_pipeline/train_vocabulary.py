@@ -5,10 +5,9 @@ python -m data_pipeline.train_vocabulary --input='corpus/*.txt' --output_dir=voc
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import signal
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.command_line.settings import define, read
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining import settings_flags

@@ -10,8 +10,6 @@ English about one subject, the same wherever the Python is the same. Or it is yo
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import hashlib
 import os
 import re
@@ -20,6 +18,7 @@ from pydoc_data.topics import topics
 
 import tensorflow as tf
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.corpus.sentences import split_sentences
 from data_pipeline.errors import UserError

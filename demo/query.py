@@ -8,8 +8,6 @@ hub.KerasLayer.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import contextlib
 import json
 import subprocess
@@ -19,6 +17,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+from data_pipeline.command_line import flags, run_binary
 
 from albert_tf.keras_compat import keras  # isort: skip  Chooses Keras before TensorFlow is imported.
 

@@ -5,8 +5,6 @@ python -m demo.report --demo_dir=demo_out
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import collections
 import json
 import math
@@ -21,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from albert_tf.finetuning.runs.series import SERIES_FILE
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.finetuning.tsv import read_tsv
 from data_pipeline.records.record_folder import read_manifest
 

@@ -13,8 +13,6 @@ an earlier one.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import collections
 import csv
 import json
@@ -32,6 +30,7 @@ from benchmarks.finetuning_files import Record
 from benchmarks.processes import environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv
 from benchmarks.workers.finetuning_data import text_f1
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from experiments.overfit_tasks import REAL_TASKS, RealTask, in_order, records_of

@@ -11,8 +11,6 @@ share the trials: `taskset -c 0` with some of --trials, `taskset -c 1` with othe
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 import shlex
 import statistics
@@ -28,6 +26,7 @@ from albert_tf.checkpoints import native
 from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
 from benchmarks.processes import environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from experiments.plateau_starts import write_parts
 

@@ -8,8 +8,6 @@ python -m export.predict --model=/exports/topics --input_file=texts.txt --output
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import io
 import itertools
 import json
@@ -18,6 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, storage
 from data_pipeline.finetuning.text_files import parse_json

@@ -8,8 +8,6 @@ r"""Exports a model folder as a numbered SavedModel for TF Serving, TF Hub and e
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import json
 import os
 import re
@@ -18,6 +16,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenizers import tokenizer_flags
 from export import flags as export_flags
 from export.precision import PRECISIONS

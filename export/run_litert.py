@@ -6,10 +6,9 @@ r"""Exports a model folder as a model for LiteRT (TensorFlow Lite), checked in i
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import tensorflow as tf
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenizers import tokenizer_flags
 from export import flags as export_flags
 from export.litert import LITERT_TASKS, PRECISIONS, LiteRTExport, export_litert

@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, native
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from data_pipeline.command_line.native_notes import is_noise
 from data_pipeline.corpus.documents import Corpus
 from data_pipeline.pretraining.creation import create_pretraining_data
 from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.quiet import NOISE
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 from tests.conformance_cases import SMALLEST
@@ -354,7 +354,7 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
     assert error and "Traceback" not in shown
     # In this process native code writes past the filter that the programs have.
     lines = progress.encode("utf-8").split(b"\n")[:-1]
-    seen = b"\n".join(line for line in lines if not is_noise(line)).decode("utf-8")
+    seen = b"\n".join(line for line in lines if not NOISE.match(line)).decode("utf-8")
     assert not foreign_lines(seen)
     assert message.format(**folders) in shown
     assert tree(good) | tree(tmp_path) == before

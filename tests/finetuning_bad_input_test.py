@@ -13,7 +13,7 @@ from albert_tf.checkpoints import native
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.models import AlbertClassifier, AlbertTokenClassifier
-from data_pipeline.command_line.native_notes import is_noise
+from data_pipeline.quiet import NOISE
 from data_pipeline.tokenizers.loading import load_tokenizer
 from tests.finetuning_files import (
     ASKED,
@@ -211,7 +211,7 @@ def error_of(run_program, capfd, tmp_path, models, foreign_lines):
         shown = capfd.readouterr().err
         assert end.value.code == 2 and "Traceback" not in shown, shown
         notes, _, error = shown.partition("run_finetuning.py: error: ")
-        lines = [line for line in notes.encode().split(b"\n")[:-1] if not is_noise(line)]
+        lines = [line for line in notes.encode().split(b"\n")[:-1] if not NOISE.match(line)]
         assert not foreign_lines(b"\n".join(lines).decode())
         assert {*tmp_path.rglob("*"), *models.rglob("*")} == before
         assert error.count("\n") == 1

@@ -116,7 +116,7 @@ def _tell(client: socket.socket, number: int) -> None:
 
 def enter(request: dict, files: Sequence[int]) -> list[str]:
     """Makes a forked process what its client asked for; returns the arguments."""
-    from data_pipeline.command_line import quiet  # Not in a client, which has a bare Python.
+    from data_pipeline.quiet import prepare_program  # Not in a client, which has a bare Python.
 
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -125,7 +125,7 @@ def enter(request: dict, files: Sequence[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path.insert(0, request["folder"])
-    quiet._divert()  # As the import of TensorFlow would.
+    prepare_program()
     return request["arguments"]
 
 

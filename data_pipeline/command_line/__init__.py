@@ -1,15 +1,6 @@
-"""The start and end of all programs: flags, `--help`, errors in one line, a quiet TensorFlow.
+"""The start and end of all programs: flags, `--help`, errors in one line."""
 
-A program imports this package before anything else, because TensorFlow writes its first notes while
-it is imported.
-"""
-
-import sys
-
-from data_pipeline.command_line import flags, quiet
-from data_pipeline.command_line.program import interrupted_while_imported, run_binary
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.program import run_binary
 
 __all__ = ["flags", "run_binary"]
-
-quiet.watch()
-sys.excepthook = interrupted_while_imported

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import NoReturn
 
 import absl.logging
@@ -69,18 +68,6 @@ def run_binary(main: Callable[[], None]) -> None:
     except BrokenPipeError:  # Whoever reads the output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
         sys.exit(_BROKEN_PIPE)
-
-
-def interrupted_while_imported(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """A `sys.excepthook` by which Ctrl-C ends a program in one line before its flags are read, too,
-    as long as Python imports it.
-    """
-    if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, trace)
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:

@@ -9,8 +9,6 @@ same search. Started again, it goes on where it was: finished runs are read from
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.settings import PRECISIONS
 from benchmarks.tables import write_csv
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import UserError
 from experiments.weights import baselines
 from experiments.weights.intervals import median_difference, paired_interval

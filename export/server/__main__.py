@@ -9,8 +9,6 @@ export/serving/README.md.
 
 from __future__ import annotations
 
-from data_pipeline.command_line import flags, run_binary  # isort: skip  First: quiet TensorFlow.
-
 import dataclasses
 import ipaddress
 import logging
@@ -20,6 +18,7 @@ import threading
 import time
 from types import FrameType
 
+from data_pipeline.command_line import flags, run_binary
 from data_pipeline.errors import needs_extra
 from data_pipeline.files import atomic_files
 from export.server.models import ModelStore, check_models, parse_models, read_config_file
