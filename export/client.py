@@ -19,7 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import UserError, needs_extra
-from export import graph_errors, saved_model
+from export import saved_model
+from export.graphs import checks
 from export.signatures import DEFAULT_SIGNATURE
 
 _TIMEOUT_SECONDS = 60.0
@@ -63,8 +64,8 @@ def predict_saved_model(
     tensors = {name: _tensor(name, value, specs[name]) for name, value in inputs.items()}
     try:
         answer = signatures[signature](**tensors)
-    except graph_errors.REFUSALS as error:
-        reason = graph_errors.reason(error).rstrip(".")
+    except checks.REFUSALS as error:
+        reason = checks.reason(error).rstrip(".")
         raise UserError(f"{folder}, signature {signature!r}: {reason}.") from None
     return {name: value.numpy() for name, value in answer.items()}
 

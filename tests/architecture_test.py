@@ -79,14 +79,12 @@ FLOORS = (
     {"albert_tf.finetuning_flags"},
     {
         "export.encoding",
-        "export.graph_errors",
+        "export.graphs",
         "export.model_folder",
         "export.precision",
         "export.probes",
-        "export.windows_graph",
     },
     {
-        "export.answers_graph",
         "export.comparison",
         "export.finetuned",
         "export.fresh_process",

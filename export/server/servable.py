@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from export import saved_model
-from export.graph_errors import REFUSALS, reason
+from export.graphs.checks import REFUSALS, reason
 from export.server.refusals import RESOURCE_EXHAUSTED, Limits, ServingError, invalid, listed
 from export.signatures import DEFAULT_SIGNATURE
 from export.warmup import EXAMPLES_INPUT, check_warmup

@@ -16,8 +16,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from albert_tf.config import AlbertConfig
 from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.graphs.checks import checked_tokens, same_rows
 from export.probes import Export, Probe
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
@@ -43,18 +43,6 @@ def named(name: str) -> tf.TensorSpec:
 
 # Nothing is converted by autograph: no function of this package branches on a tensor.
 graph_function = functools.partial(tf.function, autograph=False)
-
-
-def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
-    """The value, where a condition on a request holds; otherwise the server refuses the request.
-
-    Args:
-      value: any tensor that the answer is made of.
-      condition: bool [].
-      sentence: why the request is refused.
-    """
-    with tf.control_dependencies([tf.debugging.Assert(condition, [sentence])]):
-        return tf.identity(value)
 
 
 def in_slices(
@@ -107,61 +95,6 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         },
     )
     return features["text"], features["text_b"]
-
-
-def checked_tokens(
-    input_word_ids: tf.Tensor,
-    input_mask: tf.Tensor,
-    input_type_ids: tf.Tensor,
-    config: AlbertConfig,
-    shortest: int = 1,
-) -> Tensors:
-    """The arguments of a signature by tokens, of a request that is refused where ids, mask or types
-    are none, or too many: GPUs look up zeros for what a table does not have.
-
-    Args:
-      input_word_ids, input_mask, input_type_ids: int32 [..., S].
-      config: the model's configuration.
-      shortest: S is at least this.
-
-    Returns:
-      The same tensors by the names of the inputs.
-    """
-    vocab_size, num_types = config.vocab_size, config.type_vocab_size
-    longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)
-    is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
-    is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
-    words = required(input_word_ids, is_word, f"input_word_ids are from 0 to {vocab_size - 1}")
-    words = required(
-        words,
-        tf.reduce_all(shape > 0) & (shape[-1] >= shortest) & (shape[-1] <= longest),
-        f"input_word_ids are at least one row, of {shortest} to {longest} ids",
-    )
-    are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
-    message = "input_word_ids, input_mask and input_type_ids have one shape"
-    return {
-        "input_word_ids": required(words, tf.reduce_all(are_alike), message),
-        "input_mask": zero_or_one(input_mask, "input_mask"),
-        "input_type_ids": required(
-            input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
-        ),
-    }
-
-
-def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
-    """Inputs [B, ...] by name; a request is refused where one has more rows than another, or none
-    has any.
-    """
-    counts = [tf.shape(each)[0] for each in inputs.values()]
-    are_same = tf.reduce_all([count == counts[0] for count in counts]) & (counts[0] > 0)
-    have = "has at least one row" if len(counts) == 1 else "have as many rows, at least one"
-    sentence = f"{', '.join(inputs)} {have}"
-    return [required(each, are_same, sentence) for each in inputs.values()]
-
-
-def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
-    """The input of this name, int32; a request with other values is refused."""
-    return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
 
 
 def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:

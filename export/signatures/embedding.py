@@ -16,6 +16,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
+from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -25,7 +26,6 @@ from export.signatures.common import (
     TextModule,
     graph_function,
     named,
-    same_rows,
 )
 
 _SHORTEST = 1e-12  # A vector of zeros stays one.

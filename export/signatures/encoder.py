@@ -15,13 +15,13 @@ import tensorflow as tf
 from data_pipeline.tokenizers.base import Tokenizer
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
+from export.graphs.checks import checked_tokens
 from export.model_folder import LoadedModel
 from export.probes import PAIRS, TEXTS, Export, Probe
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
     Signatures,
-    checked_tokens,
     graph_function,
     tokens_spec,
     track_files,

@@ -15,6 +15,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_masked_batch
 from export.finetuned import TIE, outputs_of
+from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
 from export.probes import Export, Probe, text_array
 from export.signatures.common import (
@@ -26,8 +27,6 @@ from export.signatures.common import (
     graph_function,
     in_slices,
     named,
-    required,
-    same_rows,
     tokens_spec,
 )
 

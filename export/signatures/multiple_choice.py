@@ -12,10 +12,12 @@ import tensorflow as tf
 
 from albert_tf.models import AlbertMultipleChoice
 from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
-from data_pipeline.finetuning.features import LOW_LINES, MAX_QA_LENGTH, LengthSettings
+from data_pipeline.finetuning.features import MAX_QA_LENGTH, LengthSettings
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder, keep
 from export import finetuned
+from export.graphs.checks import required, same_rows
+from export.graphs.choices import fill_blanks, filled_bytes
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -27,15 +29,12 @@ from export.signatures.common import (
     graph_function,
     in_slices,
     named,
-    required,
-    same_rows,
 )
 
 _OPTIONS = tf.TensorSpec([None, None], tf.string, "options")
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None] * 3, tf.int32, spec.name) for spec in TOKENS)
 MOST_FILLED_BYTES = 8 << 20
 MOST_SEQUENCES = 4096  # In a request; each is an option.
-_LOW_LINES = "_" + "".join(map(chr, LOW_LINES))
 _NO_OPTION = -1e9  # The logit of an empty option; exp of it is 0.
 _QUESTIONS = ("The largest is _ .", "Which symphony is it?", "what _ and _", "1,")
 _CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
@@ -84,7 +83,7 @@ class MultipleChoiceModule(ModelModule):
         )
         question = required(
             question,
-            _filled_bytes(question, options) <= MOST_FILLED_BYTES,
+            filled_bytes(question, options) <= MOST_FILLED_BYTES,
             f"the questions, with each of their options in each blank, are at most "
             f"{MOST_FILLED_BYTES} bytes: send fewer rows or options",
         )
@@ -126,36 +125,6 @@ class MultipleChoiceModule(ModelModule):
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
-
-
-def _filled_bytes(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """Bytes of questions [B] with each of their options [B, C] in each blank: int64 []."""
-    lengths = [tf.cast(tf.strings.length(each), tf.int64) for each in (questions, options)]
-    choices = tf.shape(options, tf.int64)[1]
-    lines = tf.strings.regex_replace(questions, f"[^{_LOW_LINES}]", "")
-    blanks = tf.cast(tf.strings.length(lines, "UTF8_CHAR"), tf.int64)
-    of_options = tf.maximum(blanks, 1)[:, None] * lengths[1]
-    return tf.reduce_sum(lengths[0]) * choices + tf.reduce_sum(of_options)
-
-
-def fill_blanks(questions: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """`features.fill_blank` in a graph: string [B] and [B, C] -> [B, C].
-
-    "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
-    """
-    questions = tf.strings.regex_replace(questions, f"[{_LOW_LINES}]", "_")
-    has_blank = tf.strings.regex_full_match(questions, "(?s:.*)_(?s:.*)")
-    parts = tf.strings.split(questions, sep="_")  # [B, (parts)]
-    num_choices = tf.shape(options)[1]
-    rows = tf.repeat(tf.range(tf.size(questions)), num_choices)  # [B * C]
-    each = tf.gather(parts, rows)  # [B * C, (parts)]
-    option = tf.gather(tf.reshape(options, [-1]), each.value_rowids())
-    is_first = tf.ragged.range(each.row_lengths()).flat_values == 0
-    pieces = tf.strings.join([tf.where(is_first, "", option), each.flat_values])
-    filled = tf.strings.reduce_join(each.with_values(pieces), axis=1)
-    filled = tf.reshape(filled, tf.shape(options))
-    after = tf.strings.join([tf.broadcast_to(questions[:, None], tf.shape(options)), options], " ")
-    return tf.where(has_blank[:, None], filled, after)
 
 
 def choice_probes(

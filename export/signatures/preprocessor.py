@@ -16,6 +16,7 @@ from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
+from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, text_array
 from export.signatures.common import (
@@ -23,7 +24,6 @@ from export.signatures.common import (
     Signatures,
     graph_function,
     named,
-    same_rows,
     track_files,
 )
 

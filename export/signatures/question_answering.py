@@ -27,7 +27,16 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export import answers_graph, finetuned, windows_graph
+from export import finetuned
+from export.graphs.answers import (
+    Answers,
+    best_answers,
+    null_scores,
+    spans_of_beams,
+    spans_of_logits,
+)
+from export.graphs.checks import required, same_rows, zero_or_one
+from export.graphs.windows import make_windows
 from export.model_folder import LoadedModel
 from export.probes import PLACES, TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
@@ -39,10 +48,7 @@ from export.signatures.common import (
     graph_function,
     in_slices,
     named,
-    required,
-    same_rows,
     tokens_spec,
-    zero_or_one,
 )
 
 N_BEST = 5  # Answers that are served; the probabilities are of the 20 that fine-tuning keeps.
@@ -137,7 +143,7 @@ class QuestionAnsweringModule(ModelModule):
         characters = Characters(context)
         pieces = align_graph(self.text_encoder.tokenizer, characters)
         settings = self._settings
-        windows = windows_graph.make_windows(
+        windows = make_windows(
             self.text_encoder.tokenize(question),
             pieces.ids,
             self._vocabulary,
@@ -147,17 +153,17 @@ class QuestionAnsweringModule(ModelModule):
         )
         if self._is_v2:
             outputs = in_slices(self.forward, windows.inputs, _BEAMS)
-            spans = answers_graph.spans_of_beams(outputs)
+            spans = spans_of_beams(outputs)
         else:
             inputs = {spec.name: windows.inputs[spec.name] for spec in TOKENS}
             outputs = in_slices(self.forward, inputs, _LOGITS)
-            spans = answers_graph.spans_of_logits(
+            spans = spans_of_logits(
                 outputs["start_logits"], outputs["end_logits"], settings.answers.n_best_size
             )
-        found = answers_graph.best_answers(windows, spans, characters, pieces, settings.answers)
+        found = best_answers(windows, spans, characters, pieces, settings.answers)
         answer = _columns(found)
         if self._is_v2:
-            null_score = answers_graph.null_scores(windows, outputs["answer_logits"])
+            null_score = null_scores(windows, outputs["answer_logits"])
             answer = _with_null(answer, null_score, settings.threshold)
         return answer
 
@@ -191,7 +197,7 @@ class QuestionAnsweringModule(ModelModule):
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
-def _columns(found: answers_graph.Answers) -> Tensors:
+def _columns(found: Answers) -> Tensors:
     """The best answer [B] and the N best [B, N], by the names of the outputs."""
 
     def filled(values: tf.RaggedTensor, filler: Any) -> tf.Tensor:

@@ -18,6 +18,7 @@ from data_pipeline.tokenizers.graph_offsets import align_graph
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
+from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
 from export.probes import TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
@@ -28,7 +29,6 @@ from export.signatures.common import (
     Tensors,
     graph_function,
     named,
-    same_rows,
 )
 
 

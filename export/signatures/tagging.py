@@ -19,6 +19,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import finetuned
+from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
 from export.probes import PLACES, TEXTS, Export, Probe, places, text_array
 from export.signatures.common import (
@@ -29,8 +30,6 @@ from export.signatures.common import (
     Tensors,
     graph_function,
     named,
-    required,
-    same_rows,
 )
 
 _WORDS = tf.TensorSpec([None, None], tf.string, "words")

@@ -1,23 +1,14 @@
-"""Choices as fine-tuning makes them: blanks, long options, and rows with fewer options."""
+"""Choices as fine-tuning makes them: long options, and rows with fewer options."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data_pipeline.finetuning.examples import ChoiceExample
-from data_pipeline.finetuning.features import encode_choices, fill_blank
-from export.signatures.multiple_choice import fill_blanks
+from data_pipeline.finetuning.features import encode_choices
 
 QUESTIONS = ["She _ home.", "Where?", "_\uff3f and ﹏", "a\n_ b", ""]
 OPTIONS = [["went", "x_y"], ["Here.", ""], ["a", "é"], ["\\1", "中"], ["the cat", "dog"]]
-
-
-def test_blanks_are_filled_as_in_python():
-    found = fill_blanks(tf.constant(QUESTIONS), tf.constant(OPTIONS)).numpy()
-    expected = [
-        [fill_blank(q, each).encode() for each in row] for q, row in zip(QUESTIONS, OPTIONS)
-    ]
-    assert found.tolist() == expected
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.normalization import is_mark
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export import windows_graph
+from export.graphs import windows
 from export.probes import PLACES
 from export.signatures import question_answering
 from export.signatures.common import ROWS_AT_A_TIME
@@ -165,7 +165,7 @@ def test_windows_are_those_of_finetuning(vocabulary):
         tf.ragged.constant([vocabulary.encode(text) for text in each], tf.int32)
         for each in (texts, contexts)
     ]
-    found = windows_graph.make_windows(*ids, vocabulary, WINDOWS, 1)
+    found = windows.make_windows(*ids, vocabulary, WINDOWS, 1)
     np.testing.assert_array_equal(found.rows, expected.question_numbers)
     np.testing.assert_array_equal(found.starts, expected.starts)
     for name, value in expected.arrays(length=found.inputs["input_mask"].shape[1]).items():
@@ -177,7 +177,7 @@ def test_windows_are_those_of_finetuning(vocabulary):
 def test_a_piece_counts_where_it_has_most_context(vocabulary, pieces, room, stride):
     sizes = WindowSettings(room + 4, stride, 1)
     contexts = tf.ragged.constant([[7] * pieces], tf.int32)
-    found = windows_graph.make_windows(
+    found = windows.make_windows(
         tf.ragged.constant([[5]], tf.int32), contexts, vocabulary, sizes, 1
     )
     spans = tuple(context_spans(pieces, room, stride))

@@ -12,8 +12,8 @@ from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import AlignedBatch
-from export import answers_graph
-from export.windows_graph import make_windows
+from export.graphs import answers as graph
+from export.graphs.windows import make_windows
 
 VOCABULARY = types.SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 CONTEXTS = ["ab é ab", "xyz"]
@@ -31,18 +31,16 @@ def parts():
     return windows, characters, pieces
 
 
-def best(starts, ends, start_scores, end_scores, **settings) -> answers_graph.Answers:
+def best(starts, ends, start_scores, end_scores, **settings) -> graph.Answers:
     """Answers of spans given by place in the context; ends do not depend on the start."""
     windows, characters, pieces = parts()
-    spans = answers_graph.Spans(
+    spans = graph.Spans(
         tf.constant(starts, tf.int32) + OFFSET,
         tf.constant(ends, tf.int32)[:, None] + OFFSET,
         tf.constant(start_scores, tf.float32),
         tf.constant(end_scores, tf.float32)[:, None],
     )
-    return answers_graph.best_answers(
-        windows, spans, characters, pieces, AnswerSettings(**settings)
-    )
+    return graph.best_answers(windows, spans, characters, pieces, AnswerSettings(**settings))
 
 
 def test_texts_places_and_probabilities():
@@ -78,18 +76,18 @@ def test_spans_that_are_no_answers():
 
 def test_spans_of_both_versions():
     logits = tf.constant([[0.0, 3.0, 1.0]])
-    spans = answers_graph.spans_of_logits(logits, -logits, 2)
+    spans = graph.spans_of_logits(logits, -logits, 2)
     np.testing.assert_array_equal(spans.starts, [[1, 2]])
     np.testing.assert_array_equal(spans.ends, [[[0, 2]]])
     np.testing.assert_array_equal(spans.start_scores, [[3, 1]])
-    assert answers_graph.spans_of_logits(logits, logits, 20).starts.shape == [1, 3]
+    assert graph.spans_of_logits(logits, logits, 20).starts.shape == [1, 3]
     beams = {
         "start_top_index": tf.constant([[4, 7]]),
         "start_top_log_probs": tf.constant([[-1.0, -2.0]]),
         "end_top_index": tf.constant([[5, 6, 8, 9]]),
         "end_top_log_probs": tf.constant([[-1.0, -2.0, -3.0, -4.0]]),
     }
-    spans = answers_graph.spans_of_beams(beams)
+    spans = graph.spans_of_beams(beams)
     np.testing.assert_array_equal(spans.ends, [[[5, 6], [8, 9]]])
     np.testing.assert_array_equal(spans.end_scores, [[[-1, -2], [-3, -4]]])
 
@@ -99,5 +97,5 @@ def test_null_scores(totals, expected):
     windows = types.SimpleNamespace(
         rows=tf.constant([0, 0, 1]), counts=tf.constant([2, 1]), totals=tf.constant(totals)
     )
-    found = answers_graph.null_scores(windows, tf.constant([3.0, -1.0, 2.0]))
+    found = graph.null_scores(windows, tf.constant([3.0, -1.0, 2.0]))
     np.testing.assert_array_equal(found, np.float32(expected))

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from export.graph_errors import REFUSALS, reason
+from export.graphs.checks import REFUSALS, reason
 
 
 def of(message):

@@ -13,7 +13,7 @@ import tensorflow as tf
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import AlignedBatch
-from export.windows_graph import GraphWindows
+from export.graphs.windows import GraphWindows
 
 # An odd number has an inverse modulo 2^64, which is how int64 wraps around.
 _BASE = 0x2545F4914F6CDD1D

@@ -1,0 +1,23 @@
+"""Twins in a graph of what Python does elsewhere: a server has no Python, and answers the same.
+
+So everything between a text and an answer is written twice, and the test of the last column's name
+compares both. Change one side, and change the other. What `albert_tf` puts into graphs, too, is in
+`data_pipeline/tokenizers`; `checks.py` has no twin, since Python raises errors of its own.
+
+| in Python                               | in a graph                     | compared in        |
+| --------------------------------------- | ------------------------------ | ------------------ |
+| normalization.normalize                 | graph.normalize_graph          | graph              |
+| wordpiece.split_words                   | graph.split_words_graph        | wordpiece          |
+| loading.load_tokenizer                  | graph.graph_tokenizer          | every_kind         |
+| alignment.align                         | graph_offsets.align_graph      | graph_offsets      |
+| encoding.encode_batch                   | text_graph.TextEncoder         | text_graph         |
+| encoding.encode_with_masks              | text_graph.tokenize_with_masks | text_graph         |
+| features.kept_lengths                   | text_graph.longest_first       | text_graph         |
+| features.fill_blank                     | choices.fill_blanks            | choices            |
+| squad_windows.make_windows              | windows.make_windows           | question_answering |
+| context_spans.max_context               | windows.GraphWindows           | windows            |
+| squad_candidates.candidates_from_logits | answers.spans_of_logits        | question_answering |
+| squad_candidates.candidates_from_beams  | answers.spans_of_beams         | question_answering |
+| squad_answers.best_answers              | answers.best_answers           | question_answering |
+| squad_answers.null_odds                 | answers.null_scores            | question_answering |
+"""

@@ -1,0 +1,84 @@
+"""Requests that a graph refuses: the conditions that it asserts, and the sentence in the error.
+
+What reaches the graph came over the wire. Without these checks a GPU looks up zeros for ids that a
+table does not have, and TensorFlow answers with a page about its nodes.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+
+REFUSALS = (
+    tf.errors.InvalidArgumentError,
+    tf.errors.OutOfRangeError,
+    tf.errors.UnimplementedError,
+    UnicodeDecodeError,  # The message quotes bytes of the request that are not UTF-8.
+)
+_LONGEST = 300  # Characters of a reason that are told.
+
+
+def reason(error: Exception) -> str:
+    """The sentence in one of REFUSALS: the last line before the name of the graph's node."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the graph refuses the request, which holds bytes that are not UTF-8"
+    message = str(getattr(error, "message", error))
+    told = message.split("[[{{node")[0].strip()
+    # It may quote a value of the request, however long that is.
+    return (told.splitlines()[-1] if told else message)[:_LONGEST]
+
+
+def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
+    """The value; where the condition, bool [], does not hold, the request is refused with the
+    sentence."""
+    # What is made of the value waits for the check: a lookup might fail first, in its own words.
+    with tf.control_dependencies([tf.debugging.Assert(condition, [sentence])]):
+        return tf.identity(value)
+
+
+def same_rows(**inputs: tf.Tensor) -> list[tf.Tensor]:
+    """Inputs [B, ...] by name; a request is refused where one has more rows than another, or none
+    has any.
+    """
+    counts = [tf.shape(each)[0] for each in inputs.values()]
+    are_same = tf.reduce_all([count == counts[0] for count in counts]) & (counts[0] > 0)
+    have = "has at least one row" if len(counts) == 1 else "have as many rows, at least one"
+    sentence = f"{', '.join(inputs)} {have}"
+    return [required(each, are_same, sentence) for each in inputs.values()]
+
+
+def zero_or_one(tensor: tf.Tensor, name: str) -> tf.Tensor:
+    """The input of this name, int32; a request with other values is refused."""
+    return required(tensor, tf.reduce_all((tensor == 0) | (tensor == 1)), f"{name} is 0 or 1")
+
+
+def checked_tokens(
+    input_word_ids: tf.Tensor,
+    input_mask: tf.Tensor,
+    input_type_ids: tf.Tensor,
+    config: AlbertConfig,
+    shortest: int = 1,
+) -> dict[str, tf.Tensor]:
+    """The three inputs, int32 [..., S], by name; a request is refused where one holds another
+    number than the model of `config` knows, or S is not from `shortest` to its positions.
+    """
+    vocab_size, num_types = config.vocab_size, config.type_vocab_size
+    longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)
+    is_word = tf.reduce_all((input_word_ids >= 0) & (input_word_ids < vocab_size))
+    is_type = tf.reduce_all((input_type_ids >= 0) & (input_type_ids < num_types))
+    words = required(input_word_ids, is_word, f"input_word_ids are from 0 to {vocab_size - 1}")
+    words = required(
+        words,
+        tf.reduce_all(shape > 0) & (shape[-1] >= shortest) & (shape[-1] <= longest),
+        f"input_word_ids are at least one row, of {shortest} to {longest} ids",
+    )
+    are_alike = [tf.shape(each) == shape for each in (input_mask, input_type_ids)]
+    message = "input_word_ids, input_mask and input_type_ids have one shape"
+    return {
+        "input_word_ids": required(words, tf.reduce_all(are_alike), message),
+        "input_mask": zero_or_one(input_mask, "input_mask"),
+        "input_type_ids": required(
+            input_type_ids, is_type, f"input_type_ids are from 0 to {num_types - 1}"
+        ),
+    }
