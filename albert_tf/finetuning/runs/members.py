@@ -14,7 +14,6 @@ from albert_tf.finetuning.runs.run_files import best_folder, outputs_path
 from albert_tf.finetuning.runs.series import run_folders
 from albert_tf.finetuning.runs.stored_outputs import read_outputs
 from albert_tf.finetuning.tasks.base import StoredOutputs, Task, TaskData
-from albert_tf.finetuning.tasks.squad_candidates import Candidates
 from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
 from data_pipeline.finetuning.batches import Features
@@ -169,7 +168,8 @@ def load_members(
                 path = outputs_path(run, split, checkpoint)
                 stored, about = read_outputs(path)
                 _check_task(path, task, about)
-                _check_alike((path, about, stored), first.setdefault(split, (path, about, stored)))
+                one = (path, about, stored)
+                _check_alike(task, one, first.setdefault(split, one))
                 if model not in ("", about["model_sha256"]):
                     raise UserError(
                         f"{path} is of another model than the outputs on {splits[0]} beside it: "
@@ -193,7 +193,7 @@ def _check_task(path: str, task: Task, about: Mapping) -> None:
 
 
 def _check_alike(
-    one: tuple[str, dict, StoredOutputs], first: tuple[str, dict, StoredOutputs]
+    task: Task, one: tuple[str, dict, StoredOutputs], first: tuple[str, dict, StoredOutputs]
 ) -> None:
     """Raises UserError where outputs, as (path, origin, arrays), are not of the same rows."""
     path, about, stored = one
@@ -208,9 +208,8 @@ def _check_alike(
             f"{path} has answers to other examples than {first[0]}. Evaluate or predict the same "
             "files with each run."
         )
-    # Each model proposes as many spans as it finds.
     shapes = [
-        {name: array.shape for name, array in arrays.items() if name not in Candidates._fields}
+        {name: array.shape for name, array in arrays.items() if name not in task.uneven_outputs}
         for arrays in (stored, first[2])
     ]
     if shapes[0] != shapes[1]:

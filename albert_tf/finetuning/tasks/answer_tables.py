@@ -39,15 +39,10 @@ def write_predictions(
         7   They drank tea  1      1           0.020000  0.980000
 
     Args:
-      path: file to write.
-      ids: of the examples, N of them.
       texts: name of a column -> its N texts.
       predictions: predicted labels, or numbers.
       labels: the right ones; None: they are not known.
       probabilities: class -> its N probabilities; None: the predictions are numbers.
-
-    Raises:
-      ValueError: two columns differ in length or in nothing but their content.
     """
     columns: list[tuple[str, Sequence]] = [("id", ids), *texts.items()]
     if labels is not None:
@@ -65,11 +60,7 @@ def write_predictions(
 
 
 def read_predictions(path: str) -> list[str]:
-    """The column `prediction` of a table that `write_predictions` wrote.
-
-    Raises:
-      UserError: the file is not such a table, or a row is incomplete.
-    """
+    """The column `prediction` of a table that `write_predictions` wrote."""
     rows = storage.read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
     header, *cells = [row.split("\t") for row in rows]
     remedy = "Predict again with run_finetuning --mode=predict."

@@ -1,36 +1,31 @@
-"""Averages over the members of an ensemble, for classes: three that give different answers."""
+"""Averages over the members of an ensemble, for classes: three that give different answers.
+
+logits float [M, N, C] of M members -> float [N, C], what the classes of each row are chosen by
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.special
 
+from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs
+
 
 def mean_probabilities(logits: np.ndarray) -> np.ndarray:
-    """The mean of the members' probabilities, as the paper averages "predictions".
-
-    Args:
-      logits: float [M, N, C] of M members.
-
-    Returns:
-      float [N, C].
-    """
+    """The mean of the members' probabilities, as the paper averages "predictions"."""
     return scipy.special.softmax(logits, axis=-1).mean(axis=0)
 
 
 def probabilities_of_mean_logits(logits: np.ndarray) -> np.ndarray:
-    """The probabilities of the mean logits, float [M, N, C] -> float [N, C].
-
-    Members that are very sure count for more than in `mean_probabilities`.
-    """
+    """The probabilities of the mean logits: members that are very sure count for more."""
     return scipy.special.softmax(logits.mean(axis=0), axis=-1)
 
 
 def vote_shares(logits: np.ndarray) -> np.ndarray:
-    """The classes' shares of the members' votes, float [M, N, C] -> float [N, C].
-
-    Their first maximum is the class that most members choose, the lowest of equal ones.
-    """
+    """The classes' shares of the members' votes."""
+    # argmax, also of these shares, takes the lowest of equal classes.
     return np.eye(logits.shape[-1])[logits.argmax(axis=-1)].mean(axis=0)
 
 
@@ -40,3 +35,10 @@ AVERAGES = {
     "logits": probabilities_of_mean_logits,
     "votes": vote_shares,
 }
+
+
+def average_classes(stored: Sequence[StoredOutputs], average: str | None) -> Predictions:
+    """The likeliest of C classes for each of N rows, by an average of the models' logits."""
+    logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
+    probabilities = AVERAGES[average or next(iter(AVERAGES))](logits)
+    return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)

@@ -19,7 +19,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.metrics import Scores, remarks
+from albert_tf.metrics import Scorer, Scores, remarks
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
@@ -58,7 +58,7 @@ class Predictions(NamedTuple):
     Attributes:
       values: one for each of N examples, as the scorer takes them: places of classes, numbers,
         tags, texts.
-      probabilities: float [N, C], where there are classes.
+      probabilities: float [N, C], where there are classes; of tags [W, C], of all W words.
       details: what else the task's files show.
     """
 
@@ -97,6 +97,7 @@ class Task(abc.ABC, Generic[Source]):
     objective: ClassVar[type]  # Model -> losses and metrics of training, see tasks.Task.
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
+    uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays, of each model another size.
     scores_are_percent: ClassVar[bool] = False  # False: shares and correlations, up to 1.
     export_task: ClassVar[str | None] = None  # --task of run_export, which its runs recommend.
 
@@ -116,11 +117,7 @@ class Task(abc.ABC, Generic[Source]):
         return {}
 
     def read(self, data: TaskData, split: str) -> Split:
-        """The examples of a split.
-
-        Raises:
-          UserError: the data are missing or wrong, with file and line.
-        """
+        """The examples of a split; UserError, with file and line, where the data are wrong."""
         if split in data.splits:
             return data.splits[split]
         if split in data.files:
@@ -159,17 +156,10 @@ class Task(abc.ABC, Generic[Source]):
         labels: Sequence[str],
         with_targets: bool = True,
     ) -> Features[Source]:
-        """Examples as rows of the model's inputs, with what is to be learned from each.
+        """Examples as N rows of the model's inputs, with what is to be learned from each.
 
         Args:
-          split: the examples.
-          tokenizer: of the model.
-          lengths: where texts are cut.
-          labels: names of the C classes in order.
           with_targets: False: nothing is known about the examples, whatever their file says.
-
-        Returns:
-          N rows.
 
         Raises:
           UserError: a label is missing or unknown, with file and line, or lengths do not fit.
@@ -178,17 +168,7 @@ class Task(abc.ABC, Generic[Source]):
     def new_model(
         self, config: AlbertConfig, labels: Sequence[str], dropout_rate: float, packed: bool | None
     ) -> keras.Model:
-        """A model with random weights.
-
-        Args:
-          config: of the encoder.
-          labels: names of the C classes; without any, the model has one output.
-          dropout_rate: before the output layer.
-          packed: see AlbertModel.
-
-        Returns:
-          A model of `model_class`.
-        """
+        """A model with random weights; without labels it has one output."""
         return self.model_class(config, packed=packed, **self.head(labels, dropout_rate))
 
     @abc.abstractmethod
@@ -201,10 +181,8 @@ class Task(abc.ABC, Generic[Source]):
 
     @abc.abstractmethod
     def answer(self, features: Features[Source], stored: Sequence[StoredOutputs]) -> Predictions:
-        """The answers of a model, or of several as an ensemble.
-
-        Args:
-          stored: what `keep` gave of each model.
+        """The answers of a model, or of several as an ensemble: `stored` is what `keep` gave of
+        each.
         """
 
     @abc.abstractmethod
@@ -219,17 +197,7 @@ class Task(abc.ABC, Generic[Source]):
         labels: Sequence[str],
         predictions: Predictions,
     ) -> list[str]:
-        """Writes answers to files.
-
-        Args:
-          path: of the files, without their endings.
-          features: the rows that were answered.
-          labels: names of the C classes.
-          predictions: the answers.
-
-        Returns:
-          Paths of the files.
-        """
+        """Writes answers to files and returns their paths; `path` is without their endings."""
 
     def gold(self, features: Features[Source]) -> Sequence[Any] | None:
         """The right answers, as `Predictions.values`; None: there are several to an example."""
@@ -238,11 +206,7 @@ class Task(abc.ABC, Generic[Source]):
     def remarks(
         self, features: Features[Source], predictions: Predictions, labels: Sequence[str] = ()
     ) -> list[str]:
-        """Sentences about answers that mean that nothing was learned.
-
-        Args:
-          labels: names of the classes, to be shown instead of their places.
-        """
+        """Sentences about answers that mean that nothing was learned, with labels, not places."""
         gold, values = self.gold(features), predictions.values
         if gold is not None and labels and isinstance(values[0], int):
             gold, values = [labels[place] for place in gold], [labels[place] for place in values]
@@ -258,14 +222,25 @@ class Task(abc.ABC, Generic[Source]):
         return self
 
     def averaging(self, average: str | None) -> Task[Source]:
-        """The task with another way to make one answer of several models' outputs.
-
-        Raises:
-          UserError: the task has no such average.
-        """
+        """The task with another way to make one answer of several models' outputs."""
         if average is not None and average not in self.averages:
             known = ", ".join(self.averages) or "none by name: leave --average out"
             raise UserError(
                 f"--average={average} is nothing that --task={self.name} has; there are: {known}."
             )
         return dataclasses.replace(self, average=average)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoredTask(Task[Source]):
+    """A task whose answers a scorer of albert_tf/metrics compares with the right ones."""
+
+    scorer: Scorer
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.scorer.metrics
+
+    @property
+    def key(self) -> str:
+        return self.scorer.key

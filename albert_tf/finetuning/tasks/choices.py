@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import tasks as objectives
-from albert_tf.finetuning.tasks.averaging import AVERAGES
-from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs
-from albert_tf.finetuning.tasks.texts import ExampleTask, average_classes
+from albert_tf.finetuning.tasks.base import Predictions
+from albert_tf.finetuning.tasks.texts import ExampleTask
 from albert_tf.metrics import Scores
 from albert_tf.models import AlbertMultipleChoice
 from data_pipeline.finetuning.batches import Features
@@ -26,8 +24,6 @@ class MultipleChoiceTask(ExampleTask[ChoiceExample]):
     """A task in which one of C options is right; `labels` name their places: A, B, C, D."""
 
     model_class = AlbertMultipleChoice
-    objective = objectives.ClassificationTask
-    averages = tuple(AVERAGES)
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
         return {"dropout_rate": dropout_rate}
@@ -41,12 +37,6 @@ class MultipleChoiceTask(ExampleTask[ChoiceExample]):
         self, examples: list[ChoiceExample], labels: Sequence[str]
     ) -> dict[str, np.ndarray]:
         return {"label_ids": choice_ids(examples)}
-
-    def answer(
-        self, features: Features[list[ChoiceExample]], stored: Sequence[StoredOutputs]
-    ) -> Predictions:
-        """`average_classes` of the members."""
-        return average_classes(stored, self.average)
 
     def score(self, features: Features[list[ChoiceExample]], predictions: Predictions) -> Scores:
         """Also the scores of groups, where the scorer has them, such as RACE's levels."""

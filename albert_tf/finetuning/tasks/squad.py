@@ -93,11 +93,7 @@ class SquadAnswers(NamedTuple):
 
 
 def window_settings(lengths: LengthSettings) -> WindowSettings:
-    """Sizes of windows.
-
-    Raises:
-      UserError: windows would not overlap, as with the lengths that suit sentences.
-    """
+    """Sizes of windows, which have to overlap: lengths that suit sentences are refused."""
     settings = WindowSettings(lengths.max_seq_length, lengths.doc_stride, lengths.max_query_length)
     room = lengths.max_seq_length - lengths.max_query_length - 3
     if room < lengths.doc_stride:
@@ -112,11 +108,7 @@ def window_settings(lengths: LengthSettings) -> WindowSettings:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SquadTask(Task[Windows]):
-    """SQuAD 1.1: all questions have an answer.
-
-    Attributes:
-      settings: how is learned and answered; the defaults are google-research/albert's.
-    """
+    """SQuAD 1.1: all questions have an answer."""
 
     _: dataclasses.KW_ONLY
     name: str = "squad1.1"
@@ -129,6 +121,7 @@ class SquadTask(Task[Windows]):
     model_class = AlbertSpanLabeler
     objective: ClassVar[type] = objectives.SpanTask
     rows_are_examples = False
+    uneven_outputs = Candidates._fields  # Each model proposes as many spans as it finds.
     scores_are_percent = True
     metrics: ClassVar[tuple[str, ...]] = ("exact", "f1")
     key: ClassVar = "f1"
@@ -164,7 +157,7 @@ class SquadTask(Task[Windows]):
         labels: Sequence[str],
         with_targets: bool = True,
     ) -> Features[Windows]:
-        """`Task.features`; a row is a window, and the split "train" has positions as targets."""
+        """A row is a window; the split "train" has positions as targets."""
         assert isinstance(split, SquadSplit)
         if with_targets:
             self.check_answers(split.content)
@@ -201,8 +194,7 @@ class SquadTask(Task[Windows]):
 
     def answer(self, features: Features[Windows], stored: Sequence[StoredOutputs]) -> Predictions:
         """The answer to each question in the order of the file, and SquadAnswers."""
-        answers = SquadAnswers(self.best_answers(features.source, stored))
-        return _predictions(answers)
+        return _predictions(SquadAnswers(self.best_answers(features.source, stored)))
 
     def best_answers(
         self, windows: Windows, stored: Sequence[StoredOutputs]
@@ -223,7 +215,7 @@ class SquadTask(Task[Windows]):
         labels: Sequence[str],
         predictions: Predictions,
     ) -> list[str]:
-        """`Task.write`: JSON objects with an entry for each question's id.
+        """Writes JSON objects with an entry for each question's id.
 
             PATH_predictions.json        {"q1": "in Paris", "q2": ""}
             PATH_nbest_predictions.json  {"q1": [{"text": "in Paris", "probability": 0.9,
@@ -287,9 +279,7 @@ class SquadV2Task(SquadTask):
         return self.settings.null_score_diff_threshold is not None
 
     def settled(self, scores: Mapping[str, Any]) -> SquadV2Task:
-        """The task with the threshold that is among the scores of a model, if it has to be found
-        and was.
-        """
+        """The task with the threshold among a model's scores, unless the settings have one."""
         if self.is_settled or scores.get(THRESHOLD) is None:
             return self
         threshold = scores[THRESHOLD]

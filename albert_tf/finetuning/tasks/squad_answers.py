@@ -44,16 +44,10 @@ class ScoredAnswer(NamedTuple):
 def best_answers(
     windows: Windows, models: Sequence[Candidates], settings: AnswerSettings | None = None
 ) -> dict[str, list[ScoredAnswer]]:
-    """The best answers to every question, by its id.
+    """Up to n_best_size different texts for each question by its id, best first.
 
-    Args:
-      windows: all windows of the questions.
-      models: candidates of each model of an ensemble, or of one.
-      settings: None: the defaults.
-
-    Returns:
-      Up to n_best_size different texts for each question, best first. A question without a
-      candidate has one answer, "" (the reference answers "empty" in version 1.1).
+    A question without a candidate has one answer, "" (the reference answers "empty" in version
+    1.1). `models` are the candidates of each model of an ensemble, or of one.
     """
     settings = settings or AnswerSettings()
     found = average(models, settings.span_average)
@@ -94,19 +88,12 @@ def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
 
 
 def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[int, int]:
-    """The characters of the original context from one piece to another.
+    """The characters of the original context from one piece to another, both counted in the whole
+    context: the place of the first character and the one after the last.
 
-    Without white space around them, and with the marks that follow the last letter, of which no
-    piece was made: of "à la" with a mark of its own, the piece "a" is the first two characters.
-    The reference ends before the mark, in the middle of what people see as one letter.
-
-    Args:
-      windows: all windows.
-      window: one of the question.
-      start, end: first and last piece, counted in the whole context.
-
-    Returns:
-      Place of the first character, and the place after the last; equal if nothing is left.
+    White space around them is left out, and the marks that follow the last letter, of which no
+    piece was made, belong to it: of "à la" with a mark of its own, the piece "a" is the first two
+    characters. The reference ends before the mark, in the middle of what people see as one letter.
     """
     pieces = windows.context_of(window)
     context = windows.examples.contexts[windows.question_of(window).context]
@@ -122,18 +109,13 @@ def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[in
 
 
 def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str, float]:
-    """The score of there being no answer, for each question: a logit, high if it has none.
+    """The score of there being no answer, for each question by its id: a logit, high if it has
+    none.
 
-    The lowest of all windows counts: one that holds the answer is enough.
-
-    Args:
-      windows: F windows.
-      answer_logits: float [F] of each model of an ensemble; the mean over models is taken.
-
-    Returns:
-      Logits by the question's id; 1,000,000 for a question without a window, as in the reference.
+    `answer_logits` are float [F] of each model, of F windows; the mean over models is taken.
     """
     check_outputs(windows, *(((len(windows),), np.asarray(logits)) for logits in answer_logits))
+    # The lowest of all windows counts: one that holds the answer is enough.
     lowest = np.full((len(answer_logits), len(windows.examples.questions)), _NO_WINDOW_ODDS)
     for row, logits in zip(lowest, answer_logits):
         np.minimum.at(row, windows.question_numbers, np.asarray(logits, np.float64))
@@ -144,9 +126,9 @@ def null_odds(windows: Windows, answer_logits: Sequence[np.ndarray]) -> dict[str
 def decision_threshold(odds: Mapping[str, float], best: float) -> float:
     """A threshold that answers the same questions as `best`, halfway to the next question's odds.
 
-    Odds 1, 2, 4 and 2 -> 3: the last bits of odds depend on the batch and the device, and no
-    question should depend on them. Above all odds of questions that have a window, 1 more.
+    Odds 1, 2, 4 and 2 -> 3. Above all odds of questions that have a window, 1 more.
     """
+    # The last bits of odds depend on batch and device, and no question should depend on them.
     higher = [value for value in odds.values() if best < value < _NO_WINDOW_ODDS]
     return 0.5 * (best + min(higher, default=best + 2.0))
 
@@ -156,19 +138,11 @@ def answer_texts(
     odds: Mapping[str, float] | None = None,
     threshold: float | None = None,
 ) -> dict[str, str]:
-    """The answer to each question, as the official scripts read it.
+    """The answer to each question by its id, as the official scripts read it; "" for no answer.
 
-    A question is answered if its null odds are at most the threshold. The reference answers below
-    it only, and so not the question at which the threshold was found.
-
-    Args:
-      answers: of `best_answers`.
-      odds: of `null_odds`; None: everything is answered.
-      threshold: of `squad_scores.best_thresholds`; None: everything is answered.
-
-    Returns:
-      Texts by the question's id; "" for no answer.
+    Without odds or threshold everything is answered.
     """
     if odds is None or threshold is None:
         return {name: best[0].text for name, best in answers.items()}
+    # The reference answers below the threshold only, and so not the question at which it was found.
     return {name: best[0].text if odds[name] <= threshold else "" for name, best in answers.items()}

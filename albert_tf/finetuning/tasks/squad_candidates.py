@@ -62,22 +62,12 @@ def candidates_from_logits(
     end_logits: np.ndarray,
     settings: AnswerSettings | None = None,
 ) -> Candidates:
-    """The candidates of version 1.1: the likeliest starts with the likeliest ends.
+    """The candidates of version 1.1, start and end logits float [F, S]: the likeliest starts with
+    the likeliest ends, at most n_best_size ** 2 spans a window.
 
     As in the reference, all positions compete for a place among the likeliest, those of the
     question and of the padding as well; spans of them are left out afterwards. Among equal logits
     the first position wins.
-
-    Args:
-      windows: F windows.
-      start_logits, end_logits: float [F, S].
-      settings: None: the defaults.
-
-    Returns:
-      At most n_best_size ** 2 spans a window.
-
-    Raises:
-      UserError: the logits are of other windows, or NaN.
     """
     settings = settings or AnswerSettings()
     shape = len(windows), windows.settings.max_seq_length
@@ -102,17 +92,9 @@ def candidates_from_beams(
 ) -> Candidates:
     """The candidates of version 2.0: the starts of the beam, each with its own ends.
 
-    Args:
-      windows: F windows.
-      outputs: of AlbertSpanLabelerV2: `start_top_log_probs`, `start_top_index` [F, I] and
-        `end_top_log_probs`, `end_top_index` [F, I * J], end j of start i at i * J + j.
-      settings: None: the defaults; n_best_size is not used.
-
-    Returns:
-      At most I * J spans a window.
-
-    Raises:
-      UserError: the outputs are of other windows, or NaN.
+    The outputs of AlbertSpanLabelerV2 are `start_top_log_probs`, `start_top_index` [F, I] and
+    `end_top_log_probs`, `end_top_index` [F, I * J], end j of start i at i * J + j. n_best_size is
+    not used.
     """
     settings = settings or AnswerSettings()
     names = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
@@ -158,19 +140,11 @@ def _allowed(
     ends_and_scores: list[np.ndarray],
     settings: AnswerSettings,
 ) -> Candidates:
-    """The spans, of some, that can be answers.
+    """The spans that can be answers, of some in the windows `rows` int [B].
 
     Both ends are in the context, the start is where it has the most context of all windows, and the
-    span is neither empty nor too long.
-
-    Args:
-      windows: all windows.
-      rows: int [B], those that the spans are of.
-      starts_and_scores, ends_and_scores: positions in the window and scores, [B, K] each.
-      settings: how long an answer may be.
-
-    Returns:
-      The spans that remain, in their order.
+    span is neither empty nor too long. Starts and ends are (positions in the window, scores), each
+    [B, K].
     """
     offsets = windows.offsets[rows, None]
     starts = starts_and_scores[0] - offsets
@@ -227,11 +201,11 @@ def average(models: Sequence[Candidates], over: str = "proposers") -> Candidates
 def _add_floors(
     sums: list[np.ndarray], models: Sequence[Candidates], windows: np.ndarray, group: np.ndarray
 ) -> None:
-    """Adds to the sums of spans the lowest scores of the models that did not propose them.
+    """Adds to the sums of spans, in place, the lowest scores of the models that did not propose
+    them.
 
     Args:
-      sums: float64 [G] of starts and of ends, changed in place.
-      models: candidates of each model.
+      sums: float64 [G] of starts and of ends.
       windows: int [G], the window of each span.
       group: int [K], the span of each candidate, all models' one after the other.
     """

@@ -57,17 +57,10 @@ def _percent(values: Iterable[float], total: int) -> float:
 
 
 def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[str, float]:
-    """The scores of version 1.1: every question has an answer.
+    """The scores of version 1.1: every question has an answer, and one that is not predicted counts
+    as wrong.
 
-    Args:
-      examples: questions with their answers.
-      predictions: texts by the question's id; a missing one counts as wrong.
-
-    Returns:
-      `exact` and `f1` in percent, `total` the number of questions.
-
-    Raises:
-      UserError: a question has no answer.
+    `exact` and `f1` are in percent, `total` is the number of questions.
     """
     exact, f1 = [], []
     for question in examples.questions:
@@ -87,11 +80,8 @@ def scores_v1(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[s
 class Thresholds(NamedTuple):
     """The null odds up to which questions should be answered, and the scores reached so.
 
-    Attributes:
-      best_exact, best_f1: scores in percent.
-      best_exact_thresh, best_f1_thresh: answer a question if its null odds are at most this. The
-        official scripts say 0.0 where it is best to answer nothing at all, which means that for
-        probabilities only; here it is 1 less than the lowest odds.
+    A question is answered if its null odds are at most `best_exact_thresh` or `best_f1_thresh`;
+    `best_exact` and `best_f1` are in percent.
     """
 
     best_exact: float
@@ -124,47 +114,22 @@ def _score_v2(examples: SquadExamples, predictions: Mapping[str, str]) -> _Score
     return _Scored(questions, exact, f1)
 
 
-def scores_v2(
-    examples: SquadExamples,
-    predictions: Mapping[str, str],
-    odds: Mapping[str, float] | None = None,
-    threshold: float | None = None,
-) -> dict[str, float]:
-    """The scores of version 2.0, in which a question may have no answer.
+def scores_v2(examples: SquadExamples, predictions: Mapping[str, str]) -> dict[str, float]:
+    """The scores of version 2.0, in which a question may have no answer: the prediction "".
 
-    Args:
-      examples: questions with their answers; one without answers has none.
-      predictions: texts by the question's id, "" for no answer; a question that is missing is left
-        out, as the official script does.
-      odds: of `squad_answers.null_odds`, for all questions that were predicted, or probabilities of
-        there being no answer. With them the best thresholds are found.
-      threshold: questions with higher odds count as not answered, whatever is predicted; None: none
-        does. (The official script's default of 1.0 is for probabilities.)
-
-    Returns:
-      `exact`, `f1` in percent and `total`; the same with HasAns_ and NoAns_ for the questions with
-      and without answers, if there are any; with odds, the fields of `Thresholds`.
-
-    Raises:
-      UserError: no question was predicted, or some have no odds.
+    `exact` and `f1` are in percent, with `total`; the same with HasAns_ and NoAns_ for the
+    questions with and without answers, if there are any. A question that is not predicted is left
+    out, as the official script does.
     """
     scored = _score_v2(examples, predictions)
-    _check_odds(scored, odds)
-    exact, f1 = dict(scored.exact), dict(scored.f1)
-    if odds is not None and threshold is not None:
-        for question in scored.questions:
-            if odds[question.id] > threshold:
-                exact[question.id] = f1[question.id] = float(not question.answers)
     results: dict[str, float] = {}
     answerable = [question.id for question in scored.questions if question.answers]
     others = [question.id for question in scored.questions if not question.answers]
     for prefix, ids in (("", answerable + others), ("HasAns_", answerable), ("NoAns_", others)):
         if ids:
-            results[f"{prefix}exact"] = _percent((exact[name] for name in ids), len(ids))
-            results[f"{prefix}f1"] = _percent((f1[name] for name in ids), len(ids))
+            results[f"{prefix}exact"] = _percent((scored.exact[name] for name in ids), len(ids))
+            results[f"{prefix}f1"] = _percent((scored.f1[name] for name in ids), len(ids))
             results[f"{prefix}total"] = len(ids)
-    if odds is not None:
-        results.update(_thresholds(scored, predictions, odds)._asdict())
     return results
 
 
@@ -173,31 +138,15 @@ def best_thresholds(
 ) -> Thresholds:
     """The thresholds of the null odds with the best scores, as the official script finds them.
 
-    Args:
-      examples: questions with their answers.
-      predictions: the text for every question, as if each had an answer.
-      odds: null odds by the question's id.
-
-    Raises:
-      UserError: no question was predicted, or some have no odds.
+    `predictions` has a text for every question, as if each had an answer.
     """
     scored = _score_v2(examples, predictions)
-    _check_odds(scored, odds)
-    return _thresholds(scored, predictions, odds)
-
-
-def _check_odds(scored: _Scored, odds: Mapping[str, float] | None) -> None:
-    missing = [q.id for q in scored.questions if odds is not None and q.id not in odds]
+    missing = [question.id for question in scored.questions if question.id not in odds]
     if missing:
         raise UserError(
             f"expected null odds for all {len(scored.questions)} predictions; {len(missing)} have "
             f"none, such as {missing[0]}. Take both files from the same run."
         )
-
-
-def _thresholds(
-    scored: _Scored, predictions: Mapping[str, str], odds: Mapping[str, float]
-) -> Thresholds:
     ordered = sorted(scored.questions, key=lambda question: odds[question.id])
     found = [_best_threshold(ordered, s, predictions, odds) for s in (scored.exact, scored.f1)]
     return Thresholds(*found[0], *found[1])
@@ -212,18 +161,19 @@ def _best_threshold(
     """The best score in percent and the threshold with which it is reached.
 
     Starts with nothing answered, where all questions without answers count, and answers one
-    question after the other, in the order of their odds; the first of equal scores wins. Questions
-    with equal odds are not told apart by a threshold, though here, as in the official script, they
-    are answered one by one.
+    question after the other, in the order of their odds; the first of equal scores wins.
     """
     current = float(sum(not question.answers for question in ordered))
     best = current
+    # The official script says 0.0 where it is best to answer nothing, which means that for
+    # probabilities only.
     threshold = odds[ordered[0].id] - 1.0
     for question in ordered:
         if question.answers:
             current += scores[question.id]
         elif predictions[question.id]:
             current -= 1.0
+        # A threshold cannot part questions of equal odds; the official script tries it, too.
         if current > best:
             best, threshold = current, odds[question.id]
     return 100.0 * best / len(ordered), threshold

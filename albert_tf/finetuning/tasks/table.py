@@ -47,9 +47,8 @@ def own_classes(
     """Classes in TSV files of one's own, whose header rows have these names.
 
     Args:
-      text_column: name of the column of the (first) text.
-      pair_column: name of the column of the second text; None: there is none.
-      label_column: name of the column of the label; files to be predicted need none.
+      pair_column: None: the examples are single texts.
+      label_column: files to be predicted need none.
     """
     own_files = _own_files(text_column, pair_column, label_column, False)
     return ClassificationTask("tsv", None, None, SCORERS["tsv"], **own_files)
@@ -101,11 +100,7 @@ OWN_FILES = {"tsv": own_classes, "regression": own_numbers}
 
 
 def get_task(task: str | Task) -> Task:
-    """A task by name; a task of one's own stays what it is.
-
-    Raises:
-      UserError: there is no task of that name.
-    """
+    """A task by name; a task of one's own stays what it is."""
     if isinstance(task, Task):
         return task
     if task not in TASKS:

@@ -11,10 +11,9 @@ import numpy as np
 
 from albert_tf import tasks as objectives
 from albert_tf.finetuning.tasks.answer_tables import one_cell
-from albert_tf.finetuning.tasks.averaging import AVERAGES
-from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
-from albert_tf.finetuning.tasks.texts import average_classes
-from albert_tf.metrics import Scorer, Scores
+from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes
+from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
+from albert_tf.metrics import Scores
 from albert_tf.metrics.tagging import conlleval_tags
 from albert_tf.models import AlbertTokenClassifier
 from data_pipeline.files import atomic_files
@@ -29,27 +28,13 @@ Tags = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TaggingTask(Task[TaggedPieces]):
-    """A task in which each word of a sentence has one of C tags.
-
-    Attributes:
-      scorer: scores of the tags of sentences.
-    """
-
-    scorer: Scorer
+class TaggingTask(ScoredTask[TaggedPieces]):
+    """A task in which each word of a sentence has one of C tags."""
 
     model_class = AlbertTokenClassifier
     objective = objectives.TokenClassificationTask
     averages = tuple(AVERAGES)
     rows_are_examples = False  # How many words fit into a row depends on its length.
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return self.scorer.metrics
-
-    @property
-    def key(self) -> str:
-        return self.scorer.key
 
     def find_labels(self, examples: Split) -> Sequence[str]:
         return tag_names(examples)
@@ -62,7 +47,7 @@ class TaggingTask(Task[TaggedPieces]):
         labels: Sequence[str],
         with_targets: bool = True,
     ) -> Features[TaggedPieces]:
-        """`Task.features`; a row is a sentence, and each of its words a target."""
+        """A row is a sentence, and each of its words a target."""
         length = lengths.max_seq_length
         encoded = encode_tagged(split.examples, tokenizer, length, labels, with_targets)
         if encoded.note:
@@ -93,11 +78,8 @@ class TaggingTask(Task[TaggedPieces]):
     ) -> Predictions:
         """The likeliest tag of each word, by an average over the members.
 
-        Words that were cut off are predicted to be O, with the probability 0.
-
-        Returns:
-          `values`: the tags of each sentence; `probabilities`: float [W, C]; `details`: the
-          probabilities of the tags of each sentence.
+        `values` are the tags of each sentence, `details` the probabilities of these tags. Words
+        that were cut off are predicted to be O, with the probability 0.
         """
         sentences = features.source
         of_words = average_classes(stored, self.average)
@@ -130,7 +112,7 @@ class TaggingTask(Task[TaggedPieces]):
         labels: Sequence[str],
         predictions: Predictions,
     ) -> list[str]:
-        """`Task.write`: a line for each word and an empty one after each sentence.
+        """Writes a line for each word and an empty one after each sentence.
 
         Columns, separated by tabs: the word, the last column of the file if it has more than one
         (the right tag, where it is known), the predicted tag, its probability.

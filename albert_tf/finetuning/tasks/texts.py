@@ -5,15 +5,15 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from albert_tf import tasks as objectives
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
-from albert_tf.finetuning.tasks.averaging import AVERAGES
-from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
-from albert_tf.metrics import Scorer, Scores
+from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes
+from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
+from albert_tf.metrics import Scores
 from albert_tf.models import AlbertClassifier
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.encoded import EncodedExamples
@@ -31,24 +31,18 @@ Example = TypeVar("Example", TextExample, ChoiceExample)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ExampleTask(Task[list[Example]], Generic[Example]):
-    """A task whose rows are its examples, each with one answer.
+class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
+    """A task whose rows are its examples, each with one answer: one of C classes, unless a form of
+    task says otherwise.
 
     Attributes:
-      scorer: scores of the answers.
       columns: names of the columns in files of one's own, by flag.
     """
 
-    scorer: Scorer
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict, kw_only=True)
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return self.scorer.metrics
-
-    @property
-    def key(self) -> str:
-        return self.scorer.key
+    objective: ClassVar[type] = objectives.ClassificationTask
+    averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
 
     @property
     def data_settings(self) -> Mapping[str, Any]:
@@ -62,11 +56,7 @@ class ExampleTask(Task[list[Example]], Generic[Example]):
 
     @abc.abstractmethod
     def targets(self, examples: list[Example], labels: Sequence[str]) -> dict[str, np.ndarray]:
-        """The target of each example, one array [N] by its name in a batch.
-
-        Raises:
-          UserError: a label is missing or unknown, with file and line.
-        """
+        """The target of each example, one array [N] by its name in a batch."""
 
     @abc.abstractmethod
     def texts(self, examples: list[Example], predictions: Predictions) -> dict[str, list[str]]:
@@ -80,7 +70,6 @@ class ExampleTask(Task[list[Example]], Generic[Example]):
         labels: Sequence[str],
         with_targets: bool = True,
     ) -> Features[list[Example]]:
-        """`Task.features`; the target is the place of a class, or a number."""
         encoded = self.encode(split.examples, tokenizer, lengths)
         targets = self.targets(split.examples, labels) if with_targets else {}
         pieces = {"ids": encoded.ids, "lengths": encoded.lengths, "first": encoded.first_lengths}
@@ -99,6 +88,11 @@ class ExampleTask(Task[list[Example]], Generic[Example]):
         """The logits, float32 [N, C]."""
         return {"logits": outputs["logits"]}
 
+    def answer(
+        self, features: Features[list[Example]], stored: Sequence[StoredOutputs]
+    ) -> Predictions:
+        return average_classes(stored, self.average)
+
     def gold(self, features: Features[list[Example]]) -> Sequence[Any]:
         (values,) = features.targets.values()
         return values.tolist()
@@ -113,7 +107,7 @@ class ExampleTask(Task[list[Example]], Generic[Example]):
         labels: Sequence[str],
         predictions: Predictions,
     ) -> list[str]:
-        """`Task.write`: the texts and their answers as a table, see answer_tables.py."""
+        """A table of texts and answers, see answer_tables.py."""
         examples = features.source
         right = [self.right_answer(example, labels) for example in examples]
         answers, probabilities = predictions.values, None
@@ -134,13 +128,6 @@ class ExampleTask(Task[list[Example]], Generic[Example]):
     def right_answer(self, example: Example, labels: Sequence[str]) -> str | float | None:
         """The right answer as a table shows it; None: not known."""
         return example.label
-
-
-def average_classes(stored: Sequence[StoredOutputs], average: str | None) -> Predictions:
-    """The likeliest of C classes for each of N rows, by an average of the models' logits."""
-    logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
-    probabilities = AVERAGES[average or next(iter(AVERAGES))](logits)
-    return Predictions(probabilities.argmax(axis=1).tolist(), probabilities)
 
 
 class TextTask(ExampleTask[TextExample]):
@@ -167,8 +154,6 @@ class TextTask(ExampleTask[TextExample]):
 class ClassificationTask(TextTask):
     """A task in which each text, or pair of texts, has one of C labels."""
 
-    objective = objectives.ClassificationTask
-    averages = tuple(AVERAGES)
     export_task = "classifier"
 
     def find_labels(self, examples: Split) -> Sequence[str]:
@@ -177,12 +162,6 @@ class ClassificationTask(TextTask):
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
         return {"label_ids": label_ids(examples, labels)}
-
-    def answer(
-        self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
-    ) -> Predictions:
-        """`average_classes` of the members."""
-        return average_classes(stored, self.average)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

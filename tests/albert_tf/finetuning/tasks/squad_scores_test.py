@@ -81,15 +81,6 @@ def test_thresholds():
     found = best_thresholds(QUESTIONS, PREDICTED, odds)
     # Nothing answered 2; q1 3; q2 3 and 3 2/3; q3 a wrong answer; q4 is empty; q5 1 more again.
     assert found == (60.0, -2.0, pytest.approx(100 * (3 + 2 / 3) / 5), -1.0)
-    scores = scores_v2(QUESTIONS, PREDICTED, odds, -1.0)
-    assert scores["exact"] == pytest.approx(60.0)  # q3 counts as not answered, q5 as wrong.
-    assert scores["f1"] == pytest.approx(found.best_f1)
-    assert scores["NoAns_exact"] == 100.0 and scores["HasAns_exact"] == pytest.approx(100 / 3)
-    assert scores["best_f1_thresh"] == -1.0
-    # Logits above 1 are answered unless a threshold says otherwise.
-    without = scores_v2(QUESTIONS, PREDICTED, odds)
-    assert without["f1"] == scores_v2(QUESTIONS, PREDICTED)["f1"]
-    assert without["best_exact"] == 60.0
 
 
 def test_to_answer_nothing_can_be_best():
@@ -100,14 +91,12 @@ def test_to_answer_nothing_can_be_best():
     found = best_thresholds(questions, predicted, odds)
     assert found == (pytest.approx(200 / 3), -6.0, pytest.approx(200 / 3), -6.0)
     assert all(value > found.best_f1_thresh for value in odds.values())
-    assert scores_v2(questions, predicted, odds, -6.0)["f1"] == pytest.approx(found.best_f1)
+    assert scores_v2(questions, dict.fromkeys(predicted, ""))["f1"] == pytest.approx(found.best_f1)
 
 
 def test_files_of_other_runs_are_refused():
     with pytest.raises(UserError, match=r"none of the 1 questions of dev\.json is among the 5"):
         scores_v2(examples(q7=["cat"]), PREDICTED)
-    with pytest.raises(UserError, match="for all 5 predictions; 4 have none, such as q2"):
-        scores_v2(QUESTIONS, PREDICTED, {"q1": 0.0})
     with pytest.raises(UserError, match="for all 5 predictions; 1 have none, such as q5"):
         best_thresholds(QUESTIONS, PREDICTED, {"q1": 0, "q2": 0, "q3": 0, "q4": 0})
 
@@ -161,7 +150,12 @@ def test_scores_of_version_2_are_the_official_script_s(sizes, name):
     )
     expected = load("scores")["official_final_predictions_without_na_prob"]
     # Without a file of odds the script takes 0 for each.
-    assert scores_v2(questions, final, dict.fromkeys(final, 0.0)) == pytest.approx(expected)
+    zeros = best_thresholds(questions, final, dict.fromkeys(final, 0.0))
+    assert {**scores_v2(questions, final), **zeros._asdict()} == pytest.approx(expected)
     expected = load("scores")["official_all_answered_with_null_odds_threshold_best_f1"]
-    found = scores_v2(questions, everything, odds, expected["best_f1_thresh"])
-    assert found == pytest.approx(expected)
+    found = best_thresholds(questions, everything, odds)
+    answered = {
+        name: text if odds[name] <= found.best_f1_thresh else ""
+        for name, text in everything.items()
+    }
+    assert {**scores_v2(questions, answered), **found._asdict()} == pytest.approx(expected)
