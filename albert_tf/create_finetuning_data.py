@@ -6,7 +6,7 @@ r"""Stores the training examples of a task as TFRecords, for run_finetuning --tr
 
 from __future__ import annotations
 
-from albert_tf import finetuning_flags
+from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.training_examples import write_training_records
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.tokenizers import tokenizer_flags

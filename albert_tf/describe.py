@@ -6,16 +6,16 @@ python -m albert_tf.describe --paper_table=3
 
 from __future__ import annotations
 
-from albert_tf.config import AlbertConfig
-from albert_tf.costs import (
+from albert_tf.analysis.costs import (
     count_parameters,
     encoder_flops_per_token,
     masked_lm_flops_per_prediction,
     training_bytes,
 )
+from albert_tf.analysis.paper_tables import TABLES, paper_table
+from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.paper_tables import TABLES, paper_table
-from albert_tf.presets import PRESETS, get_preset
+from albert_tf.pretrained.presets import PRESETS, get_preset
 from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS

@@ -14,6 +14,16 @@ from typing import Any
 
 # Old module -> its names that documents showed -> where each is now.
 MOVED = {
+    "albert_tf.encoder": {"AlbertEncoder": "albert_tf.models.encoder.AlbertEncoder"},
+    "albert_tf.fast_switch": {"choose": "albert_tf.machine.fast_switch.choose"},
+    "albert_tf.preprocessor": {
+        "AlbertPreprocessor": "albert_tf.text.preprocessor.AlbertPreprocessor",
+    },
+    "albert_tf.presets": {"get_preset": "albert_tf.pretrained.presets.get_preset"},
+    "albert_tf.replaced_tokens": {
+        "ReplacedTokenPretrainer": "albert_tf.models.replaced_tokens.ReplacedTokenPretrainer",
+    },
+    "albert_tf.tasks": {"PretrainingTask": "albert_tf.models.objectives.PretrainingObjective"},
     "albert_tf.finetuning.spec": {"DataSource": "albert_tf.finetuning.tasks.base.TaskData"},
     "albert_tf.finetuning.text_tasks": {
         "classification": "albert_tf.finetuning.tasks.texts.ClassificationTask",

@@ -10,7 +10,7 @@ Runs store outputs on their dev sets by themselves, on others with run_finetunin
 
 from __future__ import annotations
 
-from albert_tf import finetuning_flags
+from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.runs.ensemble import CHOICES, EnsembleSettings, run_ensemble
 from albert_tf.finetuning.runs.members import CHECKPOINTS
 from data_pipeline.command_line import flags, run_binary

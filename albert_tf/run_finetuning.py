@@ -16,8 +16,7 @@ from __future__ import annotations
 import functools
 import gc
 
-from albert_tf import finetuning_flags
-from albert_tf import flags as shared_flags
+from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.runs.attempts import finished_results, run_until_good
 from albert_tf.finetuning.runs.results import Result
@@ -28,6 +27,7 @@ from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.finetuning.training_examples import data_hashes
 from albert_tf.keras_compat import keras
 from albert_tf.training import InitialModel
+from albert_tf.training import flags as shared_flags
 from albert_tf.training.devices import Devices
 from albert_tf.training.strategy import is_chief
 from albert_tf.training.supervision import run_supervised

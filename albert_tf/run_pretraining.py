@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from albert_tf import flags as shared_flags
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
+from albert_tf.pretraining import flags as pretraining_flags
 from albert_tf.training import InitialModel
+from albert_tf.training import flags as shared_flags
 from albert_tf.training.devices import Devices
 from albert_tf.training.settings import MAX_BATCH_SIZE
 from albert_tf.training.supervision import run_supervised
@@ -28,8 +29,8 @@ def define_flags() -> None:
     """Flags of this program."""
     shared_flags.define_run_flags(modes=("train_and_eval", "train", "eval", "continuous_eval"))
     define(InitialModel, "Model")
-    shared_flags.define_pretraining_data_flags()
-    shared_flags.define_objective_flags()
+    pretraining_flags.define_data_flags()
+    pretraining_flags.define_objective_flags()
     shared_flags.define_training_flags(
         train_batch_size=4096,
         optimizer="lamb",
@@ -58,7 +59,7 @@ def define_flags() -> None:
 def main() -> None:
     devices = shared_flags.prepare_flagged_devices()
     if FLAGS.mode == "eval":
-        held_out = shared_flags.held_out()
+        held_out = pretraining_flags.held_out()
         model = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
         if not FLAGS.init_checkpoint:
             native.read_metadata(model)  # An error where the run has no model.
@@ -66,9 +67,9 @@ def main() -> None:
     elif FLAGS.mode == "continuous_eval":
         evaluate_run(
             FLAGS.output_dir,
-            shared_flags.held_out(),
+            pretraining_flags.held_out(),
             devices,
-            shared_flags.pretraining_recipe().num_train_steps,
+            pretraining_flags.recipe().num_train_steps,
             FLAGS.eval_timeout,
             train_manifest(),
         )
@@ -78,14 +79,14 @@ def main() -> None:
 
 def train(devices: Devices) -> None:
     """Trains, saves the model folder, and prints the held-out figures."""
-    data = shared_flags.pretraining_data()
+    data = pretraining_flags.data()
     start = shared_flags.initial_model()
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
-    settings = shared_flags.run_settings(shared_flags.pretraining_recipe())
+    settings = shared_flags.run_settings(pretraining_flags.recipe())
 
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
-        model = shared_flags.pretraining_model(config, devices.packed)
+        model = pretraining_flags.model(config, devices.packed)
         start.load_start(getattr(model, "detector", model))
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, settings, eval_data)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from albert_tf import get_preset
-from albert_tf.costs import encoder_flops_per_token
+from albert_tf.analysis.costs import encoder_flops_per_token
 from benchmarks.encoder_cases import CASES, Case
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv

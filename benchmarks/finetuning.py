@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from albert_tf.presets import get_preset
+from albert_tf.pretrained.presets import get_preset
 from benchmarks.finetuning_files import Layout, Lines, Race, Squad
 from benchmarks.processes import PEERS, WORKERS, Worker, environment_variables
 from benchmarks.tables import chosen, print_rows, write_csv

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from albert_tf import fast_switch
 from albert_tf.layers.blocks import Operations
 from albert_tf.layers.fast import attention, operations
+from albert_tf.machine import fast_switch
 
 
 def _plain(owner: type, *names: str) -> Callable[[], None]:

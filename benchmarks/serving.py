@@ -29,7 +29,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface, native
 from albert_tf.finetuning.tasks.squad_scores import normalize_answer
-from albert_tf.pretrained import locate
+from albert_tf.pretrained.loading import locate
 from benchmarks.processes import PEERS, ROOT, Worker, turns_of
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.checkpoints import native
+from albert_tf.machine import fast_switch
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import atomic_files, atomic_folders
 from export import saved_model

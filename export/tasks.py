@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.checkpoints import native
+from albert_tf.machine import fast_switch
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files, atomic_folders, lock
 from export import fresh_process

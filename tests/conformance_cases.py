@@ -16,17 +16,17 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.losses import Ratio
-from albert_tf.replaced_tokens import ReplacedTokenPretrainer
-from albert_tf.tasks import (
-    ClassificationTask,
-    PretrainingTask,
-    RegressionTask,
-    ReplacedTokensTask,
-    SpanTask,
-    SpanTaskV2,
-    TokenClassificationTask,
+from albert_tf.models.losses import Ratio
+from albert_tf.models.objectives import (
+    ClassificationObjective,
+    PretrainingObjective,
+    RegressionObjective,
+    ReplacedTokensObjective,
+    SpanObjective,
+    SpanObjectiveV2,
+    TokenClassificationObjective,
 )
+from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 
 BATCH, LENGTH, CLASSES = 4, 10, 3
 
@@ -106,19 +106,26 @@ def beam(config: AlbertConfig, **arguments: Any) -> keras.Model:
 
 MODELS = {
     albert_tf.AlbertEncoder: Model(albert_tf.AlbertEncoder, OutputsTask, 0),
-    albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingTask, 7),
+    albert_tf.AlbertPretrainer: Model(albert_tf.AlbertPretrainer, PretrainingObjective, 7),
     albert_tf.AlbertReplacedTokenDetector: Model(
         albert_tf.AlbertReplacedTokenDetector, OutputsTask, 6, ["sentence_order"]
     ),
-    albert_tf.AlbertClassifier: Model(classes(albert_tf.AlbertClassifier), ClassificationTask, 2),
+    albert_tf.AlbertClassifier: Model(
+        classes(albert_tf.AlbertClassifier), ClassificationObjective, 2
+    ),
     albert_tf.AlbertTokenClassifier: Model(
-        classes(albert_tf.AlbertTokenClassifier), TokenClassificationTask, 2, ["encoder.pooler"]
+        classes(albert_tf.AlbertTokenClassifier),
+        TokenClassificationObjective,
+        2,
+        ["encoder.pooler"],
     ),
-    albert_tf.AlbertMultipleChoice: Model(albert_tf.AlbertMultipleChoice, ClassificationTask, 2),
+    albert_tf.AlbertMultipleChoice: Model(
+        albert_tf.AlbertMultipleChoice, ClassificationObjective, 2
+    ),
     albert_tf.AlbertSpanLabeler: Model(
-        albert_tf.AlbertSpanLabeler, SpanTask, 2, ["encoder.pooler"]
+        albert_tf.AlbertSpanLabeler, SpanObjective, 2, ["encoder.pooler"]
     ),
-    albert_tf.AlbertSpanLabelerV2: Model(beam, SpanTaskV2, 11, ["encoder.pooler"]),
+    albert_tf.AlbertSpanLabelerV2: Model(beam, SpanObjectiveV2, 11, ["encoder.pooler"]),
     albert_tf.AlbertSentenceEncoder: Model(albert_tf.AlbertSentenceEncoder, OutputsTask, 0),
 }
 
@@ -126,13 +133,13 @@ MODELS = {
 # detector are no public model: of the two only the detector is kept, and that has a row above.
 TRAININGS = {
     **MODELS,
-    RegressionTask: Model(
+    RegressionObjective: Model(
         lambda config, **arguments: albert_tf.AlbertClassifier(config, 1, **arguments),
-        RegressionTask,
+        RegressionObjective,
     ),
     ReplacedTokenPretrainer: Model(
         ReplacedTokenPretrainer,
-        ReplacedTokensTask,
+        ReplacedTokensObjective,
         untrained=["generator.encoder.pooler", "generator.sentence_order"],
     ),
 }

@@ -25,8 +25,8 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
-from albert_tf import fast_switch
 from albert_tf.config import AlbertConfig
+from albert_tf.machine import fast_switch
 
 absl.logging.set_verbosity(absl.logging.WARNING)  # Not every save of a checkpoint.
 tf.config.set_logical_device_configuration(

@@ -25,9 +25,9 @@ HOMES = (
     "data_pipeline",
 )
 MANY_ARGUMENTS = 4
-_MODEL = ("layers/*.py", "encoder.py", "heads.py", "*models.py", "*_model.py")
-MODEL_FILES = {path for pattern in _MODEL for path in (ROOT / "albert_tf").glob(pattern)}
-MODEL_FILES.add(ROOT / "albert_tf" / "replaced_tokens.py")
+MODEL_FILES = {
+    path for folder in ("layers", "models") for path in (ROOT / "albert_tf" / folder).glob("*.py")
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.evaluation import Predictor
 from albert_tf.finetuning.tasks.base import Predictions
 from albert_tf.finetuning.training_examples import make_examples
-from albert_tf.tasks import total_loss
+from albert_tf.models.objectives import total_loss
 from data_pipeline.finetuning.batches import finetuning_dataset
 from data_pipeline.finetuning.squad_files import SquadSplit
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer

@@ -21,7 +21,6 @@ from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, v
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
@@ -30,7 +29,8 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertTokenClassifier,
 )
-from albert_tf.span_models import AlbertSpanLabeler
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.spans import AlbertSpanLabeler
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_files
 

@@ -17,11 +17,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.base_model import COMMON_SETTINGS, AlbertModel
 from albert_tf.checkpoints import bundle, vocabulary
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
@@ -31,8 +29,10 @@ from albert_tf.models import (
     AlbertSentenceEncoder,
     AlbertTokenClassifier,
 )
-from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models.base import COMMON_SETTINGS, AlbertModel
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_files, atomic_folders, sealed
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
 from albert_tf.keras_compat import keras
+from albert_tf.machine.targets import shapes_must_be_static
 from albert_tf.metrics import Scores
-from albert_tf.targets import shapes_must_be_static
 from data_pipeline.finetuning.batches import Features, finetuning_dataset
 from data_pipeline.records.batches import host_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from albert_tf.errors import UserError
-from albert_tf.pretrained import locate
+from albert_tf.pretrained.loading import locate
 from albert_tf.training import InitialModel
 
 

@@ -7,8 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from albert_tf import presets
-from albert_tf.costs import encoder_flops_per_token
+from albert_tf.analysis.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
 from albert_tf.finetuning.head_labels import check_head
@@ -26,9 +25,10 @@ from albert_tf.finetuning.training_examples import (
     read_training_records,
 )
 from albert_tf.keras_compat import keras
+from albert_tf.machine.targets import shapes_must_be_static
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained import locate
-from albert_tf.targets import shapes_must_be_static
+from albert_tf.pretrained import presets
+from albert_tf.pretrained.loading import locate
 from albert_tf.training import (
     DeviceSettings,
     InitialModel,
@@ -182,7 +182,7 @@ def finetune(
     run_experiment(
         Experiment(
             title=f"Fine-tuning: {task.name}",
-            task=task.objective(trained),
+            objective=task.objective(trained),
             data=_training_data(training, scored, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from albert_tf.targets import packs_here, refuse_static_shapes
+from albert_tf.machine.targets import packs_here, refuse_static_shapes
 
 
 class PaddedLayout:

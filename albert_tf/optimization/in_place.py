@@ -19,7 +19,7 @@ import functools
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
+from albert_tf.machine import fast_switch
 from albert_tf.optimization.updates import (
     AdamSettings,
     adam_direction,

@@ -8,16 +8,16 @@ settings = RunSettings(
 figures = pretraining.pretrain(model, data, settings)
 """
 
+from albert_tf.models.objectives import PretrainingObjective
+from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.pretraining.data import PretrainingData, open_records, open_text, original_words
 from albert_tf.pretraining.evaluation import HeldOut, evaluate_model, evaluate_run
 from albert_tf.pretraining.training import pretrain
-from albert_tf.replaced_tokens import ReplacedTokenPretrainer
-from albert_tf.tasks import PretrainingTask
 
 __all__ = [
     "HeldOut",
     "PretrainingData",
-    "PretrainingTask",
+    "PretrainingObjective",
     "ReplacedTokenPretrainer",
     "evaluate_model",
     "evaluate_run",

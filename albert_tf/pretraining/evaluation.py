@@ -14,9 +14,9 @@ from albert_tf.checkpoints import native
 from albert_tf.checkpoints.formats import Source
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
-from albert_tf.pretrained import locate
+from albert_tf.models.objectives import PretrainingObjective
+from albert_tf.pretrained.loading import locate
 from albert_tf.pretraining.objectives import Pretrainer, detection_baselines, objective_of
-from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.devices import Devices
 from albert_tf.training.evaluation import (
@@ -93,7 +93,7 @@ class HeldOut:
                 vocab_fingerprint=vocab_fingerprint,
             )
             learned = objective_of(model)
-            parts.append((learned.task(objective), learned.batches(data, 0, batch_size)))
+            parts.append((learned.losses(objective), learned.batches(data, 0, batch_size)))
         return Evaluator(parts, strategy)
 
     def print_results(
@@ -109,7 +109,7 @@ class HeldOut:
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
             baselines = pretraining_baselines(train_manifest or manifest, manifest)
-            names = list(PretrainingTask.metrics_of(objective))
+            names = list(PretrainingObjective.metrics_of(objective))
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
             names = [name for name in names if name in metrics]

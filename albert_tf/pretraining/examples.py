@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import Batch
 from albert_tf.pretraining.data import PretrainingData
 from albert_tf.pretraining.evaluation import HeldOut
-from albert_tf.tasks import Batch
 from data_pipeline.pretraining.dataset import pretraining_dataset
 from data_pipeline.records.record_folder import read_manifest
 from data_pipeline.tokenizers.loading import load_tokenizer

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from albert_tf.costs import encoder_flops_per_token, pretraining_flops_per_token
+from albert_tf.analysis.costs import encoder_flops_per_token, pretraining_flops_per_token
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import PretrainingObjective, ReplacedTokensObjective
+from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.pretraining.data import PretrainingData
-from albert_tf.replaced_tokens import ReplacedTokenPretrainer
-from albert_tf.tasks import PretrainingTask, ReplacedTokensTask
 from data_pipeline.records.batches import host_rows
 
 Pretrainer: TypeAlias = "AlbertPretrainer | ReplacedTokenPretrainer"
@@ -40,9 +40,9 @@ class MaskedWords:
         self.words: AlbertPretrainer = model
         self.kept: keras.Model = model
 
-    def task(self, sentence_objective: str) -> PretrainingTask | ReplacedTokensTask:
+    def losses(self, sentence_objective: str) -> PretrainingObjective | ReplacedTokensObjective:
         """The losses and ratios of the model on records of a sentence objective."""
-        return PretrainingTask(self.words, sentence_objective)
+        return PretrainingObjective(self.words, sentence_objective)
 
     def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
         """Batches of records with what else the model needs; arguments as for `with_noise`."""
@@ -75,8 +75,8 @@ class ReplacedTokens(MaskedWords):
         self._model = model
         self.words, self.kept = model.generator, model.detector
 
-    def task(self, sentence_objective: str) -> PretrainingTask | ReplacedTokensTask:
-        return ReplacedTokensTask(self._model, sentence_objective)
+    def losses(self, sentence_objective: str) -> PretrainingObjective | ReplacedTokensObjective:
+        return ReplacedTokensObjective(self._model, sentence_objective)
 
     def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
         return with_noise(batches, seed, batch_size)

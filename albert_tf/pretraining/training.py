@@ -49,7 +49,7 @@ def pretrain(
     return run_experiment(
         Experiment(
             title="Pre-training",
-            task=objective.task(data.sentence_objective),
+            objective=objective.losses(data.sentence_objective),
             model_to_keep=objective.kept,
             data=objective.data(data),
             settings=settings,

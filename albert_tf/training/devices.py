@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.targets import forget_devices, lacks_bfloat16, packs_here, shapes_must_be_static
+from albert_tf.machine import fast_switch
+from albert_tf.machine.targets import (
+    forget_devices,
+    lacks_bfloat16,
+    packs_here,
+    shapes_must_be_static,
+)
 from albert_tf.training.settings import DeviceSettings
 from albert_tf.training.strategy import make_strategy
 

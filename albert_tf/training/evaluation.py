@@ -13,7 +13,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import literal_paths
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.tasks import Task
+from albert_tf.models.objectives import Objective
 from albert_tf.training.checkpoint_files import checkpoints_dir, find, path_of
 from albert_tf.training.memory import check_evaluation_memory
 from albert_tf.training.report.progress import Reporter, StepCost
@@ -41,26 +41,28 @@ class HeldOutScores(Protocol):
 
 
 class Evaluator:
-    """Evaluates a model on several tasks, each with data of its own.
+    """Evaluates a model on several objectives, each with data of its own.
 
     A model trained on one sentence objective may be evaluated on another (Lan et al., section 4.6).
-    Figures of the same name are those of the first task that has them; `loss` is the first task's.
+    Where several objectives have a figure of one name, the first one's counts; so does its `loss`.
     """
 
     def __init__(
         self,
-        parts: Sequence[tuple[Task, Data]],
+        parts: Sequence[tuple[Objective, Data]],
         strategy: tf.distribute.Strategy,
     ) -> None:
         self._parts = []
-        for task, data in parts:
-            stepper = Stepper(task, None, strategy)
+        for objective, data in parts:
+            stepper = Stepper(objective, None, strategy)
             self._parts.append((stepper, stepper.distribute(data)))
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the figures."""
-        names = dict.fromkeys(name for stepper, _ in self._parts for name in stepper.task.metrics)
+        names = dict.fromkeys(
+            name for stepper, _ in self._parts for name in stepper.objective.metrics
+        )
         derived = [name for name, (source, _) in _DERIVED.items() if source in names]
         return ("loss", *names, *derived)
 

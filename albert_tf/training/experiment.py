@@ -1,6 +1,6 @@
-"""A training run of any task, described by dataclasses, for `run_experiment`:
+"""A training run of any objective, described by dataclasses, for `run_experiment`:
 
-Experiment      a task with its data, evaluation and results
+Experiment      an objective with its data, evaluation and results
   RunSettings   the folder, the optimizer, the loop
   TrainingData  batches, their sizes and their origin
   ModelFolders  which models are kept
@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.keras_compat import keras
-from albert_tf.tasks import Task
+from albert_tf.models.objectives import Objective
 from albert_tf.training.evaluation import HeldOutScores
 from albert_tf.training.settings import RunSettings
 
@@ -64,7 +64,7 @@ class ModelFolders:
       last: name of the last model's folder; None: it is not kept.
       metric: name of the held-out figure that decides which is best.
       higher_is_better: whether the largest figure is the best.
-      metadata: entries of model.json beside the task's.
+      metadata: entries of model.json beside the objective's.
       vocab_file: path of their vocabulary.
       tokenizer: the content of tokenizer_settings.json.
       result: name of the folder that the run is made for; None: the last model's, if it is kept.
@@ -86,9 +86,9 @@ class Experiment:
 
     Attributes:
       title: of the start-up card.
-      task: the model, its losses and metrics. The run computes on the devices of the strategy in
-        whose scope the model was made.
-      model_to_keep: the part of the task's model that the run is made for; None: all of it.
+      objective: the model, its losses and metrics. The run computes on the devices of the
+        strategy in whose scope the model was made.
+      model_to_keep: the part of the objective's model that the run is made for; None: all of it.
       data: the examples that it is trained on.
       settings: folder, optimizer and loop.
       models: the model folders that are kept.
@@ -102,7 +102,7 @@ class Experiment:
     """
 
     title: str
-    task: Task
+    objective: Objective
     data: TrainingData
     settings: RunSettings
     models: ModelFolders
@@ -118,7 +118,7 @@ class Experiment:
     @property
     def kept(self) -> keras.Model:
         """The model that is saved."""
-        return self.task.model if self.model_to_keep is None else self.model_to_keep
+        return self.objective.model if self.model_to_keep is None else self.model_to_keep
 
     def path(self, name: str) -> str:
         """Path of a file or folder in the folder of the run."""

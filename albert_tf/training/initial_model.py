@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.presets import PRESETS, get_preset
-from albert_tf.pretrained import locate, shipped_names
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.pretrained.loading import locate, shipped_names
+from albert_tf.pretrained.presets import PRESETS, get_preset
 from data_pipeline.settings import Settings, setting
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from albert_tf.losses import Ratio
+from albert_tf.models.losses import Ratio
 from albert_tf.training.report.progress import Reporter, SilentReporter
 from albert_tf.training.settings import LoopSettings
 from albert_tf.training.state import TrainingState

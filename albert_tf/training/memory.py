@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from albert_tf.analysis.costs import count_parameters, training_bytes
+from albert_tf.analysis.machine_memory import machine_bytes
 from albert_tf.config import AlbertConfig
-from albert_tf.costs import count_parameters, training_bytes
 from albert_tf.errors import UserError
-from albert_tf.machine_memory import machine_bytes
 
 # The estimate is for float32 and sequences without padding; bfloat16 and short texts take less.
 _MARGIN = 2

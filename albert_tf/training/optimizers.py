@@ -9,6 +9,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.machine.targets import is_for_tpu
 from albert_tf.optimization import (
     LAMB,
     AdamW,
@@ -19,7 +20,6 @@ from albert_tf.optimization import (
     layerwise_factors,
     scale_recipe,
 )
-from albert_tf.targets import is_for_tpu
 from albert_tf.training.settings import OptimizerSettings
 from albert_tf.training.steps import skip_bad_updates
 

@@ -50,7 +50,9 @@ def run_experiment(
       UserError, Preempted: see `train`.
     """
     data, settings = experiment.data, experiment.settings
-    check_data_fit(experiment.task.model.config, data.vocab_size, data.max_seq_length, data.name)
+    check_data_fit(
+        experiment.objective.model.config, data.vocab_size, data.max_seq_length, data.name
+    )
     if not settings.overwrite:
         experiment = _with_chosen_end(experiment)
         check_steps(settings.output_dir, experiment.settings.loop.num_train_steps)
@@ -79,7 +81,7 @@ def make_stepper(experiment: Experiment) -> Stepper:
       UserError: see `_check`; or the optimizer's settings do not go together.
     """
     _check(experiment)
-    model, settings = experiment.task.model, experiment.settings
+    model, settings = experiment.objective.model, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
     with strategy.scope():
         optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
@@ -87,7 +89,7 @@ def make_stepper(experiment: Experiment) -> Stepper:
             optimizer, strategy, model.dtype_policy.name, settings.loop.max_bad_steps
         )
     seed = experiment.data.seed
-    return Stepper(experiment.task, optimizer, strategy, seed, num_parts, settings.jit_compile)
+    return Stepper(experiment.objective, optimizer, strategy, seed, num_parts, settings.jit_compile)
 
 
 def _check(experiment: Experiment) -> None:
@@ -95,7 +97,7 @@ def _check(experiment: Experiment) -> None:
     an example twice, cannot be divided or needs more memory than there is; or nothing can be
     trained.
     """
-    model, data, settings = experiment.task.model, experiment.data, experiment.settings
+    model, data, settings = experiment.objective.model, experiment.data, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
     if settings.loop.max_minutes and isinstance(
         strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -123,7 +125,7 @@ def _check(experiment: Experiment) -> None:
 
 def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     """Makes the folder and prints the card, on the chief; returns the lock of the folder."""
-    model, data, settings = experiment.task.model, experiment.data, experiment.settings
+    model, data, settings = experiment.objective.model, experiment.data, experiment.settings
     strategy = model.distribute_strategy
     lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
@@ -158,7 +160,7 @@ def _train(
         tokenizer=models.tokenizer,
     )
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
-    dtype = experiment.task.model.compute_dtype
+    dtype = experiment.objective.model.compute_dtype
     cost = step_cost(tokens, experiment.flops_per_token, dtype, stepper.strategy)
     callbacks = Callbacks(
         on_evaluation=best.save_if_best,

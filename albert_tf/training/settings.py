@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import fast_switch
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
+from albert_tf.machine import fast_switch
 from albert_tf.optimization import decay_start
 from albert_tf.training.starts import CHANGES
 from albert_tf.training.strategy import DISTRIBUTIONS

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras, require_keras_2
-from albert_tf.losses import EPSILON, Ratio
-from albert_tf.tasks import Batch, Task, loss_denominators, total_loss
+from albert_tf.models.losses import EPSILON, Ratio
+from albert_tf.models.objectives import Batch, Objective, loss_denominators, total_loss
 from albert_tf.training.strategy import reduce_over_workers
 
 # Global batches, or a function that makes them.
@@ -27,9 +27,9 @@ class Outcome(NamedTuple):
     """The figures of some training steps.
 
     Attributes:
-      metrics: by name, float32 scalars: the task's metrics over all these steps, `loss`, and of
-        the last step `learning_rate` and the global `gradient_norm` before clipping. Means over no
-        step at all are nan.
+      metrics: by name, float32 scalars: the objective's metrics over all these steps, `loss`,
+        and `learning_rate` and the global `gradient_norm` before clipping, both of the last step.
+        Means over no step at all are nan.
       num_bad: how many steps had a loss or a gradient that is not finite, int32; their figures are
         in no metric.
       first_bad: the first of them, int64 (1-based); 0 without any.
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs a task's training and evaluation steps; each kind is traced once.
+    """Runs a objective's training and evaluation steps; each kind is traced once.
 
     The gradient is that of the loss over the global batch: denominators are summed over replicas
     and micro-batches before the division, gradients after it. So the result depends neither on the
@@ -54,7 +54,7 @@ class Stepper:
 
     def __init__(
         self,
-        task: Task,
+        objective: Objective,
         optimizer: keras.optimizers.Optimizer | None,
         strategy: tf.distribute.Strategy,
         seed: int = 0,
@@ -62,7 +62,7 @@ class Stepper:
         jit_compile: bool = False,
     ) -> None:
         """Args:
-        task: the model, its losses and metrics.
+        objective: the model, its losses and metrics.
         optimizer: None to evaluate only. A LossScaleOptimizer leaves out updates that are not
           finite.
         strategy: in whose scope model and optimizer were made.
@@ -72,7 +72,7 @@ class Stepper:
         jit_compile: compile loss and gradient with XLA. TPUs do so in any case.
         """
         require_keras_2(optimizer, "optimizer")
-        self.task = task
+        self.objective = objective
         self.strategy = strategy
         self.optimizer: Any = optimizer
         self.num_micro_batches = num_micro_batches
@@ -94,7 +94,7 @@ class Stepper:
 
     def no_totals(self) -> dict[str, Ratio]:
         """The `totals` of no update at all."""
-        names = (*self.task.metrics, "gradient_norm")
+        names = (*self.objective.metrics, "gradient_norm")
         return {name: Ratio(tf.constant(0.0), tf.constant(0.0)) for name in names}
 
     def stop(self, is_stopped: bool = True) -> None:
@@ -147,7 +147,7 @@ class Stepper:
     def _metrics(self, totals: dict[str, Ratio], is_any_good: tf.Tensor) -> dict[str, tf.Tensor]:
         """The figures of an Outcome, from the sums over its steps."""
         metrics = _divide(totals)
-        metrics["loss"] = tf.add_n([metrics[name] for name in self.task.losses])
+        metrics["loss"] = tf.add_n([metrics[name] for name in self.objective.losses])
         metrics = {
             name: tf.where(is_any_good, value, float("nan")) for name, value in metrics.items()
         }
@@ -156,7 +156,7 @@ class Stepper:
 
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
         """Whether losses and gradient of a step are finite, bool scalar."""
-        losses = [sums[name].numerator for name in self.task.losses]
+        losses = [sums[name].numerator for name in self.objective.losses]
         is_finite = tf.reduce_all(tf.math.is_finite(losses))
         if self.loss_scaling is None:
             is_finite &= sums["gradient_norm"].denominator > 0
@@ -172,11 +172,11 @@ class Stepper:
         """One update as one replica does it; the sums of its part of the batch."""
         context = tf.distribute.get_replica_context()
         denominators = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, loss_denominators(self.task, batch)
+            tf.distribute.ReduceOp.SUM, loss_denominators(self.objective, batch)
         )
         gradients, ratios = self._summed_gradients(batch, denominators, self._dropout_seed(context))
         # A variable without a gradient belongs to a head whose loss is left out.
-        variables = self.task.model.trainable_variables
+        variables = self.objective.model.trainable_variables
         pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
         gradients, variables = map(list, zip(*pairs))
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
@@ -222,8 +222,8 @@ class Stepper:
             add_part,
             (
                 tf.constant(0),
-                [tf.zeros(v.shape, v.dtype) for v in self.task.model.trainable_variables],
-                dict.fromkeys(self.task.metrics, zero),
+                [tf.zeros(v.shape, v.dtype) for v in self.objective.model.trainable_variables],
+                dict.fromkeys(self.objective.metrics, zero),
             ),
             parallel_iterations=1,
         )
@@ -242,10 +242,10 @@ class Stepper:
         self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor
     ) -> tuple[Gradients, dict[str, Ratio]]:
         """Gradients of a part of the global batch, and its ratios."""
-        variables = self.task.model.trainable_variables
+        variables = self.objective.model.trainable_variables
         with tf.GradientTape() as tape:
-            ratios = self.task.ratios(batch, training=True, seed=seed)
-            loss = total_loss(self.task, ratios, denominators)
+            ratios = self.objective.ratios(batch, training=True, seed=seed)
+            loss = total_loss(self.objective, ratios, denominators)
             if self._scaler:
                 loss = self._scaler.get_scaled_loss(loss)
         # Dense, because the norm of a sparse gradient counts repeated rows apart.
@@ -264,7 +264,7 @@ class Stepper:
     @tf.function(autograph=False)
     def describe_updates(self) -> dict[str, dict[str, tf.Tensor]]:
         """AdamFamily.describe_updates of all variables, and the norm of the whole last update."""
-        figures = self.optimizer.describe_updates(self.task.model.trainable_variables)
+        figures = self.optimizer.describe_updates(self.objective.model.trainable_variables)
         norms = list(figures["update_norm"].values())
         return {**figures, "update": {"norm": tf.linalg.global_norm(norms)}}
 
@@ -275,18 +275,18 @@ class Stepper:
         )
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """The task's metrics and `loss` over all batches, which `distribute` has returned."""
+        """The objective's metrics and `loss` over all batches, which `distribute` has returned."""
         totals: dict[str, Ratio] = {}
         for batch in batches:
             sums = self._evaluation_step(batch)
             totals = tf.nest.map_structure(tf.add, totals, sums) if totals else sums
         metrics = {name: float(value) for name, value in _divide(totals).items()}
-        return {"loss": sum(metrics[name] for name in self.task.losses), **metrics}
+        return {"loss": sum(metrics[name] for name in self.objective.losses), **metrics}
 
     @tf.function(autograph=False)
     def _evaluation_step(self, batch: Batch) -> dict[str, Ratio]:
         def replica_step(replica_batch: Batch) -> dict[str, Ratio]:
-            return self.task.ratios(replica_batch, training=False)
+            return self.objective.ratios(replica_batch, training=False)
 
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 

@@ -95,10 +95,10 @@ def train(
 def _state(stepper: Stepper, settings: LoopSettings, run_dir: str) -> Iterator[TrainingState]:
     """The state of a run, as its newest checkpoint has it; closed when the run ends."""
     with stepper.strategy.scope():
-        stepper.optimizer.build(stepper.task.model.trainable_variables)
+        stepper.optimizer.build(stepper.objective.model.trainable_variables)
         state = TrainingState(
             checkpoints_dir(run_dir),
-            stepper.task.model,
+            stepper.objective.model,
             stepper.optimizer,
             settings.keep_checkpoints,
             stepper.loss_scaling,
@@ -137,4 +137,6 @@ def _reporter(
     if not is_chief(stepper.strategy):
         return SilentReporter()
     metrics = evaluator.metrics if evaluator else ()
-    return Reporter(run_dir, stepper.task.metrics, metrics, settings.num_train_steps, step, cost)
+    return Reporter(
+        run_dir, stepper.objective.metrics, metrics, settings.num_train_steps, step, cost
+    )

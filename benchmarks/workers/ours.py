@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertClassifier, AlbertEncoder, AlbertPretrainer, get_preset
 from albert_tf.keras_compat import keras
-from albert_tf.tasks import ClassificationTask, PretrainingTask, total_loss
+from albert_tf.models.objectives import ClassificationObjective, PretrainingObjective, total_loss
 
 PACKED = sys.argv[1] == "packed"
 
@@ -34,10 +34,10 @@ def build(case):
         return _forward(case, config, inputs)
     if case["task"] == "classification":
         model = AlbertClassifier(config, protocol.NUM_CLASSES, 0.0, packed=PACKED)
-        task = ClassificationTask(model)
+        task = ClassificationObjective(model)
     else:
         model = AlbertPretrainer(config, packed=PACKED)
-        task = PretrainingTask(model)
+        task = PretrainingObjective(model)
 
     @tf.function(reduce_retracing=True)
     def step(inputs):

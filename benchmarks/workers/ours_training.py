@@ -18,10 +18,10 @@ import protocol
 import tensorflow as tf
 
 from albert_tf import AlbertPretrainer, get_preset
-from albert_tf.costs import pretraining_flops_per_token
+from albert_tf.analysis.costs import pretraining_flops_per_token
 from albert_tf.keras_compat import keras
+from albert_tf.models.objectives import PretrainingObjective, total_loss
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
-from albert_tf.tasks import PretrainingTask, total_loss
 from albert_tf.training import LoopSettings, Stepper, train
 from albert_tf.training.report.machine import step_cost
 from data_pipeline.pretraining.dataset import pretraining_dataset
@@ -48,7 +48,7 @@ def _make_run(case):
     config = get_preset("albert-base-v2").replace(recompute=KIND == "recompute")
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with strategy.scope():
-        task = PretrainingTask(AlbertPretrainer(config))
+        task = PretrainingObjective(AlbertPretrainer(config))
     if KIND in ("gradient", "recompute"):
         return _gradient(task, _batches(case))
     with strategy.scope():
@@ -128,9 +128,9 @@ def _loop(stepper, case):
     manifest = read_manifest(case["data"])
     length = manifest["max_seq_length"]
     flops = pretraining_flops_per_token(
-        stepper.task.model.config, length, manifest["max_predictions"]
+        stepper.objective.model.config, length, manifest["max_predictions"]
     )
-    dtype = stepper.task.model.compute_dtype
+    dtype = stepper.objective.model.compute_dtype
     cost = step_cost(case["batch_size"] * length, flops, dtype, stepper.strategy)
     gated = _Gated(stepper)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_tf.text_models import SentenceEmbedder
+from albert_tf.text.models import SentenceEmbedder
 from albert_tf.training import DeviceSettings
 from albert_tf.training.devices import Devices, prepare_devices
 from albert_tf.training.settings import PRECISIONS

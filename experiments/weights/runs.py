@@ -22,7 +22,7 @@ from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.keras_compat import keras
 from albert_tf.optimization import Recipe
-from albert_tf.pretrained import locate, preset_vocabulary
+from albert_tf.pretrained.loading import locate, preset_vocabulary
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from data_pipeline.files import atomic_files

@@ -28,8 +28,8 @@ from export.signatures.common import (
 )
 
 if TYPE_CHECKING:
-    from albert_tf.encoder import AlbertEncoder
-    from albert_tf.heads import MaskedLMHead
+    from albert_tf.models.encoder import AlbertEncoder
+    from albert_tf.models.heads import MaskedLMHead
 
 
 class EncoderModule(tf.train.Checkpoint):

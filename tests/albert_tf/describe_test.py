@@ -6,8 +6,8 @@ import re
 import pytest
 
 from albert_tf import PRESETS, AlbertPretrainer
-from albert_tf.costs import count_parameters
-from albert_tf.paper_tables import TABLES, paper_table
+from albert_tf.analysis.costs import count_parameters
+from albert_tf.analysis.paper_tables import TABLES, paper_table
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])

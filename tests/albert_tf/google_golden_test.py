@@ -13,8 +13,8 @@ from albert_tf.checkpoints.names import variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import packing
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import PretrainingObjective, total_loss
 from albert_tf.optimization import LAMB, AdamW, WarmupPolynomialDecay
-from albert_tf.tasks import PretrainingTask, total_loss
 from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -125,7 +125,7 @@ def test_log_probabilities(golden, model, batch):
 
 
 def test_losses(golden, model, batch):
-    expected, task = read(golden / "outputs.npz"), PretrainingTask(model)
+    expected, task = read(golden / "outputs.npz"), PretrainingObjective(model)
     ratios = task.ratios(batch, training=False)
     for name in ("masked_lm_loss", "sentence_order_loss"):
         numerator, denominator = ratios[name]
@@ -134,7 +134,7 @@ def test_losses(golden, model, batch):
 
 
 def test_gradients(golden, model, batch):
-    task = PretrainingTask(model)
+    task = PretrainingObjective(model)
     with tf.GradientTape() as tape:
         loss = total_loss(task, task.ratios(batch, training=True))
     expected, table = read(golden / "gradients.npz"), variable_names(model)
@@ -154,7 +154,7 @@ def test_six_steps(golden, model, batch, optimizer_class):
         int(expected["num_train_steps"]),
         int(expected["num_warmup_steps"]),
     )
-    optimizer, task, losses = optimizer_class(schedule), PretrainingTask(model), []
+    optimizer, task, losses = optimizer_class(schedule), PretrainingObjective(model), []
     # The recorded runs read the step after it was incremented: their first update has the rate of
     # step 1, not 0.
     optimizer.iterations.assign(1)

@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import models, span_models
+from albert_tf import models
 from albert_tf.checkpoints import google
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.losses import cross_entropy
+from albert_tf.models import spans as span_models
+from albert_tf.models.losses import cross_entropy
+from albert_tf.models.objectives import (
+    ClassificationObjective,
+    RegressionObjective,
+    SpanObjective,
+    SpanObjectiveV2,
+    total_loss,
+)
 from albert_tf.optimization import AdamW, WarmupPolynomialDecay
-from albert_tf.tasks import ClassificationTask, RegressionTask, SpanTask, SpanTaskV2, total_loss
 from albert_tf.variable_names import variable_name
 
 HEADS = Path(__file__).parents[1] / "goldens" / "finetuning" / "heads"
@@ -70,7 +77,7 @@ def make_batch(kind: str) -> dict[str, tf.Tensor]:
     return {**batch, "example_weights": tf.ones(len(inputs["input_ids"]))}
 
 
-class ReferenceSpanTask(SpanTask):
+class ReferenceSpanTask(SpanObjective):
     """The task with google-research/albert's loss, in which padding may be an answer."""
 
     def ratios(self, batch, training, seed=None):
@@ -84,8 +91,12 @@ class ReferenceSpanTask(SpanTask):
 
 def loss_of(kind: str, model: keras.Model) -> Callable[[], tf.Tensor]:
     """The training loss of the model as a function of its variables."""
-    tasks = {"regression": RegressionTask, "squad_v1": ReferenceSpanTask, "squad_v2": SpanTaskV2}
-    task = tasks.get(kind, ClassificationTask)(model)
+    tasks = {
+        "regression": RegressionObjective,
+        "squad_v1": ReferenceSpanTask,
+        "squad_v2": SpanObjectiveV2,
+    }
+    task = tasks.get(kind, ClassificationObjective)(model)
     batch = make_batch(kind)
 
     def loss() -> tf.Tensor:
@@ -145,7 +156,7 @@ def test_span_loss_over_tokens():
         np.log(np.exp(values).sum(axis=1)) - values[rows, INPUTS[f"{end}_positions"]]
         for end, values in zip(("start", "end"), logits)
     ]
-    task = SpanTask(load_model("squad_v1"))
+    task = SpanObjective(load_model("squad_v1"))
     ratios = task.ratios(make_batch("squad_v1"), training=True, seed=SEED)
     assert_equal(total_loss(task, ratios), np.mean(losses))
 
@@ -190,7 +201,7 @@ def test_loss(kind):
 
 def test_losses_of_span_v2():
     expected = read(HEADS / "squad_v2" / "outputs.npz")
-    task = SpanTaskV2(load_model("squad_v2"))
+    task = SpanObjectiveV2(load_model("squad_v2"))
     ratios = task.ratios(make_batch("squad_v2"), training=True, seed=SEED)
     spans, answer = (ratios[name].numerator / 4 for name in ("span_loss", "answer_loss"))
     assert_equal(spans, 0.5 * (expected["start_loss"] + expected["end_loss"]))

@@ -9,7 +9,7 @@ from albert_tf import keras_compat
 from albert_tf.keras_choice import TF_VERSION
 from albert_tf.keras_compat import keras, policy_scope
 from albert_tf.models import AlbertClassifier
-from albert_tf.tasks import ClassificationTask
+from albert_tf.models.objectives import ClassificationObjective
 from albert_tf.training.steps import Stepper
 
 
@@ -58,7 +58,9 @@ def test_an_object_of_keras_3_is_refused(tiny_config):
         with pytest.raises(TypeError, match=words):
             model.compile(*given, **({} if given else {"optimizer": keras_3.optimizers.Adam()}))
     with pytest.raises(TypeError, match=words):
-        Stepper(ClassificationTask(model), keras_3.optimizers.Adam(), model.distribute_strategy)
+        Stepper(
+            ClassificationObjective(model), keras_3.optimizers.Adam(), model.distribute_strategy
+        )
 
 
 def test_objects_of_this_keras_are_taken():

@@ -23,8 +23,8 @@ from albert_tf.models import (
     AlbertSentenceEncoder,
     AlbertTokenClassifier,
 )
-from albert_tf.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model

@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.checkpoints import native
 from albert_tf.models import AlbertClassifier, AlbertPretrainer, AlbertTokenClassifier
-from albert_tf.span_models import AlbertSpanLabeler
+from albert_tf.models.spans import AlbertSpanLabeler
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model

@@ -94,7 +94,7 @@ class Task(abc.ABC, Generic[Source]):
 
     # The same for all tasks of a form.
     model_class: ClassVar[type[keras.Model]]
-    objective: ClassVar[type]  # Model -> losses and metrics of training, see tasks.Task.
+    objective: ClassVar[type]  # Model -> losses and metrics of training, see objectives.Objective.
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
     uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays, of each model another size.

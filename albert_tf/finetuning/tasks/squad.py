@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from albert_tf import tasks as objectives
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import Predictions, Reader, StoredOutputs, Task
 from albert_tf.finetuning.tasks.squad_answers import (
@@ -36,7 +35,8 @@ from albert_tf.finetuning.tasks.squad_scores import (
     scores_v2,
 )
 from albert_tf.metrics import Scores
-from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import objectives
+from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -119,7 +119,7 @@ class SquadTask(Task[Windows]):
     settings: SquadSettings = SquadSettings()
 
     model_class = AlbertSpanLabeler
-    objective: ClassVar[type] = objectives.SpanTask
+    objective: ClassVar[type] = objectives.SpanObjective
     rows_are_examples = False
     uneven_outputs = Candidates._fields  # Each model proposes as many spans as it finds.
     scores_are_percent = True
@@ -248,7 +248,7 @@ class SquadV2Task(SquadTask):
     reader: Reader = _READ_V2
 
     model_class = AlbertSpanLabelerV2
-    objective = objectives.SpanTaskV2
+    objective = objectives.SpanObjectiveV2
     metrics = (
         *SquadTask.metrics,
         *("HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1"),

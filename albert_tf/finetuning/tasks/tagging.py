@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import tasks as objectives
 from albert_tf.finetuning.tasks.answer_tables import one_cell
 from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes
 from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
 from albert_tf.metrics import Scores
 from albert_tf.metrics.tagging import conlleval_tags
-from albert_tf.models import AlbertTokenClassifier
+from albert_tf.models import AlbertTokenClassifier, objectives
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
@@ -32,7 +31,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
     """A task in which each word of a sentence has one of C tags."""
 
     model_class = AlbertTokenClassifier
-    objective = objectives.TokenClassificationTask
+    objective = objectives.TokenClassificationObjective
     averages = tuple(AVERAGES)
     rows_are_examples = False  # How many words fit into a row depends on its length.
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from albert_tf import tasks as objectives
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
 from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes
 from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
 from albert_tf.metrics import Scores
-from albert_tf.models import AlbertClassifier
+from albert_tf.models import AlbertClassifier, objectives
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.encoded import EncodedExamples
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
@@ -41,7 +40,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
 
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict, kw_only=True)
 
-    objective: ClassVar[type] = objectives.ClassificationTask
+    objective: ClassVar[type] = objectives.ClassificationObjective
     averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
 
     @property
@@ -170,7 +169,7 @@ class RegressionTask(TextTask):
 
     labels: tuple[str, ...] = dataclasses.field(default=(), init=False)
 
-    objective = objectives.RegressionTask
+    objective = objectives.RegressionObjective
     averages = ("values",)
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:

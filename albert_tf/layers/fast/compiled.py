@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
+from albert_tf.machine import fast_switch
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers.blocks import Block, BlockWeights, Operations
 from albert_tf.layers.fast import attention, gelu, layer_norm, streams
 from albert_tf.layers.fast.recompute import Recomputing
 from albert_tf.layers.fast.shared_gradients import share
 from albert_tf.layers.operations import DenseWeights
+from albert_tf.machine import fast_switch
 
 
 def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:

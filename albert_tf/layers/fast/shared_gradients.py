@@ -14,8 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers.fast.compiled import compiled, once_in_graph
+from albert_tf.machine import fast_switch
 
 
 def share(tensors: Any, uses: int, at_once: int) -> list[Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
-from albert_tf.targets import shapes_must_be_static
+from albert_tf.machine import fast_switch
+from albert_tf.machine.targets import shapes_must_be_static
 
 _TOKENS_PER_STREAM = 512  # Products of fewer rows are slower.
 _MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.

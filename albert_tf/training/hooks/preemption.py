@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from albert_tf.losses import Ratio
+from albert_tf.models.losses import Ratio
 from albert_tf.training import starts
 from albert_tf.training.checkpoint_files import checkpoints_dir, whole
 from albert_tf.training.hooks.checkpoints import Checkpoints

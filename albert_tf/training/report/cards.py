@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from albert_tf import fast_switch
-from albert_tf.costs import training_bytes
+from albert_tf.analysis.costs import training_bytes
 from albert_tf.keras_compat import keras
-from albert_tf.targets import packs_here
+from albert_tf.machine import fast_switch
+from albert_tf.machine.targets import packs_here
 
 
 def print_start(
@@ -25,10 +25,10 @@ def print_start(
 
     Args:
       title: first line of the card.
-      model: a task's, made in the scope of the strategy that trains it.
+      model: an objective's, made in the scope of the strategy that trains it.
       batch_size: B, over all replicas.
       max_seq_length: S.
-      figures: those that the task adds, by name.
+      figures: those that the objective adds, by name.
       num_micro_batches: parts of a replica's batch that are computed one after the other.
     """
     figures = {

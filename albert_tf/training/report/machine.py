@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.targets import is_for_tpu
+from albert_tf.machine.targets import is_for_tpu
 from albert_tf.training.report.progress import StepCost
 
 _SMALLEST, _LARGEST = 96, 1536

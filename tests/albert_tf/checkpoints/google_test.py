@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import bundle, google
 from albert_tf.config import AlbertConfig
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
 from albert_tf.models import (
     AlbertClassifier,
@@ -16,7 +15,8 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertTokenClassifier,
 )
-from albert_tf.span_models import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "google_tiny"
 PREFIX = str(GOLDEN / "model.ckpt")

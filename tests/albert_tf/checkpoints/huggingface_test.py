@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf import models, span_models
+from albert_tf import models
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.huggingface_weights import HuggingFaceWeights
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
+from albert_tf.models import spans as span_models
+from albert_tf.models.encoder import AlbertEncoder
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 

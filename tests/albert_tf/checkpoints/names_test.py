@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from albert_tf import models, replaced_tokens, span_models
+from albert_tf import models
 from albert_tf.checkpoints.names import VariableName, check_sharing, variable_names
-from albert_tf.encoder import AlbertEncoder
 from albert_tf.errors import UserError
+from albert_tf.models import replaced_tokens
+from albert_tf.models import spans as span_models
+from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.variable_names import variable_name
 
 KINDS = {

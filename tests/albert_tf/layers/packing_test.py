@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_strategies
 
-from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder, targets
+from albert_tf import AlbertClassifier, AlbertConfig, AlbertEncoder
 from albert_tf.layers.fast.operations import operations_for
 from albert_tf.layers.packing import PackedLayout, PaddedLayout, make_layout
+from albert_tf.machine import targets
 
 pytestmark = pytest.mark.fast_layers
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fast_switch
+from albert_tf.machine import fast_switch
 from albert_tf.optimization import LAMB, in_place
 from albert_tf.optimization.updates import AdamSettings, adamw_update, lamb_update
 

@@ -19,14 +19,14 @@ from albert_tf import (
     from_preset,
     get_preset,
     preset_vocabulary,
-    pretrained,
 )
 from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
+from albert_tf.pretrained import loading
 from albert_tf.training import InitialModel
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
-every_shipped = pytest.mark.parametrize("name", pretrained.shipped_names())
+every_shipped = pytest.mark.parametrize("name", loading.shipped_names())
 FRESH = """
 import time
 import albert_tf
@@ -42,8 +42,8 @@ print(*(piece for piece, _ in MaskFiller("{name}")("It was a [MASK].", top_k=3)[
 @pytest.fixture
 def in_package(tiny_config, tmp_path, monkeypatch):
     """A pre-trained model that the package holds under the name of a preset."""
-    monkeypatch.setattr(pretrained, "_SHIPPED", str(tmp_path))
-    monkeypatch.setattr(pretrained, "download", lambda weights: pytest.fail("downloaded"))
+    monkeypatch.setattr(loading, "_SHIPPED", str(tmp_path))
+    monkeypatch.setattr(loading, "download", lambda weights: pytest.fail("downloaded"))
     model = AlbertPretrainer(tiny_config)
     for variable in model.variables:
         variable.assign_add(np.full(variable.shape, 0.25, np.float32))
@@ -55,7 +55,7 @@ def in_package(tiny_config, tmp_path, monkeypatch):
 
 def test_the_name_is_enough(in_package, tmp_path):
     folder = tmp_path / "albert-tiny"
-    assert pretrained.shipped_names() == ["albert-tiny"]
+    assert loading.shipped_names() == ["albert-tiny"]
     assert preset_vocabulary("albert-tiny") == str(folder / "spiece.model")
     found = from_preset("albert-tiny", AlbertPretrainer)
     for ours, theirs in zip(in_package.variables, found.variables, strict=True):
@@ -82,15 +82,15 @@ def test_heads_that_the_weights_lack_are_new(tiny_config, tmp_path):
 
 def test_a_folder_without_weights_ships_nothing(tmp_path, monkeypatch):
     (tmp_path / "albert-tiny").mkdir()
-    monkeypatch.setattr(pretrained, "_SHIPPED", str(tmp_path))
-    assert pretrained.shipped_names() == [] and pretrained.shipped_folder("albert-tiny") is None
-    monkeypatch.setattr(pretrained, "_SHIPPED", str(tmp_path / "none"))
-    assert pretrained.shipped_names() == []
+    monkeypatch.setattr(loading, "_SHIPPED", str(tmp_path))
+    assert loading.shipped_names() == [] and loading.shipped_folder("albert-tiny") is None
+    monkeypatch.setattr(loading, "_SHIPPED", str(tmp_path / "none"))
+    assert loading.shipped_names() == []
 
 
 @every_shipped
 def test_the_files_are_those_that_were_made(name):
-    folder = Path(pretrained.shipped_folder(name))
+    folder = Path(loading.shipped_folder(name))
     lines = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     hashes = {file: digest for digest, file in (line.split() for line in lines)}
     assert set(hashes) == {"config.json", "model.safetensors", "spiece.model"}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.analysis.costs import pretraining_flops_per_token
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
-from albert_tf.costs import pretraining_flops_per_token
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from albert_tf.pretraining import PretrainingData, open_records, pretrain, training
@@ -115,7 +115,7 @@ def test_what_the_experiment_is(described, tiny_config):
     flops = pretraining_flops_per_token(tiny_config, 12, 3)
     data = dataclasses.replace(data, must_not_change={"objective": "mlm"})
     assert (found.title, found.data, found.settings) == ("Pre-training", data, SETTINGS)
-    assert found.task.model is model and "next_sentence_loss" in found.task.losses
+    assert found.objective.model is model and "next_sentence_loss" in found.objective.losses
     assert found.flops_per_token == flops
     assert found.evaluator is found.examples is found.print_results is None
     assert found.card == {

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config  # The only way back.
 
-from albert_tf import fast_switch
 from albert_tf.errors import UserError
+from albert_tf.machine import fast_switch
 from albert_tf.training import DeviceSettings, devices, running
 from albert_tf.training.report.metrics_file import read_metrics
 
@@ -56,7 +56,7 @@ def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     """Up to its first step: the model is what the flags say."""
 
     def stop(stepper, *unused):
-        raise UserError(f"packed: {stepper.task.model.encoder.packed}")
+        raise UserError(f"packed: {stepper.objective.model.encoder.packed}")
 
     monkeypatch.setattr(running, "train", stop)
     data = tmp_path / "data.tsv"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
-from albert_tf.tasks import PretrainingTask
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.training import Evaluator, evaluation
 from albert_tf.training.report.metrics_file import read_metrics
 
@@ -20,7 +20,7 @@ ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
 def test_both_sentence_objectives(tiny_config, pretraining_data):
     """Each on its own data; the figures of the words are the first's."""
     model = AlbertPretrainer(tiny_config)
-    tasks = [PretrainingTask(model, objective) for objective in ("sop", "nsp")]
+    tasks = [PretrainingObjective(model, objective) for objective in ("sop", "nsp")]
     datasets = [pretraining_data(0).take(2), pretraining_data(100).take(2)]
     first, second = (Evaluator([part], ONE_DEVICE)() for part in zip(tasks, datasets))
     both = Evaluator(list(zip(tasks, datasets)), ONE_DEVICE)

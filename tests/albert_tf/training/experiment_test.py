@@ -12,7 +12,7 @@ from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
-from albert_tf.tasks import PretrainingTask
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.training import (
     Evaluator,
     Experiment,
@@ -37,10 +37,10 @@ def described(tiny_config, pretraining_data, tmp_path):
     def describe(strategy: tf.distribute.Strategy | None = None) -> Experiment:
         with (strategy or tf.distribute.get_strategy()).scope():
             model = AlbertPretrainer(tiny_config)
-        task, held_out = PretrainingTask(model), pretraining_data(1000).take(2)
+        task, held_out = PretrainingObjective(model), pretraining_data(1000).take(2)
         return Experiment(
             title="A test",
-            task=task,
+            objective=task,
             data=TrainingData(
                 name="made-up batches",
                 batches=pretraining_data,
@@ -167,7 +167,7 @@ def test_flags_are_recorded_as_they_are_and_settings_by_their_names():
 
 def test_nothing_to_train(described, tmp_path):
     found = described()
-    found.task.model.trainable = False
+    found.objective.model.trainable = False
     with pytest.raises(UserError, match="no trainable variable"):
         run_experiment(found)
     assert not (tmp_path / "run").exists()

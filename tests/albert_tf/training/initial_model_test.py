@@ -9,7 +9,7 @@ import safetensors.numpy
 from albert_tf.checkpoints import huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from albert_tf.presets import get_preset
+from albert_tf.pretrained.presets import get_preset
 from albert_tf.training import InitialModel
 
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.optimization import LAMB, WarmupPolynomialDecay
-from albert_tf.tasks import PretrainingTask
 from albert_tf.training import Callbacks, Evaluator, LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 from albert_tf.training.preemption import Preempted
@@ -26,14 +26,14 @@ def make_stepper(config, strategy=ONE_DEVICE, learning_rate=0.02, num_train_step
     with strategy.scope():
         model = AlbertPretrainer(config)
         optimizer = LAMB(WarmupPolynomialDecay(learning_rate, num_train_steps, 2))
-    return Stepper(PretrainingTask(model), optimizer, strategy, seed=5)
+    return Stepper(PretrainingObjective(model), optimizer, strategy, seed=5)
 
 
 def run(stepper, data, run_dir, **settings):
     settings = LoopSettings(
         **{"num_train_steps": 10, "steps_per_loop": 1, "checkpoint_steps": 4, **settings}
     )
-    evaluator = Evaluator([(stepper.task, data(1000).take(2))], stepper.strategy)
+    evaluator = Evaluator([(stepper.objective, data(1000).take(2))], stepper.strategy)
     train(stepper, data, evaluator, settings, str(run_dir), StepCost(tokens=96))
     return [row for row in read_metrics(str(run_dir / "metrics.csv")) if row["split"] == "train"]
 
@@ -80,7 +80,7 @@ def test_several_steps_in_one_loop_equal_single_steps(
     looped = make_stepper(tiny_config)
     rows = run(looped, pretraining_data, tmp_path / "looped", steps_per_loop=4, eval_steps=5)
     assert [int(row["step"]) for row in rows] == [4, 5, 8, 10]
-    for left, right in zip(single.task.model.variables, looped.task.model.variables):
+    for left, right in zip(single.objective.model.variables, looped.objective.model.variables):
         tf.debugging.assert_near(left, right, atol=1e-6)
     assert looped.train.experimental_get_tracing_count() == 1
 
@@ -92,7 +92,7 @@ def test_the_weights_that_a_run_begins_with_are_evaluated_once(
 ):
     stepper = make_stepper(tiny_config)
     held_out = pretraining_data(1000).take(2)
-    at_first = Evaluator([(stepper.task, held_out)], ONE_DEVICE)()
+    at_first = Evaluator([(stepper.objective, held_out)], ONE_DEVICE)()
     for last in (1, 2):  # The second call goes on from step 1.
         run(stepper, pretraining_data, tmp_path, eval_first=True, num_train_steps=last)
     rows = read_metrics(str(tmp_path / "metrics.csv"))
@@ -112,7 +112,7 @@ def test_a_checkpoint_of_another_model_is_an_error(tiny_config, pretraining_data
 
 def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, tmp_path):
     stepper = make_stepper(tiny_config)
-    stepper.task.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
+    stepper.objective.model.encoder.pooler.bias.assign(tf.fill([16], float("nan")))
     with pytest.raises(UserError, match="not finite at step 1; last good checkpoint: None"):
         run(stepper, pretraining_data, tmp_path)
 
@@ -130,7 +130,7 @@ def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_p
 
     stepper = make_stepper(tiny_config)
     guarded = skip_bad_updates(stepper.optimizer)
-    stepper = Stepper(stepper.task, guarded, ONE_DEVICE, seed=5)
+    stepper = Stepper(stepper.objective, guarded, ONE_DEVICE, seed=5)
     callbacks = Callbacks(describe_batch=lambda step: f"file {step}")
     settings = LoopSettings(10, steps_per_loop=4, checkpoint_steps=4, max_bad_steps=1)
     with pytest.raises(UserError, match=r"step 6 \(its batch comes from file 6\).*step-4"):
@@ -153,7 +153,7 @@ def with_bad_steps(stepper, pretraining_data, is_bad):
         return pretraining_data(start_step).enumerate(start_step).map(poison)
 
     guarded = skip_bad_updates(stepper.optimizer)
-    return Stepper(stepper.task, guarded, ONE_DEVICE, seed=5), data
+    return Stepper(stepper.objective, guarded, ONE_DEVICE, seed=5), data
 
 
 @pytest.mark.one_stack
@@ -164,7 +164,10 @@ def test_bad_steps_in_a_row(tiny_config, pretraining_data, tmp_path):
     stepper, data = with_bad_steps(
         make_stepper(tiny_config), pretraining_data, lambda step: step >= 9
     )
-    offered, evaluator = [], Evaluator([(stepper.task, pretraining_data(1000).take(1))], ONE_DEVICE)
+    offered, evaluator = (
+        [],
+        Evaluator([(stepper.objective, pretraining_data(1000).take(1))], ONE_DEVICE),
+    )
     callbacks = Callbacks(on_evaluation=lambda step, metrics: offered.append(step))
 
     def run_until(last_step, folder):
@@ -228,7 +231,7 @@ def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_pa
     run(make_stepper(tiny_config), pretraining_data, tmp_path)
     again = make_stepper(tiny_config)
     settings = LoopSettings(num_train_steps=10)
-    evaluator = Evaluator([(again.task, pretraining_data(1000).take(2))], ONE_DEVICE)
+    evaluator = Evaluator([(again.objective, pretraining_data(1000).take(2))], ONE_DEVICE)
     before = (tmp_path / "metrics.csv").read_bytes()
     (tmp_path / "checkpoints" / "checkpoint").write_bytes(b"")  # As a power cut leaves it.
     metrics = train(again, pretraining_data, evaluator, settings, str(tmp_path), StepCost(96))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from albert_tf.costs import count_parameters, training_bytes
+from albert_tf.analysis.costs import count_parameters, training_bytes
 from albert_tf.errors import UserError
-from albert_tf.presets import get_preset
+from albert_tf.pretrained.presets import get_preset
 from albert_tf.training import memory
 from albert_tf.training.evaluation import evaluation_batch_size
 

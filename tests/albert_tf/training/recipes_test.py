@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from albert_tf import presets
 from albert_tf.keras_compat import keras
+from albert_tf.pretrained import presets
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 PAPER = [

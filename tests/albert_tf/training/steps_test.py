@@ -12,8 +12,8 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.optimization import LAMB
-from albert_tf.tasks import PretrainingTask
 from albert_tf.training.steps import Stepper, check_batch_size, skip_bad_updates
 
 ONE_DEVICE = tf.distribute.OneDeviceStrategy("CPU:0")
@@ -26,7 +26,7 @@ def after(config, data, num_steps=1, strategy=ONE_DEVICE, objective="sop", **set
         model, optimizer = AlbertPretrainer(config), keras.optimizers.SGD(1.0)
         optimizer.build(model.trainable_variables)
     before = model.get_weights()
-    stepper = Stepper(PretrainingTask(model, objective), optimizer, strategy, **settings)
+    stepper = Stepper(PretrainingObjective(model, objective), optimizer, strategy, **settings)
     outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(num_steps))
     change = [new - old for new, old in zip(model.get_weights(), before)]
     return np.concatenate([values.ravel() for values in change]), outcome
@@ -152,7 +152,7 @@ def test_bad_updates_are_left_out_on_request(tiny_config, pretraining_data):
         keras.utils.set_random_seed(1)
         model, optimizer = AlbertPretrainer(tiny_config), LAMB(0.02)
         optimizer.build(model.trainable_variables)
-        stepper = Stepper(PretrainingTask(model), skip_bad_updates(optimizer), ONE_DEVICE)
+        stepper = Stepper(PretrainingObjective(model), skip_bad_updates(optimizer), ONE_DEVICE)
         outcome = stepper.train(iter(stepper.distribute(data)), tf.constant(num_steps))
         return model.get_weights(), outcome
 
@@ -175,7 +175,7 @@ def test_float16_scales_the_loss(tiny_config, pretraining_data, two_devices, on_
             optimizer.build(model.trainable_variables)
             scaled = keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale=2.0**24)
         before = model.get_weights()
-        stepper = Stepper(PretrainingTask(model), scaled, strategy)
+        stepper = Stepper(PretrainingObjective(model), scaled, strategy)
         outcome = stepper.train(iter(stepper.distribute(pretraining_data(0))), tf.constant(16))
     finally:
         keras.mixed_precision.set_global_policy("float32")
@@ -203,7 +203,7 @@ def test_updates_are_described(tiny_config, fast_choice):
     """Norms of the moves of each variable, and of all."""
     fast_choice("off")
     model, optimizer = AlbertPretrainer(tiny_config), LAMB(1e-4)
-    stepper = Stepper(PretrainingTask(model), optimizer, ONE_DEVICE)
+    stepper = Stepper(PretrainingObjective(model), optimizer, ONE_DEVICE)
     optimizer.build(model.trainable_variables)
     before = model.get_weights()
     pairs = [(tf.ones_like(variable), variable) for variable in model.trainable_variables]

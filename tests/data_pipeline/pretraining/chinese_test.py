@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.presets import get_preset
+from albert_tf.pretrained.presets import get_preset
 from data_pipeline.corpus.documents import Corpus, read_documents
 from data_pipeline.corpus.formats import find_format
 from data_pipeline.records import record_folder

@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf.finetuning.runs.published_scores import AVERAGES, PUBLISHED_SCORES, published_score
 from albert_tf.metrics import SCORERS
-from albert_tf.presets import PRESETS
+from albert_tf.pretrained.presets import PRESETS
 
 
 @pytest.mark.parametrize("preset", AVERAGES)

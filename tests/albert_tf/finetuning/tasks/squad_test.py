@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import finetuning_flags
 from albert_tf.errors import UserError
+from albert_tf.finetuning import flags as finetuning_flags
 from albert_tf.finetuning.tasks.base import Predictions, TaskData
 from albert_tf.finetuning.tasks.squad import (
     SQUAD_TASKS,

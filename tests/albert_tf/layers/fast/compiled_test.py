@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers.fast.compiled import compiled, once_in_graph
+from albert_tf.machine import fast_switch
 
 
 @pytest.fixture

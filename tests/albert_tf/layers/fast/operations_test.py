@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fast_switch
 from albert_tf.layers import operations as plain
 from albert_tf.layers.blocks import Operations
 from albert_tf.layers.fast import attention, gelu, layer_norm, streams
@@ -21,6 +20,7 @@ from albert_tf.layers.fast.operations import (
     operations_for,
 )
 from albert_tf.layers.operations import DenseWeights
+from albert_tf.machine import fast_switch
 
 
 @pytest.mark.parametrize(

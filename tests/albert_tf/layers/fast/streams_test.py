@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer
 from albert_tf.layers.fast.streams import in_streams, stream_sizes
-from albert_tf.tasks import PretrainingTask, total_loss
+from albert_tf.models.objectives import PretrainingObjective, total_loss
 
 pytestmark = pytest.mark.fast_layers
 
@@ -92,7 +92,7 @@ def test_only_large_batches_of_known_size_are_divided(fast_choice):
 def test_losses_equal_those_of_one_stream(packed, groups):
     config = CONFIG.replace(num_hidden_groups=groups)
     tf.keras.utils.set_random_seed(1)
-    task = PretrainingTask(AlbertPretrainer(config, packed=packed))
+    task = PretrainingObjective(AlbertPretrainer(config, packed=packed))
 
     def loss(batch):
         return total_loss(task, task.ratios(batch, training=False))

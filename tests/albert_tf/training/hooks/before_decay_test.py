@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.models import AlbertPretrainer
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.optimization import LAMB, WarmupConstantDecay
-from albert_tf.tasks import PretrainingTask
 from albert_tf.training import LoopSettings, StepCost, Stepper, train
 from albert_tf.training.checkpoint_files import find
 
@@ -20,7 +20,7 @@ def run(config, data, run_dir, num_train_steps):
     with strategy.scope():
         model = AlbertPretrainer(config)
         schedule = WarmupConstantDecay(0.02, num_train_steps, 2, decay_share=0.5)
-    stepper = Stepper(PretrainingTask(model), LAMB(schedule), strategy, seed=5)
+    stepper = Stepper(PretrainingObjective(model), LAMB(schedule), strategy, seed=5)
     settings = LoopSettings(num_train_steps, steps_per_loop=3, checkpoint_steps=2)
     cost = StepCost(tokens=96)
     train(stepper, data, None, settings, str(run_dir), cost, decay_start=schedule.decay_start)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
-from albert_tf.tasks import PretrainingTask
+from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.training import (
     Experiment,
     LoopSettings,
@@ -133,7 +133,7 @@ def make_experiment(tiny_config, pretraining_data, tmp_path):
         )
         return Experiment(
             title="A test",
-            task=PretrainingTask(AlbertPretrainer(config)),
+            objective=PretrainingObjective(AlbertPretrainer(config)),
             data=data,
             settings=RunSettings(str(tmp_path / folder), optimizer, loop),
             models=ModelFolders("best", "last", "loss", False, {}, str(vocabulary), {}),
@@ -145,7 +145,7 @@ def make_experiment(tiny_config, pretraining_data, tmp_path):
 
 def weights(described):
     run_experiment(described)
-    return [variable.numpy() for variable in described.task.model.variables]
+    return [variable.numpy() for variable in described.objective.model.variables]
 
 
 def test_a_run_by_the_clock_equals_one_of_as_many_steps(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from albert_tf import fast_switch
-from albert_tf.costs import training_bytes
+from albert_tf.analysis.costs import training_bytes
+from albert_tf.machine import fast_switch
 from albert_tf.models import AlbertClassifier
 from albert_tf.training.report import cards
 

@@ -1,0 +1,38 @@
+"""The memory of this machine, and whether a model's weights fit into it."""
+
+from __future__ import annotations
+
+import os
+
+from albert_tf.analysis.costs import count_parameters
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+
+_CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"
+_BYTES_PER_PARAMETER = 4
+
+
+def machine_bytes() -> int:
+    """The memory of this machine, or of the container that this process runs in."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open(_CGROUP_LIMIT) as file:
+            return min(total, int(file.read()))
+    except (OSError, ValueError):  # No container, or one without a limit ("max").
+        return total
+
+
+def check_weights_fit(config: AlbertConfig) -> None:
+    """Raises UserError for an encoder whose weights alone are more than this machine's memory,
+    which TensorFlow would say only after it has filled a part of it.
+    """
+    parts = count_parameters(config)
+    number = sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
+    needed, available = _BYTES_PER_PARAMETER * number, machine_bytes()
+    if needed > available:
+        raise UserError(
+            f"An encoder of this configuration has {number:,} parameters, {needed / 2**30:,.0f} "
+            f"GiB, and this machine has {available / 2**30:,.0f} GiB of memory (vocab_size "
+            f"{config.vocab_size}, hidden_size {config.hidden_size}, intermediate_size "
+            f"{config.intermediate_size}). Use smaller sizes."
+        )

@@ -1,0 +1,107 @@
+"""The switch of the fast form of models, which is tuned to CPUs and needs XLA.
+
+Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes through
+the layers as one stream, and it is these formulas that `recompute` computes again.
+Values and gradients are equal up to rounding, where no dropout is drawn for packed rows.
+
+The choice holds for the whole process and for what is traced after it: a MirroredStrategy traces
+its replicas in threads of their own, which would not see the context of the thread that made them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import platform
+import sys
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from albert_tf.errors import UserError
+from albert_tf.machine.targets import has_gpu, has_tpu
+
+MODES = ("auto", "on", "off")
+
+_chosen: bool | None = None  # Until `choose` is called, or `is_on` has to know.
+_SWITCHED_OFF = contextvars.ContextVar("switched_off", default=False)
+
+
+def choose(mode: str = "auto") -> bool:
+    """Turns the fast form on or off; returns whether it is on.
+
+    Args:
+      mode: "on", "off", or "auto", which also holds when nobody chooses: on for the CPU of a Linux
+        machine if XLA compiles there; off, with one line on stderr, if it does not; off on Macs,
+        GPUs and TPUs, where small compiled functions gain little and are known to fail.
+
+    Raises:
+      UserError: "on" where XLA cannot compile.
+    """
+    global _chosen
+    if mode not in MODES:
+        raise UserError(f"--fast={mode} is not one of {', '.join(MODES)}.")
+    wanted = mode == "on" or (mode == "auto" and _is_linux_on_cpu())
+    error = xla_error() if wanted else ""
+    if error and mode == "on":
+        raise UserError(
+            f"--fast=on needs XLA, which cannot compile on this machine: {error}. Use --fast=off, "
+            "which computes the same with ordinary operations."
+        )
+    if error:
+        line = f"--fast=auto is off: XLA cannot compile on this machine: {error}"
+        print(line, file=sys.stderr, flush=True)
+    _chosen = wanted and not error
+    return _chosen
+
+
+def is_on() -> bool:
+    """Whether fast operations are used in graphs that this thread traces from now on."""
+    if _SWITCHED_OFF.get():
+        return False
+    return choose() if _chosen is None else _chosen
+
+
+def suits_cpu() -> bool:
+    """Whether graphs traced from now on may be arranged for a CPU: fast operations are used, and
+    there is no accelerator, which such an arrangement would slow down.
+    """
+    return is_on() and not (has_gpu() or has_tpu())
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Off for what this thread traces inside: for exports to servers that may lack XLA."""
+    token = _SWITCHED_OFF.set(True)
+    try:
+        yield
+    finally:
+        _SWITCHED_OFF.reset(token)
+
+
+def _is_linux_on_cpu() -> bool:
+    return platform.system() == "Linux" and not (has_gpu() or has_tpu())
+
+
+@functools.cache
+def xla_error() -> str:
+    """The error of XLA where it cannot compile on this machine, in one line; empty if it can, and
+    on TPUs, whose host compiles nothing itself. Tried once.
+    """
+    if has_tpu():
+        return ""
+    try:
+        with tf.init_scope():  # Somebody may be tracing.
+            tf.function(_trial, jit_compile=True, autograph=False)(tf.ones([8]))
+    except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        message = str(getattr(error, "message", None) or error).strip()
+        return message.splitlines()[0] if message else type(error).__name__
+    return ""
+
+
+def _trial(x: tf.Tensor) -> tf.Tensor:
+    """A function that XLA cannot compile on half-installed GPUs: tanh needs libdevice, and any
+    kernel needs ptxas.
+    """
+    return tf.reduce_sum(tf.tanh(x))

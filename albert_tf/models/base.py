@@ -1,0 +1,181 @@
+"""The Keras side of all models: construction, configuration, dtype, frozen parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.analysis.machine_memory import check_weights_fit
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras, require_keras_2
+from albert_tf.models.inputs import lists_to_tensors
+from albert_tf.variable_names import distinct
+
+# Entries of `get_config` that every model has; the others are of its class.
+COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
+
+
+class AlbertModel(keras.Model):
+    """A Keras model made from an AlbertConfig. Its variables exist as soon as the object does, and
+    their names do not depend on the model's.
+
+    Attributes:
+      saved_as: the name of the class in model.json, by which checkpoints know its heads; "" of a
+        class that has no model folder.
+    """
+
+    saved_as: str = ""
+
+    def __init__(
+        self,
+        config: AlbertConfig | dict[str, Any],
+        packed: bool | None = None,
+        name: str | None = None,
+        dtype: str | keras.mixed_precision.Policy | None = None,
+        trainable: bool = True,
+    ) -> None:
+        """Args:
+        config: the architecture, also as a dict of its fields.
+        packed: leave padding out of the dense layers; None: see `targets.packs_here`.
+        name: of the Keras model; variables are not named after it.
+        dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
+        trainable: False freezes all variables.
+        """
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        if isinstance(config, Mapping):
+            config = AlbertConfig.from_dict(config)
+        if not isinstance(config, AlbertConfig):
+            raise UserError(
+                f"Expected an AlbertConfig or a dict of its fields; received {config!r:.80}. For "
+                f"published weights: {type(self).__name__}.from_preset(NAME, ...)."
+            )
+        check_weights_fit(config)
+        self.config = config
+        self.packed = packed
+        self._frozen_when_made: frozenset[str] = frozenset()
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Nothing is left to do: the constructor has made every variable."""
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs, of `input_shape` or one by the name of each input; Keras's own
+        would try float32 ids.
+        """
+
+        def placeholder(shape: Any) -> Any:
+            shape = tf.TensorShape(shape)
+            return keras.Input(shape[1:], shape[0], dtype=tf.int32)
+
+        if isinstance(input_shape, Mapping):
+            outputs = self({name: placeholder(shape) for name, shape in input_shape.items()})
+        else:
+            outputs = self(placeholder(input_shape))
+        return tf.nest.map_structure(lambda output: output.shape, outputs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
+        traces its first step, and traces it again.
+        """
+        require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
+        # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
+        # replaces it by a new optimizer; the moments are copied over below.
+        restored = self.optimizer
+        if kwargs.get("from_serialized"):  # It has made all parts of a trainable model trainable.
+            self._freeze(self._frozen_when_made)
+        super().compile(*args, **kwargs)
+        if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
+            return
+        with self.distribute_strategy.scope():
+            self.optimizer.build(self.trainable_variables)
+        if kwargs.get("from_serialized") and restored is not None:
+            _assign_by_name(self.optimizer.variables, restored.variables)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles with what `get_compile_config` returned; Keras's own does nothing for a class
+        that overrides `compile`.
+        """
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def summary(self, *args: Any, expand_nested: bool = True, **kwargs: Any) -> None:
+        """Prints Keras's table, here with the parts of the encoder, and how the layers share."""
+        super().summary(*args, expand_nested=expand_nested, **kwargs)
+        (kwargs.get("print_fn") or print)(_describe_stack(self.config))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
+        ("encoder/embeddings") that are not trainable while what holds them is. They stay so in
+        `.keras` files and compiled SavedModels; of others Keras makes every part trainable.
+        """
+        frozen = [name for name, part in _parts(self) if not part.trainable]
+        return {
+            "config": self.config.to_dict(),
+            "packed": self.packed,
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "trainable": self.trainable,
+            "frozen": frozen if self.trainable else [],
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> AlbertModel:
+        """A model with random weights from what `get_config` returned."""
+        arguments = dict(config)
+        frozen = arguments.pop("frozen", [])
+        model = cls(AlbertConfig.from_dict(arguments.pop("config")), **arguments)
+        model._frozen_when_made = frozenset(frozen)
+        model._freeze(model._frozen_when_made)
+        return model
+
+    def _freeze(self, names: Collection[str]) -> None:
+        """Makes parts of these names not trainable."""
+        for name, part in _parts(self):
+            if name in names:
+                part.trainable = False
+
+    @classmethod
+    def from_preset(
+        cls, name_or_path: str, *, config: AlbertConfig | None = None, **arguments: Any
+    ) -> AlbertModel:
+        """A model of this class with published or own weights and new heads.
+
+        >>> AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
+
+        Arguments and errors are those of the function `albert_tf.from_preset`.
+        """
+        # By the lazy table of the package: this module knows no downloads.
+        return albert_tf.from_preset(name_or_path, cls, config=config, **arguments)
+
+
+def _describe_stack(config: AlbertConfig) -> str:
+    """A sentence on how the layers share their weights."""
+    inner = config.inner_group_num
+    layers = f"{config.num_hidden_layers} layers" + (f" of {inner} inner ones" * (inner > 1))
+    numbers = {"attention": config.num_attention_groups, "feed-forward": config.num_ffn_groups}
+    blocks = [
+        f"{number * inner} {kind} block{'s' * (number * inner > 1)}"
+        for kind, number in numbers.items()
+    ]
+    return f"The transformer's {layers} use {' and '.join(blocks)}."
+
+
+def _assign_by_name(variables: Sequence[tf.Variable], values: Sequence[tf.Variable]) -> None:
+    """Assigns values to the variables of their names; a variable without one stays as it is."""
+    by_name = dict(zip(distinct([value.name for value in values]), values))
+    for name, variable in zip(distinct([each.name for each in variables]), variables):
+        if name in by_name:
+            variable.assign(by_name[name])
+
+
+def _parts(model: keras.Model, prefix: str = "") -> Iterator[tuple[str, keras.layers.Layer]]:
+    """The parts of a model, and of the trainable models in it, by their names."""
+    for part in model.layers:
+        yield f"{prefix}{part.name}", part
+        if isinstance(part, keras.Model) and part.trainable:
+            yield from _parts(part, f"{prefix}{part.name}/")

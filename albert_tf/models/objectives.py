@@ -1,0 +1,289 @@
+"""Objectives: a model with its losses and metrics, independent of how it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import tensorflow as tf
+
+from albert_tf.keras_compat import keras
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertTokenClassifier,
+)
+from albert_tf.models.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
+from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
+from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+
+Batch = dict[str, tf.Tensor]
+
+# Objective of a pair of segments -> the name in its metrics.
+SENTENCE_OUTPUTS = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
+
+
+class Objective(Protocol):
+    """A model with the losses and metrics that it has on a batch.
+
+    Attributes:
+      model: the Keras model.
+    """
+
+    model: keras.Model
+
+    @property
+    def losses(self) -> Mapping[str, str]:
+        """The ratios that are minimized, and for each the batch's weights whose sum is its
+        denominator: {"masked_lm_loss": "masked_lm_weights"}. The loss is the sum of these ratios.
+        """
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all ratios."""
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Losses and metrics of one batch, by name.
+
+        Args:
+          batch: the model's inputs, labels and weights, by name.
+          training: whether dropout is on.
+          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
+        """
+
+
+def loss_denominators(objective: Objective, batch: Batch) -> dict[str, tf.Tensor]:
+    """Denominators of the losses by name, float32 scalars, without running the model."""
+    weights = {name: tf.cast(batch[key], tf.float32) for name, key in objective.losses.items()}
+    return {name: tf.reduce_sum(values) for name, values in weights.items()}
+
+
+def total_loss(
+    objective: Objective, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
+) -> tf.Tensor:
+    """The loss that is minimized, a float32 scalar.
+
+    Args:
+      ratios: of `objective.ratios`.
+      denominators: of the whole batch, when `ratios` are those of a part of it.
+    """
+    if denominators is None:
+        denominators = {name: ratios[name].denominator for name in objective.losses}
+    return tf.add_n(
+        [ratios[name].numerator / (denominators[name] + EPSILON) for name in objective.losses]
+    )
+
+
+class PretrainingObjective:
+    """Masked language model plus a sentence pair objective, weighted 1 : 1 as in the reference."""
+
+    def __init__(self, model: AlbertPretrainer, sentence_objective: str = "sop") -> None:
+        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
+        self.model = model
+        self._objective = SENTENCE_OUTPUTS[sentence_objective]
+        self.losses = {"masked_lm_loss": "masked_lm_weights"}
+        if self._objective:
+            self.losses[f"{self._objective}_loss"] = "example_weights"
+        self.metrics = self.metrics_of(sentence_objective)
+
+    @staticmethod
+    def metrics_of(sentence_objective: str) -> tuple[str, ...]:
+        """Names of the metrics of an objective of those pairs."""
+        objectives = ("masked_lm", SENTENCE_OUTPUTS[sentence_objective])
+        names = [name for name in objectives if name]
+        return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
+        outputs = self.model(batch, training=training, seed=seed)
+        words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        weights = batch["masked_lm_weights"]
+        ratios = {
+            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
+        }
+        if self._objective:
+            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
+            weights = batch["example_weights"]
+            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), weights)
+            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), weights)
+        return ratios
+
+
+class ReplacedTokensObjective:
+    """The generator's masked words, the detector's replaced tokens, and the order of segments.
+
+    The figures of detection are means over real tokens; precision and recall are those of "this
+    token was replaced". What is minimized is `detection_weight` times `detection_loss`.
+    """
+
+    def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
+        """Args: sentence_objective: a key of SENTENCE_OUTPUTS."""
+        self.model = model
+        self._objective = SENTENCE_OUTPUTS[sentence_objective] if model.detector_order else None
+        self.losses = {
+            "masked_lm_loss": "masked_lm_weights",
+            "weighted_detection_loss": "input_mask",
+        }
+        detection = (f"detection_{name}" for name in ("loss", "accuracy", "precision", "recall"))
+        names = [*self.losses, "masked_lm_accuracy", *detection, "replaced_share"]
+        if self._objective:
+            self.losses[f"{self._objective}_loss"] = "example_weights"
+            names += [f"{self._objective}_loss", f"{self._objective}_accuracy"]
+        self.metrics = tuple(names)
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: see ReplacedTokenPretrainer, and `example_weights`."""
+        outputs = self.model(batch, training=training, seed=seed)
+        words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
+        weights, pairs = batch["masked_lm_weights"], batch["example_weights"]
+        real = tf.cast(batch["input_mask"], tf.float32) * pairs[:, tf.newaxis]  # [B, S]
+        replaced = tf.cast(outputs["is_replaced"], tf.float32)
+        logits = outputs["replaced_logits"]
+        said = tf.cast(logits > 0, tf.float32)
+        loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=replaced, logits=logits)
+        ratios = {
+            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
+            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
+            "weighted_detection_loss": weighted_mean(self.model.detection_weight * loss, real),
+            "detection_loss": weighted_mean(loss, real),
+            "detection_accuracy": weighted_mean(said == replaced, real),
+            "detection_precision": weighted_mean(replaced, said * real),
+            "detection_recall": weighted_mean(said, replaced * real),
+            "replaced_share": weighted_mean(replaced, real),
+        }
+        if self._objective:
+            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
+            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), pairs)
+            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), pairs)
+        return ratios
+
+
+class ClassificationObjective:
+    """Cross-entropy of one label out of C, for a text or a choice of texts."""
+
+    losses: ClassVar = {"cross_entropy": "example_weights"}
+    metrics = ("cross_entropy", "accuracy")
+
+    def __init__(self, model: AlbertClassifier | AlbertMultipleChoice) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: inputs, `label_ids` int32 [B], `example_weights` float32 [B]."""
+        logits = self.model(batch, training=training, seed=seed)
+        labels, weights = batch["label_ids"], batch["example_weights"]
+        return {
+            "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
+            "accuracy": weighted_mean(correct(logits, labels), weights),
+        }
+
+
+class RegressionObjective:
+    """Squared error of a number, on its own scale as in the reference (STS-B)."""
+
+    losses: ClassVar = {"squared_error": "example_weights"}
+    metrics = ("squared_error",)
+
+    def __init__(self, model: AlbertClassifier) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: inputs, `label_values` and `example_weights` float32 [B]."""
+        values = self.model(batch, training=training, seed=seed)[:, 0]
+        error = tf.square(values - batch["label_values"])
+        return {"squared_error": weighted_mean(error, batch["example_weights"])}
+
+
+class TokenClassificationObjective:
+    """Cross-entropy of one label out of C for each token that has one."""
+
+    losses: ClassVar = {"cross_entropy": "token_weights"}
+    metrics = ("cross_entropy", "accuracy")
+
+    def __init__(self, model: AlbertTokenClassifier) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: inputs, `token_label_ids` int32 [B, S] and `token_weights` float32
+        [B, S].
+        """
+        logits = self.model(batch, training=training, seed=seed)
+        labels, weights = batch["token_label_ids"], batch["token_weights"]
+        return {
+            "cross_entropy": weighted_mean(cross_entropy(logits, labels), weights),
+            "accuracy": weighted_mean(correct(logits, labels), weights),
+        }
+
+
+class SpanObjective:
+    """Mean of the cross-entropies of start and end."""
+
+    losses: ClassVar = {"span_loss": "example_weights"}
+    metrics = ("span_loss", "start_accuracy", "end_accuracy")
+
+    def __init__(self, model: AlbertSpanLabeler) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: inputs, `start_positions`, `end_positions` int32 [B],
+        `example_weights` float32 [B].
+        """
+        outputs = self.model(batch, training=training, seed=seed)
+        return _span_ratios(outputs["start_logits"], outputs["end_logits"], batch)
+
+
+class SpanObjectiveV2:
+    """Mean of the cross-entropies of start, and of end given the gold start; plus half the
+    cross-entropy of "no answer".
+    """
+
+    losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
+    metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
+
+    def __init__(self, model: AlbertSpanLabelerV2) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: that of SpanObjective, `impossible_positions` int32 [B, S] and
+        `is_impossible` int32 [B].
+        """
+        outputs = self.model(batch, training=training, seed=seed)
+        logits, is_impossible = outputs["answer_logits"], batch["is_impossible"]
+        answer = tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=tf.cast(is_impossible, tf.float32), logits=logits
+        )
+        right = tf.equal(logits > 0, tf.cast(is_impossible, tf.bool))
+        return {
+            **_span_ratios(outputs["start_log_probs"], outputs["end_log_probs"], batch),
+            "answer_loss": weighted_mean(0.5 * answer, batch["example_weights"]),
+            "answer_accuracy": weighted_mean(right, batch["example_weights"]),
+        }
+
+
+def _span_ratios(start: tf.Tensor, end: tf.Tensor, batch: Batch) -> dict[str, Ratio]:
+    """Loss and accuracies of spans; start, end: logits or log-probabilities, float32 [B, S]."""
+    starts, ends = batch["start_positions"], batch["end_positions"]
+    weights = batch["example_weights"]
+    loss = 0.5 * (cross_entropy(start, starts) + cross_entropy(end, ends))
+    return {
+        "span_loss": weighted_mean(loss, weights),
+        "start_accuracy": weighted_mean(correct(start, starts), weights),
+        "end_accuracy": weighted_mean(correct(end, ends), weights),
+    }

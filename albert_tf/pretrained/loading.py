@@ -1,0 +1,123 @@
+"""Models from published weights or the package's own, by name, or from one's own, by path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import Any
+
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoints import formats, huggingface
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.keras_compat import keras
+from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.pretrained.hub import PUBLISHED, download
+from albert_tf.pretrained.presets import PRESETS
+
+# The weights that are part of this package, each a folder in Hugging Face's format.
+_SHIPPED = os.path.join(os.path.dirname(albert_tf.__file__), "weights")
+
+
+def shipped_folder(name: str) -> str | None:
+    """The folder of a preset whose weights are in the package; None: they are not."""
+    path = os.path.join(_SHIPPED, name)
+    return path if os.path.exists(os.path.join(path, huggingface.WEIGHTS_FILE)) else None
+
+
+def shipped_names() -> list[str]:
+    """The presets whose weights are in the package."""
+    names = sorted(os.listdir(_SHIPPED)) if os.path.isdir(_SHIPPED) else []
+    return [name for name in names if shipped_folder(name)]
+
+
+def locate(name_or_path: str) -> formats.Source:
+    """The folder or checkpoint of a preset, downloaded if need be, or of a path (gs:// too).
+
+    Args:
+      name_or_path: name of a preset with weights, in this package or published, or see
+        `formats.recognize`.
+
+    Raises:
+      UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
+        and not cached).
+    """
+    found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
+    if any(found):
+        return formats.recognize(name_or_path)
+    if folder := shipped_folder(name_or_path):
+        return formats.recognize(folder)
+    if name_or_path in PUBLISHED:
+        return formats.recognize(download(PUBLISHED[name_or_path]))
+    _check_name(name_or_path)
+    return formats.recognize(name_or_path)  # Says what a path must be.
+
+
+def _check_name(name: str) -> None:
+    """Raises UserError for what is, or nearly is, the name of a preset."""
+    word = name.removeprefix("albert/").lower()  # The owner's name on the hub.
+    near = [] if "/" in word else difflib.get_close_matches(word, PRESETS, n=1)
+    if not near:
+        return
+    preset = near[0]
+    beginning = "" if preset == name else f"{name!r} does not exist. Did you mean {preset!r}? "
+    if preset not in (*PUBLISHED, *shipped_names()):
+        beginning += f"The preset {preset!r} is an architecture without weights to download. "
+        if preset.endswith("-zh"):
+            beginning += (
+                "google-research/albert publishes its weights as an archive: unpack that, and pass "
+                "the prefix of its checkpoint. "
+            )
+    own = f"; those of {', '.join(shipped_names())} are in this package" if shipped_names() else ""
+    raise UserError(
+        f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}{own}; or pass the path of a "
+        "model folder or of a checkpoint."
+    )
+
+
+def from_preset(
+    name_or_path: str,
+    model_class: type[keras.Model] = AlbertEncoder,
+    *,
+    config: AlbertConfig | None = None,
+    **arguments: Any,
+) -> keras.Model:
+    """A model whose encoder has published weights or your own, and whose heads are new.
+
+    An AlbertPretrainer takes its heads from the weights, too, if they are there.
+
+        classifier = from_preset("albert-small-en", AlbertClassifier, num_classes=3)
+
+    Args:
+      name_or_path: see `locate`.
+      model_class: AlbertEncoder or any model of `albert_tf`.
+      config: None takes the one stored with the weights; another may differ in dropout, say.
+      arguments: of the model's constructor.
+
+    Returns:
+      A `model_class` whose variables exist.
+
+    Raises:
+      UserError: see `locate`; or the weights do not fit, with a list of what does not.
+    """
+    source = locate(name_or_path)
+    model = model_class(config or source.config(), **arguments)
+    formats.load_start(model, source.path)
+    return model
+
+
+def preset_vocabulary(name_or_path: str) -> str:
+    """Path of the vocabulary that lies next to the weights.
+
+    Raises:
+      UserError: see `locate`; or there is no vocabulary.
+    """
+    source = locate(name_or_path)
+    if source.vocab_file is None:
+        raise UserError(
+            f"{source.path} has no vocabulary beside it. Copy the one that the model was trained "
+            "with there, or pass its path instead."
+        )
+    return source.vocab_file

@@ -1,0 +1,155 @@
+"""The flags of pre-training alone, and the model and the data made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer, ReplacedTokenPretrainer
+from albert_tf.optimization import Recipe
+from albert_tf.pretraining import HeldOut, PretrainingData, open_records, open_text
+from albert_tf.pretraining.objectives import Pretrainer
+from albert_tf.training.flags import chosen_vocabulary
+from albert_tf.training.optimizers import recipe_for_batch
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.settings import read
+from data_pipeline.corpus.documents import Corpus
+from data_pipeline.pretraining import settings_flags
+from data_pipeline.pretraining.settings import PretrainingSettings
+from data_pipeline.tokenizers import tokenizer_flags
+from data_pipeline.tokenizers.loading import load_tokenizer
+
+FLAGS = flags.FLAGS
+
+OBJECTIVES = ("mlm", "replaced_tokens")
+# Settings of examples made while they are trained on; they have no flag here.
+_FIXED_FOR_TEXT = {"dupe_factor": 1, "masking": "dynamic"}
+_READING = {
+    *("vocab_file", "lower_case", "strip_accents", "space_chinese"),
+    *settings_flags.READING,
+}
+
+
+def define_data_flags() -> None:
+    """Flags of the records or the text."""
+    flags.group("Data")
+    flags.DEFINE_string("train_data", None, "Folder of training records.")
+    flags.DEFINE_string(
+        "train_text",
+        None,
+        "Text files (globs, separated by commas) to train on without records, instead of "
+        "--train_data. The flags of create_pretraining_data say how they are read.",
+    )
+    flags.DEFINE_list(
+        "eval_data", [], "Folders of held-out records, at most one for each sentence objective."
+    )
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary for --train_text; by default the one of --init_checkpoint."
+    )
+    settings_flags.define_flags(
+        without={*_FIXED_FOR_TEXT, "deduplicate"},
+        hidden=(*settings_flags.READING, "masked_lm_prob"),
+    )
+
+
+def define_objective_flags() -> None:
+    """Flags of the objective of pre-training."""
+    flags.group("Objective")
+    flags.DEFINE_enum(
+        "objective",
+        "mlm",
+        OBJECTIVES,
+        "Objective of pre-training. mlm: ALBERT's masked words. replaced_tokens: ELECTRA's; a "
+        "small generator fills the masks, and the model, which is what is saved, says of every "
+        "token whether it is the original.",
+    )
+    flags.DEFINE_float(
+        "generator_size",
+        0.25,
+        "Size of the generator, as a share of the model's heads, hidden size and intermediate "
+        "size; for --objective=replaced_tokens.",
+        upper_bound=1,
+        above=0,
+        expert=True,
+    )
+    flags.DEFINE_float(
+        "sampling_temperature",
+        1.0,
+        "Softmax temperature for sampling replacement tokens.",
+        above=0,
+        expert=True,
+    )
+    flags.DEFINE_float(
+        "detection_weight",
+        50.0,
+        "Weight of the detection loss of replaced tokens; the generator's loss has weight 1.",
+        expert=True,
+    )
+    flags.DEFINE_bool(
+        "detector_order",
+        True,
+        "Train the detector of replaced tokens on the order of sentences, too.",
+        expert=True,
+    )
+
+
+def model(config: AlbertConfig, packed: bool) -> Pretrainer:
+    """A model with random weights for the objective of the flags."""
+    settings = ("generator_size", "sampling_temperature", "detection_weight", "detector_order")
+    if FLAGS.objective == "replaced_tokens":
+        values = {name: FLAGS[name].value for name in settings}
+        return ReplacedTokenPretrainer(config, packed=packed, **values)
+    if given := [name for name in settings if FLAGS[name].present]:
+        raise UserError(
+            f"--{given[0]} is for --objective=replaced_tokens; --objective={FLAGS.objective} has "
+            "no such thing. Leave it out."
+        )
+    return AlbertPretrainer(config, packed=packed)
+
+
+def recipe() -> Recipe:
+    """Rate, updates and warm-up of pre-training, for --train_batch_size."""
+    recipe = Recipe(FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps)
+    return recipe_for_batch(recipe, FLAGS.recipe_batch_size, FLAGS.train_batch_size)
+
+
+def held_out() -> HeldOut:
+    """The records of --eval_data."""
+    return HeldOut(FLAGS.eval_data, FLAGS.eval_batch_size)
+
+
+def data() -> PretrainingData:
+    """The examples of --train_data or --train_text.
+
+    Raises:
+      UserError: neither or both are given, or what is named is missing, damaged or empty.
+    """
+    if FLAGS.train_text:
+        return _text()
+    if not FLAGS.train_data:
+        raise UserError(
+            "--train_data is missing: a folder of records that create_pretraining_data wrote. Or "
+            "train without records: name text files by --train_text."
+        )
+    fields = {field.name for field in dataclasses.fields(PretrainingSettings)}
+    of_text = (fields | _READING) - {"seed", *_FIXED_FOR_TEXT}
+    if given := sorted(name for name in of_text if FLAGS[name].present):
+        raise UserError(
+            f"--{given[0]} says how --train_text is read, and {FLAGS.train_data} holds records. "
+            "Leave it out, or make other records with create_pretraining_data."
+        )
+    return open_records(FLAGS.train_data, FLAGS.train_batch_size, FLAGS.seed)
+
+
+def _text() -> PretrainingData:
+    """The examples of --train_text."""
+    if FLAGS.train_data:
+        raise UserError("--train_data and --train_text are both given. Give one.")
+    return open_text(
+        read(Corpus, patterns=FLAGS.train_text),
+        load_tokenizer(chosen_vocabulary(), **tokenizer_flags.by_hand()),
+        read(PretrainingSettings, **_FIXED_FOR_TEXT),
+        FLAGS.train_batch_size,
+        FLAGS.seed,
+    )

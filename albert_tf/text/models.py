@@ -1,0 +1,161 @@
+"""Models from text to answers in two lines: masks that are filled, sentences as vectors.
+
+They need tensorflow_text. For serving, `export` makes SavedModels that do the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoints import formats, sentence_transformers
+from albert_tf.errors import UserError
+from albert_tf.models import AlbertPretrainer, AlbertSentenceEncoder
+from albert_tf.pretrained.loading import from_preset, locate, preset_vocabulary
+from data_pipeline.tokenizers.graph import graph_tokenizer
+from data_pipeline.tokenizers.loading import load_tokenizer
+from data_pipeline.tokenizers.sentencepiece import WORD_MARK
+from data_pipeline.tokenizers.text_graph import TextEncoder
+
+DEFAULT = "albert-small-en"
+_BATCH_TOKENS = 64 * 128  # Of a batch, with padding.
+
+
+class MaskFiller:
+    """A function from texts with "[MASK]" in them to the most probable pieces for each mask.
+
+    >>> MaskFiller()("The cat sat on the [MASK].")
+    [[('floor', 0.12), ...]]
+    """
+
+    def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
+        """Args:
+        name_or_path: weights with the head of masked words, see `locate`.
+        max_seq_length: longer texts are cut, with a warning; None: the length that the model was
+          trained on, or that of its positions.
+
+        Raises:
+          UserError: see `locate`; or the weights lack that head.
+        """
+        source = locate(name_or_path)
+        self.model = AlbertPretrainer(source.config())
+        formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
+        self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
+        graph, length = graph_tokenizer(self._tokenizer), max_seq_length or _own_length(source)
+        self._encode = TextEncoder(graph, self._tokenizer, length, read_masks=True)
+        self._cut = _Cut(length)
+
+    def __call__(self, text: str, top_k: int = 5) -> list[list[tuple[str, float]]]:
+        """For each mask of the text `top_k` pairs of a piece and its probability, best first.
+
+        A mask that is cut off with the end of the text has no answer; a warning says so.
+        """
+        tokens = self._encode.tokenize(tf.constant([text]))
+        self._cut.note(tokens)
+        inputs = self._encode.pack(tokens)
+        num_masks = int(tf.math.count_nonzero(tokens.flat_values == self._encode.mask_id))
+        positions = tf.where(inputs["input_word_ids"] == self._encode.mask_id)[:, 1]  # [M]
+        if num_masks > len(positions):
+            warnings.warn(
+                f"{num_masks - len(positions)} of {num_masks} masks lie beyond the first "
+                f"{self._encode.max_seq_length} tokens, and have no answer. Shorten the text "
+                "before them.",
+                stacklevel=2,
+            )
+        if not len(positions):
+            return []
+        inputs["masked_lm_positions"] = tf.cast(positions, tf.int32)[None]
+        logits = self.model(inputs)["masked_lm_logits"][0]  # [M, V]
+        best = tf.math.top_k(tf.nn.softmax(logits), top_k)
+        return [
+            [(self._word(piece), float(value)) for piece, value in zip(pieces, values)]
+            for pieces, values in zip(best.indices.numpy(), best.values.numpy())
+        ]
+
+    def _word(self, piece_id: int) -> str:
+        """The piece as it stands in a text: "▁floor" -> "floor"."""
+        return self._tokenizer.pieces[piece_id].replace(WORD_MARK, "")
+
+
+class SentenceEmbedder:
+    """A function from texts to vectors: the mean of the last layer over a text's tokens."""
+
+    def __init__(self, name_or_path: str = DEFAULT, max_seq_length: int | None = None) -> None:
+        """Args:
+        name_or_path: weights of any model, see `from_preset`.
+        max_seq_length: longer texts are cut, with a warning; None: the length that the model was
+          trained on, or that of its positions.
+
+        Raises:
+          UserError: see `from_preset`; or the folder is one of sentence-transformers, and its
+            vectors are not such means.
+        """
+        source = locate(name_or_path)
+        steps = sentence_transformers.other_steps(source.path)
+        if steps:
+            raise UserError(
+                f"{source.path}: {sentence_transformers.MODULES_FILE} makes vectors by "
+                f"{', '.join(steps)}, and only means are computed here. Those of its encoder: "
+                "AlbertSentenceEncoder.from_preset."
+            )
+        self.model = from_preset(name_or_path, AlbertSentenceEncoder)
+        tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
+        length = max_seq_length or _own_length(source)
+        self._encode = TextEncoder(graph_tokenizer(tokenizer), tokenizer, length)
+        self._cut = _Cut(length)
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [B, H]. Texts of similar lengths are computed together, padded to the longest."""
+        vectors = np.zeros([len(texts), self.model.config.hidden_size], np.float32)
+        if not len(texts):
+            return vectors
+        tokens = self._encode.tokenize(tf.constant(texts))
+        self._cut.note(tokens)
+        lengths = tokens.row_lengths().numpy()
+        order = np.argsort(-lengths, kind="stable")
+        while len(order):
+            longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)
+            rows, order = np.split(order, [max(1, _BATCH_TOKENS // longest)])
+            inputs = self._encode.pack(tf.gather(tokens, rows))
+            vectors[rows] = self.model(inputs)["mean_output"].numpy()
+        return vectors
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+        """float32 [B], the cosine of the vectors of each pair, -1 to 1."""
+        left, right = (_unit(self(texts)) for texts in (first, second))
+        return (left * right).sum(axis=1)
+
+
+def _own_length(source: formats.Source) -> int:
+    """The number of tokens that a model was trained on, as exports take it; that of its positions
+    where its folder does not say.
+    """
+    return source.metadata().get("max_seq_length", source.config().max_position_embeddings)
+
+
+class _Cut:
+    """The warning that texts are cut, which is given once."""
+
+    def __init__(self, max_seq_length: int) -> None:
+        self._max_seq_length = max_seq_length
+        self._is_said = False
+
+    def note(self, tokens: tf.RaggedTensor) -> None:
+        """tokens: int32 [B, (tokens)], before they are cut, without [CLS] and [SEP]."""
+        longest = int(tf.reduce_max(tokens.row_lengths())) + 2
+        if longest > self._max_seq_length and not self._is_said:
+            self._is_said = True
+            warnings.warn(
+                f"a text of {longest} tokens is cut to {self._max_seq_length}, the model's length "
+                "or max_seq_length; so will others be, without a further warning.",
+                stacklevel=3,
+            )
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """[B, H] -> the same directions with length 1; zeros stay."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(norms, 1e-12)

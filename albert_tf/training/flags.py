@@ -1,0 +1,119 @@
+"""The flags that training programs share, and the settings and devices made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from albert_tf.errors import UserError
+from albert_tf.optimization import Recipe
+from albert_tf.training import (
+    DeviceSettings,
+    InitialModel,
+    LoopSettings,
+    OptimizerSettings,
+    RunSettings,
+)
+from albert_tf.training.devices import Devices, prepare_devices
+from albert_tf.training.settings import MAX_BATCH_SIZE
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.settings import define, read
+
+FLAGS = flags.FLAGS
+
+
+def define_run_flags(modes: tuple[str, ...]) -> None:
+    """Flags of the run: its mode, its folder, its seed."""
+    flags.group("Run")
+    flags.DEFINE_enum("mode", modes[0], modes, "Work to do with the model.")
+    define(RunSettings, "Run")
+    flags.DEFINE_integer(
+        "seed", 0, "Seed of the initial weights, the order of the data and dropout."
+    )
+
+
+def define_training_flags(
+    train_batch_size: int,
+    *,
+    without: Collection[str] = (),
+    hidden: Collection[str] = (),
+    **defaults: Any,
+) -> None:
+    """Flags of the batch, the optimizer, the loop and the devices.
+
+    Args:
+      train_batch_size: default of the program.
+      without, hidden, defaults: see `define`.
+    """
+    flags.group("Training")
+    flags.DEFINE_integer(
+        "train_batch_size",
+        train_batch_size,
+        "Number of sequences per update, over all replicas.",
+        lower_bound=1,
+        upper_bound=MAX_BATCH_SIZE,
+    )
+    define(OptimizerSettings, "Training", hidden=hidden, **defaults)
+    define(LoopSettings, "Training", without=without, **defaults)
+    flags.DEFINE_integer(
+        "max_failures",
+        0,
+        "Number of times that a run that dies is started again.",
+        expert=True,
+    )
+    define(DeviceSettings, "Devices")
+
+
+def prepare_flagged_devices() -> Devices:
+    """The devices of the device flags; sets --fast and --packed, if `auto`, to what was chosen."""
+    devices = prepare_devices(read(DeviceSettings))
+    FLAGS.fast = "on" if devices.is_fast else "off"
+    FLAGS.packed = "true" if devices.packed else "false"
+    return devices
+
+
+def initial_model() -> InitialModel:
+    """The architecture and the weights of the model flags."""
+    return read(InitialModel)
+
+
+def chosen_vocabulary() -> str:
+    """--vocab_file, or else the vocabulary beside the weights of --init_checkpoint."""
+    return initial_model().chosen_vocabulary(FLAGS.vocab_file)
+
+
+# A value of a flag, and the flags that it makes useless.
+_USELESS_WITH = (
+    ("schedule", "wsd", ("learning_rate_power", "decay_after_warmup")),
+    ("schedule", "polynomial", ("decay_share",)),
+    ("optimizer", "tfa_lamb", ("bias_correction",)),
+)
+
+
+def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
+    """The optimizer of the training flags, with the rate and the warm-up of a recipe.
+
+    Raises:
+      UserError: a flag is given that the schedule or the optimizer does not have.
+    """
+    for flag, value, others in _USELESS_WITH:
+        given = [each for each in others if FLAGS[each].value != FLAGS[each].default]
+        if given and FLAGS[flag].value == value:
+            raise UserError(f"--{given[0]} does nothing with --{flag}={value}. Leave it out.")
+    return read(
+        OptimizerSettings,
+        learning_rate=recipe.learning_rate,
+        num_warmup_steps=recipe.num_warmup_steps,
+    )
+
+
+def run_settings(recipe: Recipe) -> RunSettings:
+    """The run of the flags, with the rate, the updates and the warm-up of a recipe; all flags are
+    recorded with it.
+    """
+    return read(
+        RunSettings,
+        optimizer=optimizer_settings(recipe),
+        loop=read(LoopSettings, num_train_steps=recipe.num_train_steps),
+        flags=flags.resolved(),
+    )

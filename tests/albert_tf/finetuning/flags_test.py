@@ -1,0 +1,123 @@
+"""Flags of fine-tuning become a task, its data, splits and settings."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from absl.flags import FLAGS
+
+from albert_tf.errors import UserError
+from albert_tf.finetuning import flags as finetuning_flags
+from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.training import FineTuningSettings
+from albert_tf.optimization import Recipe
+from albert_tf.training import InitialModel
+from albert_tf.training import flags as shared_flags
+from data_pipeline.command_line.settings import define
+from data_pipeline.finetuning.features import LengthSettings
+
+
+@pytest.fixture
+def given(new_flags):
+    """(**flags) -> parses them, as the program does."""
+    with new_flags():
+        finetuning_flags.define_task_flags()
+        finetuning_flags.define_split_flags()
+        finetuning_flags.define_answer_flags()
+        shared_flags.define_run_flags(modes=("train_and_eval", "eval", "predict"))
+        define(InitialModel, "Model")
+        define(FineTuningSettings, "Length")
+        shared_flags.define_training_flags(32, optimizer="adamw", learning_rate=2e-5)
+
+        def parse(**flags: object) -> None:
+            values = {"output_dir": "out", **flags}
+            FLAGS(["program", *(f"--{name}={value}" for name, value in values.items())])
+
+        yield parse
+        FLAGS.unparse_flags()
+
+
+def test_the_defaults_are_those_of_the_library(given):
+    given(task="mrpc")
+    assert finetuning_flags.settings() == FineTuningSettings()
+    assert finetuning_flags.settings().lengths == LengthSettings()
+    assert finetuning_flags.task() is TASKS["mrpc"]
+    source = finetuning_flags.data_source()
+    assert source.data_dir is None and not source.files and not source.splits
+
+
+# Each field of the settings with another value than its default.
+OTHERS = {
+    "learning_rate": 0.5, "train_batch_size": 3, "num_train_epochs": 1.5, "num_train_steps": 7,
+    "warmup_proportion": 0.25, "num_warmup_steps": 2, "classifier_dropout": 0.2,
+    "hidden_dropout": 0.3, "attention_dropout": 0.4, "init_head": True, "vocab_file": "v.model",
+    "length_window": 1, "seed": 5, "lower_case": False, "strip_accents": True,
+    "space_chinese": False,
+}  # fmt: skip
+LENGTHS = {"max_seq_length": 32, "max_qa_length": 8, "doc_stride": 16, "max_query_length": 4}
+
+
+def test_every_setting_has_a_flag(given):
+    names = {field.name for field in dataclasses.fields(FineTuningSettings)}
+    assert names == {*OTHERS, "lengths"} and set(LENGTHS) == set(LengthSettings.__annotations__)
+    given(task="tsv", **OTHERS, **LENGTHS)
+    expected = FineTuningSettings(lengths=LengthSettings(**LENGTHS), **OTHERS)
+    assert finetuning_flags.settings() == expected
+
+
+def test_the_run_has_the_recipe_of_the_task(given):
+    given(task="tsv", optimizer="lamb", eval_steps=4, weight_decay_rate=0.125, eval_batch_size=9)
+    found = shared_flags.run_settings(Recipe(0.5, 12, 3))
+    assert (found.output_dir, found.eval_batch_size) == ("out", 9)
+    assert (found.loop.num_train_steps, found.loop.eval_steps) == (12, 4)
+    optimizer = found.optimizer
+    assert (optimizer.optimizer, optimizer.learning_rate) == ("lamb", 0.5)
+    assert (optimizer.num_warmup_steps, optimizer.weight_decay_rate) == (3, 0.125)
+
+
+def test_files_and_columns_of_ones_own(given, tmp_path):
+    path = tmp_path / "data.tsv"
+    path.write_text("one\ttwo\tscore\na\tb\t1.5\n", encoding="utf-8")
+    given(
+        task="regression", text_column="one", pair_column="two", label_column="score",
+        train_file="t.tsv", dev_file=path, predict_file="p.tsv", data_dir="folder",
+    )  # fmt: skip
+    source = finetuning_flags.data_source()
+    assert source.data_dir == "folder"
+    assert source.files == {"train": "t.tsv", "dev": str(path), "predict": "p.tsv"}
+    [example] = finetuning_flags.task().read(source, "dev").examples
+    assert (example.text_a, example.text_b, example.label) == ("a", "b", 1.5)
+
+
+@pytest.mark.parametrize("name", ["text_column", "pair_column", "label_column"])
+def test_a_benchmark_knows_its_columns(given, name):
+    given(task="cola", **{name: "text"})
+    message = f"--{name} is for files of your own, .* use --task=tsv or --task=regression"
+    with pytest.raises(UserError, match=message):
+        finetuning_flags.task()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"mode": "eval", "task": "mnli"}, ["dev_matched", "dev_mismatched"]),
+        ({"mode": "eval", "task": "mnli", "splits": "dev_matched"}, ["dev_matched"]),
+        ({"mode": "predict", "task": "mnli"}, ["test_matched", "test_mismatched"]),
+        ({"mode": "predict", "task": "tsv"}, ["predict"]),
+        ({"mode": "predict", "task": "mrpc", "predict_file": "x"}, ["predict"]),
+        ({"mode": "predict", "task": "mrpc", "predict_file": "x", "splits": "a,b"}, ["a", "b"]),
+    ],
+)
+def test_splits_that_a_mode_is_for(given, flags, expected):
+    given(**flags)
+    assert finetuning_flags.splits(finetuning_flags.task()) == expected
+
+
+def test_lengths_that_are_not_used(given, capsys):
+    """A model keeps those of its training."""
+    given(task="squad1.1", max_seq_length=384, doc_stride=64)
+    finetuning_flags.print_unused_lengths(LengthSettings(max_seq_length=384), "runs/x/model")
+    assert capsys.readouterr().out == (
+        "--doc_stride=64 is not used: runs/x/model was trained with 128.\n"
+    )

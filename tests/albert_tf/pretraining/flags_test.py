@@ -1,0 +1,57 @@
+"""The flags of pre-training's data and recipe."""
+
+from __future__ import annotations
+
+import pytest
+from absl.flags import FLAGS
+
+from albert_tf.errors import UserError
+from albert_tf.optimization import Recipe
+from albert_tf.pretraining import flags as pretraining_flags
+from albert_tf.training import InitialModel
+from albert_tf.training import flags as shared_flags
+from data_pipeline.command_line import flags
+from data_pipeline.command_line.settings import define
+
+
+@pytest.fixture
+def parse_data(new_flags):
+    """(*argv) -> sets the flags of pre-training's data."""
+    with new_flags():
+        shared_flags.define_run_flags(("train_and_eval",))
+        define(InitialModel, "Model")
+        shared_flags.define_training_flags(
+            32, optimizer="lamb", learning_rate=0.001, num_train_steps=100, num_warmup_steps=10
+        )
+        pretraining_flags.define_data_flags()
+        flags.DEFINE_integer("recipe_batch_size", 0, "The batch size of the recipe.")
+        yield lambda *argv: FLAGS(["program", "--output_dir=run", *argv])
+
+
+def test_a_recipe_for_another_batch(parse_data):
+    parse_data()
+    assert pretraining_flags.recipe() == Recipe(0.001, 100, 10)
+    parse_data("--recipe_batch_size=128")
+    assert pretraining_flags.recipe() == Recipe(0.0005, 400, 40)
+
+
+def test_records_or_text(parse_data, monkeypatch):
+    monkeypatch.setattr(pretraining_flags, "open_records", lambda *given: given)
+    parse_data("--train_data=records", "--train_batch_size=8", "--seed=3")
+    assert pretraining_flags.data() == ("records", 8, 3)
+    for argv, message in (
+        ([], "--train_data is missing: a folder of records .* by --train_text"),
+        (["--train_data=a", "--train_text=b"], "--train_data and --train_text are both given"),
+        (["--train_data=a", "--language=en"], "--language says how --train_text is read, and a"),
+    ):
+        for name in ("train_data", "train_text", "language"):
+            FLAGS[name].unparse()
+        parse_data(*argv)
+        with pytest.raises(UserError, match=message):
+            pretraining_flags.data()
+
+
+def test_held_out_records(parse_data, monkeypatch):
+    monkeypatch.setattr(pretraining_flags, "HeldOut", lambda *given: given)
+    parse_data("--eval_data=a,b", "--eval_batch_size=5")
+    assert pretraining_flags.held_out() == (["a", "b"], 5)
