@@ -54,7 +54,7 @@ CASES = [
         "--checkpoints=best,best: Name some of best, last, each once.",
     ),
     (RECORDS, ["--input={files}/vocab.txt,{files}/vocab.txt"], "vocab.txt' is named twice as inp"),
-    (RECORDS, ["--language=klingon"], "--language=klingon is no ISO code of a language; give one"),
+    (RECORDS, ["--language=klingon"], "--language=klingon is not an ISO code of a language;"),
     (
         RECORDS,
         ["--input_format=wikiextractor"],

@@ -1,8 +1,6 @@
 """Corpus files to blocks of whole documents, cut the same way however many processes work on them.
 
-A block is what one worker turns into records at once. It ends where a document ends, and holds
-parts of several files when they are small. Files are divided into groups first, so that each group
-can be read on its own, by another machine if need be.
+Files are divided into groups first, so that each group can be read by another machine.
 """
 
 from __future__ import annotations
@@ -20,23 +18,20 @@ from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
+# A corpus is cut into some BLOCKS blocks, within these bounds.
 MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
 
 
 @dataclasses.dataclass(frozen=True)
 class TextBlock:
-    """Whole documents, at most some MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES of them.
-
-    Attributes:
-      group, index: number of the group of files, and of the block in it, from 0.
-      parts: the text.
-      stored_bytes: bytes of the (compressed) files that were read for it.
+    """The text that one worker turns into records at once: whole documents, at most some
+    MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES of them, in parts of several files when these are small.
     """
 
-    group: int
-    index: int
+    group: int  # Number of the group of files, from 0.
+    index: int  # Number of the block in the group, from 0.
     parts: Sequence[TextPart]
-    stored_bytes: int
+    stored_bytes: int  # Bytes of the (compressed) files that were read for it.
 
     @property
     def name(self) -> str:
@@ -50,10 +45,8 @@ class TextBlock:
 
 
 def match_files(patterns: Sequence[str] | str) -> list[str]:
-    """Paths for glob patterns (a sequence, or one string with commas), sorted within a pattern.
-
-    Raises:
-      UserError: nothing matches, a folder matches, or a pattern occurs twice.
+    """Paths for glob patterns (a sequence, or one string with commas), sorted within a pattern. A
+    folder, a pattern that matches nothing, and one that is given twice are a UserError.
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [part.strip() for part in os.fspath(patterns).split(",")]
@@ -83,11 +76,6 @@ def group_files(files: Iterable[str], sizes: Iterable[int], block_bytes: int) ->
     """Consecutive files in groups: as many as fill a block; a large file is alone.
 
     Plain files of 3, 4, 9 and 2 bytes, in blocks of 8 -> [[3, 4], [9], [2]].
-
-    Args:
-      files: paths.
-      sizes: stored bytes of each.
-      block_bytes: bytes of text in a block.
     """
     groups: list[list[str]] = []
     room = 0.0
@@ -108,20 +96,10 @@ def read_blocks(
     input_format: str = "auto",
     text_field: str = "text",
 ) -> Iterator[TextBlock]:
-    """The blocks of one group of files: a function of the files and `block_bytes` only.
+    """The blocks of one group of files, in order: a function of the files and `block_bytes` only.
 
-    Args:
-      group: number of the group, from 0.
-      files: its files, see `group_files`.
-      block_bytes: bytes of text; a block ends with the document in which it reaches them.
-      input_format: one of INPUT_FORMATS.
-      text_field: column of Parquet files that holds the text; their rows become jsonl.
-
-    Yields:
-      Blocks in the order of the files. One block of text is in memory at a time.
-
-    Raises:
-      UserError: a file is no text, is UTF-16, or is damaged.
+    A block ends with the document in which it reaches `block_bytes` bytes of text. One block is in
+    memory at a time. Files that are damaged or not text are a UserError.
     """
     numbers = itertools.count()
     parts: list[TextPart] = []
@@ -129,6 +107,8 @@ def read_blocks(
     for path in files:
         builder = PartBuilder(path, find_format(path, input_format, text_field))
         with Reader(path, text_field) as reader:
+            # Many lines at once while there is room, then one at a time: a block ends with the line
+            # that it would end with if all were read one by one.
             while builder.add_from(reader, block_bytes - in_block - builder.bytes):
                 if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))

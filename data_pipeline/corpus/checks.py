@@ -1,4 +1,4 @@
-"""Checks that a file is text: a few bad lines are left to be repaired, mostly bad ones refused."""
+"""Checks that a file is text: a few bad lines are repaired later, mostly bad ones refused."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ def _has_controls(line: bytes) -> bool:
 
 
 def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
-    """The share of wrong lines, as in "5 of 9 lines"; "" unless most are, and more than a few.
-
-    Few lines that are long are looked at in pieces of a kilobyte, so that most of the text counts.
-    """
+    """The share of wrong lines, as in "5 of 9 lines"; "" unless most are, and more than a few."""
+    # A file of few long lines is looked at in pieces, so that one bad line does not condemn it.
     for unit in ("lines", "kilobytes"):
         wrong = sum(map(is_wrong, lines))
         if 2 * wrong <= len(lines):
@@ -51,12 +49,8 @@ def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
 
 
 def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
-    """Raises UserError when more than a few lines, and most of those with anything, are no text.
-
-    Args:
-      lines: lines of files that are looked at together.
-      path: the first of these files with a bad line.
-      more: number of other files with bad lines.
+    """Raises UserError when more than a few lines, and most of those with anything, are not text.
+    `path` is the first of `more` + 1 files with a bad line.
     """
     lines = [line for line in lines if line.strip()]
     files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
@@ -70,5 +64,5 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
         raise UserError(
             f"{files} not UTF-8: {wrong} cannot be read. If it is Latin-1, "
             f"convert it: iconv -f LATIN1 -t UTF-8 {path} > NEW (or -f GB18030, SHIFT_JIS, ...). "
-            "If it is no text, leave it out."
+            "If it is not text, leave it out."
         )

@@ -29,16 +29,14 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
 
 
 class SeenDigests:
-    """A set of 64-bit numbers in some 8 bytes each, and twice that while two arrays are merged.
-
-    A Python set takes some ten times as much. So older numbers are in sorted arrays, each more than
-    twice as long as the next: a number is copied into a longer array as often as the set has
-    doubled, not whenever some have been added.
-
-        lengths of the arrays: 1000, 400, 100; 60 more -> 1000, 400, 160; 90 more -> 1650
+    """A set of 64-bit numbers in some 8 bytes each, and twice that while two arrays are merged. (A
+    Python set takes some ten times as much.)
     """
 
     def __init__(self) -> None:
+        # Each array is more than twice as long as the next, so that a number is copied as often as
+        # the set has doubled, not whenever some have been added. Lengths 1000, 400, 100; 60 more
+        # -> 1000, 400, 160; 90 more -> 1650.
         self._sorted: list[np.ndarray] = []
         self._recent: set[int] = set()
 

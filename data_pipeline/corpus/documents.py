@@ -50,12 +50,12 @@ class Corpus(Settings):
         super().__post_init__()
         if not _LANGUAGE.fullmatch(self.language):
             raise UserError(
-                f"--language={self.language} is no ISO code of a language; give one of two or "
+                f"--language={self.language} is not an ISO code of a language; give one of two or "
                 "three letters, such as en."
             )
 
     def files(self) -> list[str]:
-        """Paths of the files, sorted within a pattern; raises UserError as `match_files` does."""
+        """Paths of the files, sorted within a pattern, as `match_files` finds them."""
         return match_files(self.patterns)
 
     def blocks(self, group: int, files: Sequence[str], block_bytes: int) -> Iterator[TextBlock]:
@@ -64,11 +64,7 @@ class Corpus(Settings):
 
 
 def raw_documents(block: TextBlock, corpus: Corpus, report: ReadReport) -> Iterator[RawDocument]:
-    """The documents of a block before their sentences are split, in order.
-
-    Raises:
-      UserError: a part of it is not text.
-    """
+    """The documents of a block in order, before their sentences are split."""
     check_small_files(block.parts)
     for part in block.parts:
         for where, problem in part.problems:
@@ -79,16 +75,8 @@ def raw_documents(block: TextBlock, corpus: Corpus, report: ReadReport) -> Itera
 def documents_of_block(
     block: TextBlock, corpus: Corpus, report: ReadReport, dropped: Sequence[int] = ()
 ) -> Iterator[list[str]]:
-    """The documents of a block, as lists of sentences.
-
-    Args:
-      block: the text.
-      corpus: the corpus, for format and language.
-      report: problems are added to it while reading.
-      dropped: numbers of documents to leave out, counted from 0 in the block, see deduplication.py.
-
-    Yields:
-      The sentences of one document, at least one.
+    """The documents of a block, as lists of at least one sentence. Problems are added to `report`;
+    the documents of the numbers `dropped`, counted from 0 in the block, are left out.
     """
     left_out = frozenset(dropped)
     for number, raw in enumerate(raw_documents(block, corpus, report)):

@@ -2,11 +2,7 @@
 
 A format decides three things, in this order: whether a file is in it (`detects`), where a document
 ends (`ends_document`, asked while a file is cut into blocks: no other module knows), and which
-documents a part of a file holds (`documents`). In all formats but lines, paragraphs are split into
-sentences later. A document never runs across files.
-
-Hard-wrapped plain text should be unwrapped first (or given as jsonl): in lines and paragraphs each
-of its lines counts as a sentence or paragraph.
+documents a part of a file holds (`documents`). A document never runs across files.
 """
 
 from __future__ import annotations
@@ -44,18 +40,10 @@ class RawDocument(NamedTuple):
 
 
 class Beginning:
-    """The beginning of a file, which shows its format.
-
-    Args:
-      reader: the file, opened; its first lines are read when a format asks for them.
-
-    Attributes:
-      path: the file.
-      is_parquet: whether its content is Parquet.
-    """
+    """The beginning of a file, which shows its format."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+        self._reader = reader  # Lines are read when a format asks for them.
         self.path, self.is_parquet = reader.path, reader.is_parquet
 
     @functools.cached_property
@@ -66,21 +54,13 @@ class Beginning:
 
 
 class Format(abc.ABC):
-    """A way in which files hold documents.
+    """A way in which files hold documents."""
 
-    Attributes:
-      name: its value of --input_format.
-      certainly: what a file surely is that `detects` finds; "" for a format that is guessed.
-      remedy: what to do when another format is given for such a file.
-      line_limit: bytes from which on a line is too long to be kept whole in memory.
-      divides_long_lines: whether too long lines are divided at a space; else they are skipped.
-    """
-
-    name: str
-    certainly = ""
-    remedy = "leave it at auto"
-    line_limit = _MAX_LINE_BYTES
-    divides_long_lines = True
+    name: str  # Its value of --input_format.
+    certainly = ""  # What a file surely is that `detects` finds; "" for a format that is guessed.
+    remedy = "leave it at auto"  # Where another format is given for such a file.
+    line_limit = _MAX_LINE_BYTES  # From here on a line is too long to be kept whole in memory.
+    divides_long_lines = True  # At a space; else they are skipped.
 
     @abc.abstractmethod
     def detects(self, beginning: Beginning) -> bool:
@@ -94,12 +74,8 @@ class Format(abc.ABC):
     def documents(
         self, part: TextPart, text_field: str, report: ReadReport
     ) -> Iterator[RawDocument]:
-        """The documents of a part of a file that ends where a document does.
-
-        Args:
-          part: the text.
-          text_field: name of the field that holds the text, in formats with fields.
-          report: problems are counted here; none is raised.
+        """The documents of a part of a file that ends where a document does. Problems are counted
+        in the report; none is raised.
         """
 
     def check(self, beginning: Beginning) -> None:
@@ -114,10 +90,8 @@ class Format(abc.ABC):
                 return
 
     def _divided(self, line: str) -> list[str]:
-        """A line in parts of at most `line_limit`, cut at spaces, or inside a word that is longer.
-
-        SentencePiece learns nothing from longer ones.
-        """
+        """A line in parts of at most `line_limit`, cut at spaces, or inside a longer word."""
+        # SentencePiece learns nothing from longer lines.
         limit = self.line_limit
         if 4 * len(line) <= limit:  # A character has four bytes at most.
             return [line]
@@ -134,10 +108,9 @@ class Format(abc.ABC):
 
 
 class JsonLines(Format):
-    """One JSON object per line is one document.
-
-    Its field "text" holds paragraphs, which are separated by blank lines or, unless they look like
-    lines wrapped at a fixed width, by line breaks.
+    """One JSON object per line is one document. Its field "text" holds paragraphs, which are
+    separated by blank lines or, unless they look like lines wrapped at a fixed width, by line
+    breaks.
     """
 
     name = "jsonl"
@@ -175,10 +148,7 @@ class JsonLines(Format):
 
 
 class Parquet(JsonLines):
-    """The rows of a Parquet file, whose column "text" holds what that field of jsonl does.
-
-    `streams.py` makes lines of jsonl of them while it reads.
-    """
+    """The rows of a Parquet file, which `streams.py` turns into lines of jsonl while it reads."""
 
     name = "parquet"
     certainly = "a Parquet file"
@@ -196,9 +166,8 @@ class Parquet(JsonLines):
 
 
 class Wikiextractor(Format):
-    """<doc ...>, the title, paragraphs, </doc>, as WikiExtractor writes them.
-
-    The title is left out. (The output of WikiExtractor's --json is jsonl.)
+    """<doc ...>, the title (left out), paragraphs, </doc>, as WikiExtractor writes them without
+    --json.
     """
 
     name = "wikiextractor"
@@ -257,15 +226,13 @@ class Lines(Format):
 
 
 class Paragraphs(Lines):
-    """One paragraph per line, a blank line between documents.
-
-    Detected when more than half of the first lines hold the end of a sentence inside.
-    """
+    """One paragraph per line, a blank line between documents; plain text that was not wrapped."""
 
     name = "paragraphs"
     _are_sentences = False
 
     def detects(self, beginning: Beginning) -> bool:
+        # Where half of the lines go on after the end of a sentence, a line is not a sentence.
         lines = [line.decode("utf-8", errors="replace") for line in beginning.sample]
         return 2 * sum(bool(_SENTENCE_END_INSIDE.search(line)) for line in lines) > len(lines)
 
@@ -277,10 +244,8 @@ INPUT_FORMATS = ("auto", *reversed(FORMATS))
 
 
 def find_format(path: str, input_format: str = "auto", text_field: str = "text") -> Format:
-    """The format of a file: the given one, or with "auto" the first that detects it.
-
-    Raises:
-      UserError: the file is surely in another format than the given one.
+    """The format of a file: the given one, or with "auto" the first that detects it. UserError
+    where the file is surely in another one.
     """
     with Reader(path, text_field) as reader:
         beginning = Beginning(reader)

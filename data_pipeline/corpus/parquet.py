@@ -1,7 +1,5 @@
-"""The text of a Parquet file, such as the Hugging Face hub's data sets are stored in, as jsonl.
-
-A row becomes a line {"text": ...}, so that everything behind the reader treats both alike. One row
-group is read after the other, and of it only the column with the text.
+"""The text of a Parquet file, such as the Hugging Face hub's data sets are stored in, as jsonl:
+everything behind the reader treats both alike.
 """
 
 from __future__ import annotations
@@ -37,16 +35,9 @@ def _is_text(pyarrow: ModuleType, kind: pyarrow.DataType) -> bool:
 
 
 class JsonLines(io.RawIOBase):
-    """A Parquet file as a stream of jsonl.
-
-    Args:
-      file: the file, which must be seekable.
-      path: its name in messages.
-      text_field: name of the column, and of the field in the lines.
-
-    Raises:
-      UserError: pyarrow is missing, the file is damaged (whenever it shows), it has no such column,
-        or the column holds no text.
+    """A Parquet file, which must be seekable, as a stream of lines {"text": ...}: one row group
+    after the other, and of it only the column with the text. Damage is a UserError whenever it
+    shows.
     """
 
     def __init__(self, file: io.RawIOBase, path: str, text_field: str) -> None:

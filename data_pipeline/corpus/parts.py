@@ -1,8 +1,4 @@
-"""Lines of one file to parts of blocks.
-
-A block may end only where a document ends, which the format tells of a line. A line that is longer
-than the format's limit would break the bound on memory: it is divided at a space, or skipped.
-"""
+"""Lines of one file to parts of blocks, which end only where a document ends."""
 
 from __future__ import annotations
 
@@ -26,31 +22,23 @@ class LineReader(Protocol):
 
 
 class PartBuilder:
-    """Collects the lines of one file; knows where documents end.
-
-    Attributes:
-      next_line: number of the line that comes next, or is continued, from 1.
-      bytes: bytes collected since the last part.
-      ends_document: whether a document ends with the last line.
-      has_text: whether any line so far was not blank.
-      in_long_line: whether the last line is continued by what comes next.
-      held_back: last bytes of that line, which belong to the next part: those after its last space,
-        so that no word is cut.
-    """
+    """Collects the lines of one file; knows where documents end."""
 
     def __init__(self, path: str, input_format: Format) -> None:
         self._path, self._format = path, input_format
-        self.next_line = 1
-        self.ends_document, self.has_text = True, False
-        self.in_long_line = False
-        self.held_back = b""
+        self.next_line = 1  # Number of the line that comes next, or is continued.
+        self.ends_document = True  # Whether one ends with the last line.
+        self.has_text = False  # Whether any line so far was not blank.
+        # A line longer than the format's limit would break the bound on memory: it comes in parts.
+        self.in_long_line = False  # Whether the last line is continued by what comes next.
+        self.held_back = b""  # What follows its last space: the next part's, so no word is cut.
         self._restart()
 
     def _restart(self) -> None:
         self._lines: list[bytes] = []
         self._problems: list[tuple[str, str]] = []
         self._first_line = self.next_line
-        self.bytes = 0
+        self.bytes = 0  # Collected since the last part.
 
     def add_from(self, reader: LineReader, size: int) -> bool:
         """Adds some `size` bytes of whole lines, else one (part of a) line; False at the end."""

@@ -10,11 +10,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Reader(TextStream):
-    """One file, in lines; use as a context manager. Errors are those of `TextStream`.
-
-    Args:
-      path: the file.
-      text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
+    """One file, in lines; use as a context manager. Its arguments and errors are those of
+    `TextStream`.
     """
 
     def __init__(self, path: str, text_field: str = "text") -> None:
@@ -33,9 +30,8 @@ class Reader(TextStream):
         return line
 
     def read_lines(self, size: int, limit: int) -> bytes:
-        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more.
-
-        Nothing when the first is so long, or longer than `size`.
+        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more;
+        nothing when the first is so long, or longer than `size`.
 
             text b"ab\\ncd\\nefghij\\nk", size 13, limit 6 -> b"ab\\ncd\\n"; b"efghij\\n" comes next
         """

@@ -10,13 +10,9 @@ MAX_EXAMPLES = 20
 
 @dataclasses.dataclass
 class ReadReport:
-    """The problems met while a corpus is read.
+    """The problems met while a corpus is read."""
 
-    Attributes:
-      problems: number of lines or files by kind of problem.
-      examples: "file:line: problem" of the first problems.
-    """
-
+    # Number of lines or files by kind of problem; "file:line: problem" of the first ones.
     problems: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     examples: list[str] = dataclasses.field(default_factory=list)
 

@@ -1,9 +1,4 @@
-"""Raw text to paragraphs to sentences.
-
-Sentences with fewer letters and digits than signs (rows of tables) are left out and counted;
-quotation marks, dashes and full stops around a word (“No.”) do not count, nor do marks that belong
-to letters, such as the vowels of Devanagari.
-"""
+"""Raw text to paragraphs to sentences, without those that are mostly signs (rows of tables)."""
 
 from __future__ import annotations
 
@@ -28,12 +23,10 @@ def replace_surrogates(text: str) -> str:
 
 
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
-    """Sentences of a paragraph, stripped, without empty ones.
-
-    Whitespace is collapsed first, as normalizing does later: sentencex 1.0 panics on rare spaces.
-    """
+    """Sentences of a paragraph, stripped, without empty ones."""
     import sentencex
 
+    # Whitespace is collapsed first, as normalizing does later: sentencex 1.0 panics on rare spaces.
     sentences = sentencex.segment(language, " ".join(paragraph.split()))
     return [sentence.strip() for sentence in sentences if sentence.strip()]
 
@@ -50,9 +43,10 @@ def useful_sentences(paragraph: str, language: str, report: ReadReport) -> list[
 
 def _mostly_signs(sentence: str) -> bool:
     # With single spaces, signs that outnumber the rest are more than a quarter of a sentence. There
-    # are at most as many as bytes that are no ASCII letter, digit or space; that is counted fast.
+    # are at most as many as bytes other than ASCII letters, digits, spaces: that is counted fast.
     if 4 * len(sentence.encode("utf-8", "replace").translate(None, _PLAIN)) <= len(sentence):
         return False
+    # Quotation marks, dashes and full stops around a word (“No.”) do not count.
     words = sentence.strip(_EDGES)
     if any(map(str.isalpha, words)):
         sentence = words
@@ -61,7 +55,9 @@ def _mostly_signs(sentence: str) -> bool:
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether a character is neither a mark on a letter nor one that joins letters."""
+    """Whether a character is neither a mark on a letter, as vowels of Devanagari are, nor one that
+    joins letters.
+    """
     category = unicodedata.category(character)
     return not category.startswith("M") and category != "Cf"
 
@@ -77,13 +73,7 @@ def split_paragraphs(text: str) -> Iterator[str]:
 
 
 def split_document(text: str, language: str = "en", report: ReadReport | None = None) -> list[str]:
-    """Sentences of one raw document, found as in a text of jsonl.
-
-    Args:
-      text: paragraphs, as `split_paragraphs` finds them.
-      language: ISO code.
-      report: counts what is left out.
-    """
+    """Sentences of one raw document, found as in jsonl; `report` counts what is left out."""
     report = report if report is not None else ReadReport()
     text = replace_surrogates(text.replace("\0", " "))
     return [

@@ -1,4 +1,4 @@
-"""A file as a stream of its text: decompressed, Parquet as jsonl, or refused as no text.
+"""A file as a stream of its text: decompressed, Parquet as jsonl, or refused as not text.
 
 The first bytes of a file show what it is, whatever its name; only compression goes by the name too.
 The layers, from the file up; each is there only where it is needed:
@@ -31,7 +31,7 @@ _COMPRESSION = {".gz": 3, ".bz2": 4, ".xz": 4, ".zst": 3.5}
 _PARQUET_RATIO = 2.5
 _BUFFER_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
-# How files begin that are no text, and what they are.
+# The beginnings of files that are not text, and what they are.
 _NO_TEXT = {
     b"PK\x03\x04": "a zip archive (or a document of an office program)",
     b"PK\x05\x06": "a zip archive",
@@ -180,14 +180,9 @@ def _check_is_text(path: str, head: bytes, extension: str) -> None:
 
 
 class TextStream:
-    """The text of one file, in bytes; use as a context manager.
-
-    Args:
-      path: the file.
-      text_field: column of Parquet files that holds the text; each row becomes a line of jsonl.
-
-    Raises:
-      UserError: the file is no text, is UTF-16, or is damaged; the last shows while reading.
+    """The text of one file, in bytes; use as a context manager. The rows of a Parquet file become
+    lines of jsonl, of their column `text_field`. A file that is UTF-16, damaged or not text is a
+    UserError; damage shows while reading.
     """
 
     def __init__(self, path: str, text_field: str) -> None:
@@ -254,12 +249,8 @@ class TextStream:
 
 
 def _is_parquet(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Whether a file begins as Parquet files do.
-
-    Raises:
-      UserError: the name ends in .parquet, and the content is something else.
-    """
+    """Whether a file begins as Parquet files do; UserError where its name alone says so."""
     found = stream.peek(len(MAGIC)).startswith(MAGIC)
     if path.endswith(".parquet") and not found:
-        raise UserError(f"{path} is no Parquet file, in spite of its name.")
+        raise UserError(f"{path} is not a Parquet file, in spite of its name.")
     return found

@@ -11,20 +11,13 @@ from data_pipeline.corpus.report import ReadReport
 
 @dataclasses.dataclass(frozen=True)
 class TextPart:
-    """Consecutive lines of one file.
-
-    Attributes:
-      path: the file.
-      input_format: name of its format, a key of formats.FORMATS.
-      first_line: number of the first line, from 1.
-      content: the lines as they are stored, without a byte order mark.
-      problems: ("file:line", what was wrong) of what was met while reading.
-    """
+    """Consecutive lines of one file."""
 
     path: str
-    input_format: str
-    first_line: int
-    content: bytes
+    input_format: str  # A key of formats.FORMATS.
+    first_line: int  # Its number, from 1.
+    content: bytes  # The lines as they are stored, without a byte order mark.
+    # ("file:line", what was wrong) of what was met while reading.
     problems: Sequence[tuple[str, str]] = ()
 
     def where(self, index: int) -> str:
@@ -32,10 +25,8 @@ class TextPart:
         return f"{self.path}:{self.first_line + index}"
 
     def lines(self, report: ReadReport) -> list[str]:
-        """Lines without their ends; bad bytes are repaired and reported.
-
-        Raises:
-          UserError: most lines are not text.
+        """Lines without their ends; bad bytes are repaired and reported, and mostly bad lines are a
+        UserError.
         """
         text = faultless(self.content)
         if text is not None:
@@ -58,10 +49,8 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
 
 
 def check_small_files(parts: Sequence[TextPart]) -> None:
-    """Checks the files of a block together, as each may have only a line or two.
-
-    Raises:
-      UserError: most of their lines are not text.
+    """Checks the files of a block together, as each may have only a line or two. UserError: most of
+    their lines are not text.
     """
     if len(parts) < 2:
         return

@@ -50,7 +50,7 @@ def test_the_content_decides_and_not_the_name(texts):
     assert read(texts / "0f3c9a") == read(texts / "a.jsonl")
     for name, content in [("b.parquet", b"Plain text.\n"), ("c.parquet", b"")]:
         (texts / name).write_bytes(content)
-        with pytest.raises(UserError, match=f"{name} is no Parquet file"):
+        with pytest.raises(UserError, match=f"{name} is not a Parquet file"):
             read(texts / name)
 
 
