@@ -93,15 +93,11 @@ def _add_file(path: str, schema: features.Schema, statistics: RecordStatistics) 
 
 @lock.locks("data")
 def adopt_records(data: str, tokenizer: Tokenizer, sentence_objective: str = "sop") -> dict:
-    """Writes a manifest for the TFRecord files of a folder, and returns it.
+    """Writes a manifest for the TFRecord files of a folder (every file there whose name holds "tf"
+    and "record"), and returns it. `sentence_objective` says what their next_sentence_labels mean.
 
-    Args:
-      data: the folder; every file in it whose name holds "tf" and "record" is taken.
-      tokenizer: the tokenizer that the records were made with.
-      sentence_objective: one of segments.SENTENCE_OBJECTIVES, the meaning of next_sentence_labels.
-
-    Raises:
-      UserError: there is a manifest already, there is no file, or a file holds something else.
+    A folder with a manifest or without such files, and files that hold something else, are a
+    UserError.
     """
     if storage.exists(os.path.join(data, record_folder.MANIFEST)):
         raise UserError(

@@ -29,14 +29,9 @@ def warn_once(message: str) -> None:
 
 @contextlib.contextmanager
 def needs_extra(extra: str, purpose: str) -> Iterator[None]:
-    """The place where packages are imported that only an extra of this project installs.
-
-    Args:
-      extra: its name in pyproject.toml, such as "serving".
-      purpose: what needs them, as the beginning of a sentence.
-
-    Raises:
-      UserError: one cannot be imported.
+    """A context in which packages are imported that only an extra of this project installs, such as
+    "serving"; one that cannot be imported is a UserError. `purpose` is what needs them, as the
+    beginning of a sentence.
     """
     try:
         yield

@@ -7,8 +7,7 @@
     LoopSettings(steps_per_loop=0)
     -> UserError: --steps_per_loop=0: expected an integer from 1 to 2,147,483,647. Updates ...
 
-A setting is declared here and nowhere else: command_line/settings.py makes a program's flag of it,
-with the same bounds and the same help text. Libraries import this module, which knows no flags.
+Libraries import this module, which knows no flags: command_line/settings.py makes them of settings.
 """
 
 from __future__ import annotations
@@ -28,17 +27,12 @@ NUMBER_LIMIT = 3.4028234663852886e38  # What is larger is infinite in float32.
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """The numbers that a setting may have; finite, and not negative unless `at_least` says so.
+    """The numbers that a setting may have; finite, and not negative unless `at_least` says so."""
 
-    Attributes:
-      kind: int or float.
-      at_least, at_most: smallest and largest number; None: as large as int32 or float32 hold.
-      above, below: limits that are not allowed themselves, or None.
-    """
-
-    kind: type
+    kind: type  # int or float.
     at_least: float = 0
-    at_most: float | None = None
+    at_most: float | None = None  # None: as large as int32 or float32 hold.
+    # Limits that are not allowed themselves.
     above: float | None = None
     below: float | None = None
 
@@ -61,11 +55,7 @@ class Numbers:
         return f"{noun} {lower}{upper}"
 
     def parse(self, text: str | int | float) -> int | float:
-        """The number of a text.
-
-        Raises:
-          ValueError: it is not a number, or one that is not allowed.
-        """
+        """The number of a text; ValueError where it is not one, or not an allowed one."""
         try:
             value = self.kind(text)
         except (TypeError, ValueError, OverflowError):
@@ -109,22 +99,13 @@ def setting(
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A declared setting.
-
-    Attributes:
-      name: name of the field, and of the flag.
-      kind: bool, int, float, str, or tuple (of texts).
-      may_be_none: whether None is a value of its own.
-      default: value without a flag; dataclasses.MISSING: there is none.
-      numbers: those that are allowed; None: the setting is not a number.
-      help, one_of, expert, is_address: see `setting`.
-    """
+    """A declared setting, see `setting`."""
 
     name: str
-    kind: type
-    may_be_none: bool
-    default: Any
-    numbers: Numbers | None
+    kind: type  # bool, int, float, str, or tuple (of texts).
+    may_be_none: bool  # None is a value of its own.
+    default: Any  # dataclasses.MISSING: there is none.
+    numbers: Numbers | None  # Those that are allowed; None: the setting is not a number.
     help: str
     one_of: tuple[str, ...]
     expert: bool

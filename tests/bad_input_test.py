@@ -244,7 +244,7 @@ CASES = [
     (PRETRAINING, {"seed": "2147483648"}, "--seed=2147483648: expected an integer from 0"),
     (PRETRAINING, {"train_batch_size": "1000"}, "--train_batch_size=1000 is more than the"),
     (PRETRAINING, {"recipe_batch_size": "1000000000"}, "--recipe_batch_size=1000000000: expected"),
-    (PRETRAINING, {"flagfile": "{bad}/words.txt"}, "{bad}/words.txt:1: 'one' is no flag"),
+    (PRETRAINING, {"flagfile": "{bad}/words.txt"}, "{bad}/words.txt:1: 'one' is not a flag"),
     (PRETRAINING, {"output_dir": "{bad}/busy"}, "{bad}/busy is not empty and holds no run"),
     (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
     (PRETRAINING, {"gradient_accumulation_steps": "3"}, "--train_batch_size=4 is not divisible by"),

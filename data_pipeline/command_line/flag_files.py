@@ -16,16 +16,10 @@ _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?", re.DOTALL)
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """A word of the command line.
+    """A word of the command line."""
 
-    Attributes:
-      text: the word, as in "--seed=1".
-      place: flag file and line that the word is from, as in "base.flags:3"; "" for a word of the
-        command line itself.
-    """
-
-    text: str
-    place: str = ""
+    text: str  # As in "--seed=1".
+    place: str = ""  # Flag file and line that it is from, as in "base.flags:3".
 
     def sets(self, name: str) -> bool:
         """Whether this word sets the flag `name`: --name, --noname or --name=value."""
@@ -33,15 +27,10 @@ class Argument:
 
 
 def expand(argv: Sequence[str]) -> list[Argument]:
-    """The arguments, with the lines of each file in place of its --flagfile.
-
-    In a flag file each line is a flag (--name=value, --name, --noname) or --flagfile=another;
-    empty lines and lines that start with # or // are comments.
+    """The arguments, with the lines of each file in place of its --flagfile: --name=value, --name,
+    --noname or --flagfile=another; empty lines and lines that start with # or // are comments.
 
         ["--seed=1", "--flagfile=base.flags"] -> --seed=1, and each flag of base.flags
-
-    Raises:
-      UserError: a file that cannot be read, or a line of another kind.
     """
     arguments = []
     words = iter(argv)
@@ -63,7 +52,7 @@ def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
     try:
         text = storage.read_bytes(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UserError(
             f"--flagfile={path} cannot be read: {reason}. Name a text file with one --name=value "
             "a line."
@@ -73,7 +62,7 @@ def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
         if not line or line.startswith(("#", "//")):
             continue
         if not _FLAG.fullmatch(line):
-            raise UserError(f"{place}: {line!r} is no flag. Write --name=value.")
+            raise UserError(f"{place}: {line!r} is not a flag. Write --name=value.")
         nested = _FLAG_FILE.fullmatch(line)
         if nested:
             yield from _lines(nested[1] or "", (*outer, path))

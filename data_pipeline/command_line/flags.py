@@ -39,9 +39,9 @@ class NumberParser(flags.ArgumentParser):
 
 
 def _registered(define: Callable[..., Any]) -> Callable[..., Any]:
-    """absl's `define`, for flags that know their group, whether they must be given, whether only
-    --helpfull shows them (`expert`), and whether they may name files; those with `is_address` name
-    services on the network.
+    """absl's `define`, for flags that know their group, whether they must be given (`required`),
+    whether only --helpfull shows them (`expert`), and whether they may name files; those with
+    `is_address` name services on the network.
     """
 
     may_name_paths = define in (flags.DEFINE_string, flags.DEFINE_list)  # Texts are multi_string.

@@ -15,8 +15,8 @@ _WIDTH = 100
 
 
 def help_text(program: ModuleType, full: bool) -> str:
-    """The docstring of a program's module, then each group of its flags; without `full`, only of
-    the flags that people usually set.
+    """The docstring of a program's module, then its flags in groups; without `full`, only those
+    that people usually set.
     """
     parts = [inspect.cleandoc(program.__doc__ or "")]
     shown = [flag for flag in flags.defined() if full or not flag.expert]

@@ -30,12 +30,9 @@ _FULL_HELP = ("--helpfull", "-helpfull")
 def run_binary(main: Callable[[], None]) -> None:
     """Parses the flags, runs `main()` and ends the process.
 
-    Args:
-      main: function without arguments; reads its flags from absl.
-
     A user's error is printed as `program: error: message` on stderr, with exit code 2; anything
-    else is a fault of the program and keeps its traceback. Where nobody reads the output on, the
-    program ends without a word, with exit code 141.
+    else is a fault of the program and keeps its traceback. If stdout is closed early (`| head`),
+    the program ends silently with code 141.
     """
 
     def wrapped(argv: Sequence[str]) -> None:
@@ -52,7 +49,7 @@ def run_binary(main: Callable[[], None]) -> None:
             if not is_user_error(error):
                 raise
             if isinstance(error, BrokenPipeError):
-                print(flush=True)  # Fails, too, where it is the output that nobody reads on.
+                print(flush=True)  # Fails, too, where it is stdout that was closed.
             # What was written for the user is shown whole: it may list several findings.
             if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))
@@ -65,15 +62,14 @@ def run_binary(main: Callable[[], None]) -> None:
             app.run(wrapped, flags_parser=_parse)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # Whoever reads the output, such as `head`, has seen enough.
+    except BrokenPipeError:  # The reader of the output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
         sys.exit(_BROKEN_PIPE)
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:
-    """Not TensorFlow's advice on tracing, which several runs or splits of one process bring about:
-    each has a function of its own.
-    """
+    """Not TensorFlow's advice on tracing."""
+    # Several runs or splits of one process bring it about: each has a function of its own.
     return "triggered tf.function retracing" not in record.getMessage()
 
 
@@ -102,11 +98,8 @@ def _parse(argv: Sequence[str]) -> list[str]:
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Sets the flags, and returns the program's name.
-
-    Raises:
-      UserError: a flag is missing or unknown, its value is not allowed, or a flag file is bad.
-        The message names the flag, and flag file and line where it stands in one.
+    """Sets the flags, and returns the program's name. A flag that is missing, unknown or of a bad
+    value, or a bad flag file, is a UserError that names it, with the line of the flag file.
     """
     arguments = flag_files.expand(argv[1:])
     try:
@@ -152,7 +145,7 @@ def _check_encoding() -> None:
         try:
             str(flag.value).encode("utf-8")
         except UnicodeEncodeError:
-            raise UserError(f"--{flag.name} holds bytes that are no text in UTF-8.") from None
+            raise UserError(f"--{flag.name} holds bytes that are not text in UTF-8.") from None
 
 
 def _check_paths() -> None:
@@ -168,9 +161,8 @@ def _check_paths() -> None:
 
 
 def _with_flag(message: str) -> str:
-    """A message with the flag in front whose path it names: "--data=x/y: x/y/a: No such file".
-
-    A message that names a flag stays as it is.
+    """A message with the flag in front whose path it names, unless it names a flag: "--data=x/y:
+    x/y/a: No such file".
     """
     if re.search(r"(^|\s)--\w", message):
         return message

@@ -24,16 +24,9 @@ def define(
     hidden: Collection[str] = (),
     **defaults: Any,
 ) -> None:
-    """Defines a flag for each setting of a dataclass.
-
-    A setting that has the name of a flag that is there already, such as --seed, shares it.
-
-    Args:
-      kind: dataclass with fields made by `setting`.
-      group: title of the flags in --help.
-      without: names of settings that the program has no flags for.
-      hidden: names of settings that only --helpfull shows, other than the field says.
-      defaults: values of the program that differ from those of the fields.
+    """Defines a flag for each setting of a dataclass but `without`, in a group of --help; only
+    --helpfull shows the `hidden` ones. `defaults` are the program's own. A setting that has the
+    name of a flag that is there already, such as --seed, shares it.
     """
     flags.group(group)
     for each in settings_of(kind):
@@ -68,15 +61,8 @@ def _define(setting: Setting, default: Any, is_hidden: bool) -> None:
 
 
 def read(kind: type[T], **others: Any) -> T:
-    """A dataclass of settings; each field has the value of the flag of its name, if there is one.
-
-    Args:
-      kind: the dataclass.
-      others: values of fields that no flag is for, or that hold instead of the flag's. A field
-        with neither has its default.
-
-    Raises:
-      UserError: the dataclass does not allow the values together.
+    """A dataclass of settings; each field has the value of the flag of its name, or of `others`, or
+    else its default. Values that do not go together are a UserError.
     """
     names = {field.name for field in dataclasses.fields(kind)} - set(others)
     values = {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}

@@ -26,20 +26,10 @@ def write(path: str, version: int, record: Any) -> None:
 
 
 def read(path: str, version: int, kind: type[T], remedy: str) -> T:
-    """The dataclass in a file that `write` wrote.
-
-    Args:
-      path: of the file.
-      version: the one that is known.
-      kind: the dataclass. Its fields have the types of JSON, dataclasses, Sequences and Mappings of
-        these, or None; a field that has a default may be missing.
-      remedy: a sentence for the user whose file is something else.
-
-    Returns:
-      An object of `kind`; lists become tuples.
-
-    Raises:
-      UserError: naming the file and the field that is wrong.
+    """The dataclass in a file that `write` wrote. Its fields have the types of JSON, dataclasses,
+    Sequences (which become tuples) and Mappings of these, or None; one with a default may be
+    missing. Anything else is a UserError that names the field, with `remedy`, a sentence for the
+    user.
     """
     values = atomic_files.read_json(path)
     found = values.get("version") if isinstance(values, dict) else None

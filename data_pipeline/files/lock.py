@@ -1,9 +1,4 @@
-"""The lock of a folder: one process writes there at a time, and others learn which.
-
-The lock is the operating system's (flock) on a file in the folder, so that it ends with the
-process, however that ends; a file that a killed process has left means nothing. gs:// and the like,
-and some network file systems, have no locks.
-"""
+"""The lock of a folder: one process writes there at a time, and others learn which."""
 
 from __future__ import annotations
 
@@ -20,6 +15,8 @@ from typing import IO, ParamSpec, TypeVar
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
+# The operating system's lock (flock) on this file ends with the process, however that ends; a file
+# that a killed process has left means nothing. gs:// and some network file systems have no locks.
 LOCK_FILE = "writing.lock"
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -28,15 +25,10 @@ _Result = TypeVar("_Result")
 @contextlib.contextmanager
 def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> Iterator[None]:
     """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
+    `name` is the lock file's, `flag` the one that names the folder, for messages.
 
-    Args:
-      folder: a folder on any storage; where that has no locks, nothing is done.
-      name: the lock file's name.
-      flag: the flag that names the folder, for messages.
-
-    Raises:
-      UserError: another process holds the lock; the message says which. Or there is a file of the
-        folder's name, or of the name of a folder above it.
+    A lock that another process holds is a UserError that says which, and so is a file in the
+    folder's place.
     """
     if storage.is_remote(folder):
         yield
@@ -57,10 +49,8 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
 def locks(
     argument: str,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """A decorator of functions that write a folder, which is locked while they run.
-
-    Args:
-      argument: name of the function's argument that is the folder.
+    """A decorator of functions that write a folder, their argument of this name: it is locked while
+    they run.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

@@ -2,7 +2,7 @@
 
 {"task": "span", "sha256": {"all other entries": "8f14...", "spiece.model": "73ab..."}}
 
-Folders of earlier versions have no such entry and are not compared. Delete the entry to change a
+Folders of earlier versions have no such entry and are not compared. Users delete it to change a
 file on purpose.
 """
 
@@ -22,28 +22,15 @@ _OWN = "all other entries"
 
 
 class Sealed(NamedTuple):
-    """A JSON object that was read, and the hashes in it.
-
-    Attributes:
-      path: the path of its file.
-      values: all entries but the hashes.
-      hashes: hashes of the files next to it, by name; empty where an earlier version wrote it.
-    """
+    """A JSON object that was read, and the hashes in it."""
 
     path: str
-    values: dict[str, Any]
-    hashes: dict[str, str]
+    values: dict[str, Any]  # All entries but the hashes.
+    hashes: dict[str, str]  # Of the files next to it, by name; empty from an earlier version.
 
     def check(self, folder: str, names: Iterable[str], advice: str) -> None:
-        """Compares files with their hashes; those that have none are left out.
-
-        Args:
-          folder: the folder of the files.
-          names: the files to compare, relative to it.
-          advice: what to do with a damaged file, as a sentence.
-
-        Raises:
-          UserError: names the first that is missing or was changed.
+        """Compares files of a folder, which have hashes, with these: the first that is missing or
+        was changed is a UserError. `advice` is a sentence that says what to do with a damaged file.
         """
         for name in names:
             if name not in self.hashes:
@@ -69,14 +56,8 @@ def hashes_of(folder: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def read(path: str, advice: str) -> Sealed:
-    """Reads what `seal` made, or a JSON object of an earlier version.
-
-    Args:
-      path: the path of the file.
-      advice: what to do where it is damaged, as a sentence.
-
-    Raises:
-      UserError: it is not a JSON object, or not the one that was written.
+    """Reads what `seal` made, or a JSON object of an earlier version; one that is damaged is a
+    UserError. `advice` is a sentence that says what to do then.
     """
     if storage.is_folder(path):
         raise UserError(f"{path} should be a file and is a folder. {advice}")

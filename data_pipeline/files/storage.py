@@ -1,8 +1,4 @@
-"""Files on a disk, or on whatever TensorFlow reaches by a scheme such as gs://.
-
-TensorFlow is imported for the latter only: the processes that make data start in a fraction of a
-second and stay small.
-"""
+"""Files on a disk, or on whatever TensorFlow reaches by a scheme such as gs://."""
 
 from __future__ import annotations
 
@@ -27,13 +23,8 @@ def is_remote(path: str) -> bool:
 
 
 def check_reachable(path: str) -> None:
-    """Raises UserError for a path under a file, or whose scheme TensorFlow has no file system for.
-
-    Of other schemes, such as gs://, it is asked once: who merely looks for a folder there is told
-    that there is none, also without a network.
-
-    Raises:
-      OpError: the storage does not answer.
+    """Raises UserError for a path under a file, or whose scheme TensorFlow has no file system for,
+    and OpError for a storage that does not answer.
     """
     if not is_remote(path):
         above = os.path.dirname(path)
@@ -42,6 +33,7 @@ def check_reachable(path: str) -> None:
         if os.path.isfile(above):
             raise UserError(f"{above} is a file, so that nothing is under it. Name another path.")
         return
+    # Otherwise whoever looks for a folder there is told, without a network, that there is none.
     scheme = path.partition("://")[0]
     if scheme in _gfile().get_registered_schemes():
         _ask(path)
@@ -58,10 +50,8 @@ def check_reachable(path: str) -> None:
 
 
 def _ask(path: str) -> None:
-    """Asks a storage for a path; an error where it gives one, or no answer for a minute.
-
-    TensorFlow itself tries again for many minutes, at each of its calls.
-    """
+    """Asks a storage for a path; an error where it gives one, or no answer for a minute."""
+    # By itself, TensorFlow tries again for many minutes, at each of its calls.
     errors: list[Exception] = []
 
     def ask() -> None:
@@ -83,6 +73,8 @@ def _ask(path: str) -> None:
 
 
 def _gfile() -> Any:
+    # For remote files only: processes that make data start in a fraction of a second, and stay
+    # small.
     from tensorflow.io import gfile
 
     return gfile
@@ -123,24 +115,20 @@ def sizes(paths: Sequence[str]) -> list[int]:
 
 
 def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
-    """Bytes of files in a folder by name, without those that are missing.
-
-    One listing of the folder says which exist, so that thousands of files take seconds.
-    """
+    """Bytes of files in a folder by name, without those that are missing."""
     if not is_remote(folder):
         with os.scandir(folder or ".") as entries:
             found = {entry.name: entry for entry in entries if entry.is_file()}
         return {name: found[name].stat().st_size for name in names if name in found}
+    # One listing says which exist, so that thousands of files take seconds.
     present = set(names_in(folder))
     names = [name for name in names if name in present]
     return dict(zip(names, sizes([os.path.join(folder, name) for name in names])))
 
 
 def match(pattern: str) -> list[str]:
-    """Files and folders that match a pattern with * and ?, sorted.
-
-    What is there under the pattern's own name comes first: the file "a[1].txt" is all that
-    "a[1].txt" means, and the folder "a[1]" all that "a[1]/*.txt" is looked for in.
+    """Files and folders that match a pattern with * and ?, sorted; only the one of that very name
+    if there is one: "a[1].txt", and "a[1]/*.txt" in the folder "a[1]".
     """
     if exists(pattern):
         return [pattern]

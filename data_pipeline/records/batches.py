@@ -21,12 +21,10 @@ def check_batch(global_batch_size: int, start_step: int) -> None:
 def host_rows(
     global_batch_size: int, input_context: tf.distribute.InputContext | None
 ) -> tuple[int, int]:
-    """First row of a host in a global batch, and the row after its last; None: the only host.
+    """First row of a host in a global batch, and the row after its last; None: the only host. More
+    hosts than rows are a UserError.
 
     10 rows for 3 hosts -> (0, 3), (3, 6), (6, 10).
-
-    Raises:
-      UserError: there are more hosts than rows.
     """
     if input_context is None:
         return 0, global_batch_size
@@ -47,23 +45,16 @@ def map_host_rows(
     input_context: tf.distribute.InputContext | None,
     group: int = 1,
 ) -> tf.data.Dataset:
-    """Global batches, of which a host converts its own rows.
+    """Global batches of `global_batch_size` rows, of which a host converts its own rows, and gives
+    only those.
 
-    Args:
-      batches: batches of `global_batch_size` rows, which begin with batch `start_step`.
-      convert: (number of the batch, some of its rows, number of the first of them) -> these rows
-        converted.
-      global_batch_size: B.
-      start_step: see above.
-      input_context: number of this host among several; None: the only one.
-      group: rows that are converted together: a host also converts those that share a group with
-        its first and last, and drops them.
-
-    Returns:
-      Batches with the rows of the host.
+    `convert` gets the number of the batch, some of its rows, and the number of the first of them.
+    `batches` begins with batch `start_step`. Rows are converted in groups of `group`.
     """
     first, end = host_rows(global_batch_size, input_context)
-    # Groups of 64, rows 100 to 199: rows 64 to 255 are converted, of which 36 to 135 remain.
+    # Random numbers are drawn for a whole group: a host also converts the rows that share a group
+    # with its first and last. Groups of 64, rows 100 to 199: 64 to 255 are converted, of which 36
+    # to 135 remain.
     low, high = first // group * group, min(-(-end // group) * group, global_batch_size)
 
     def own_rows(number: tf.Tensor, batch: Any) -> dict[str, tf.Tensor]:

@@ -1,8 +1,8 @@
 """The schema of pre-training records: name, dtype and length of each column; how it is parsed.
 
-Static records hold masks and have google-research/albert's names and types, so records of either
-program can be read by the other (and by the Model Garden's). Dynamic records hold tokens and word
-boundaries; they are masked when they are read.
+Static records have google-research/albert's names and types: either program, and the Model
+Garden's, reads the other's. Dynamic records hold tokens and word boundaries; they are masked when
+they are read.
 """
 
 from __future__ import annotations
@@ -55,13 +55,11 @@ def pretraining_schema(masking: str, max_seq_length: int, max_predictions: int) 
 
 
 def readable_schema(masking: str, max_seq_length: int, max_predictions: int) -> Schema:
-    """The columns that training reads: all but token_boundary of static records.
-
-    Only masking needs word boundaries, and records of google-research/albert may lack them.
-    """
+    """The columns that training reads: all but token_boundary of static records."""
     schema = pretraining_schema(masking, max_seq_length, max_predictions)
     if masking == "dynamic":
         return schema
+    # Only masking needs word boundaries, and records of google-research/albert may lack them.
     return tuple(feature for feature in schema if feature.name != "token_boundary")
 
 
@@ -73,9 +71,8 @@ def schema_of(manifest: Mapping[str, Any]) -> Schema:
 
 
 def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name.
-
-    Integers are int32, which TPUs need; variable lengths of many records are RaggedTensors.
+    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name; variable
+    lengths of many records are RaggedTensors.
     """
     import tensorflow as tf
 
@@ -86,6 +83,7 @@ def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.Rag
         return tf.io.FixedLenFeature([feature.length], dtype)
 
     columns = tf.io.parse_example(serialized, {feature.name: spec(feature) for feature in schema})
+    # TPUs need int32.
     return {
         name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values
         for name, values in columns.items()

@@ -17,10 +17,8 @@ _MANY_EPOCHS = 1 << 40
 
 
 def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
-    """int64 [size]: a random order of 0 to size - 1 that depends on the arguments only.
-
-    Philox is named because "auto_select" may draw other numbers on another device or version.
-    """
+    """int64 [size]: a random order of 0 to size - 1 that depends on the arguments only."""
+    # Philox is named because "auto_select" may draw other numbers on another device or version.
     key = tf.constant([seed, 0], tf.int64)
     for index in indices:
         key = tf.random.experimental.stateless_fold_in(key, index, alg="philox")
@@ -31,17 +29,8 @@ def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:
 def shuffled(
     records: tf.data.Dataset, window: int, seed: int, epoch: tf.Tensor, first_window: int = 0
 ) -> tf.data.Dataset:
-    """Records in random order within windows, a function of (seed, epoch).
-
-    Args:
-      records: single records of an epoch, from the beginning of a window on.
-      window: number of records that are shuffled at a time.
-      seed: seed of the order.
-      epoch: its number, an int64 scalar.
-      first_window: number of the window that the first record is in.
-
-    Returns:
-      Single records.
+    """Single records in random order within windows of `window` records, a function of (seed,
+    epoch). The records are those of an epoch from the beginning of window `first_window` on.
     """
 
     def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
@@ -58,24 +47,14 @@ def batch_epochs(
     start_step: int,
     rest_of_epoch: Callable[[int, int], tf.data.Dataset] | None = None,
 ) -> tf.data.Dataset:
-    """Infinite batches over epoch(0), epoch(1), ..., from global batch `start_step` on.
-
-    Batches run across the ends of epochs, so none is short; only the first epoch is skipped into.
+    """Infinite batches over epoch(0), epoch(1), ..., from global batch `start_step` on. Batches run
+    across the ends of epochs, so none is short. `rest_of_epoch(number, n)` are the examples of an
+    epoch but its first n; None where reading and dropping these costs nothing.
 
         10 examples in batches of 4, start_step 3: 3 * 4 = 12 are left out, all of epoch 0 and the
         first two of epoch 1 -> batches 1:[2, 3, 4, 5], 1:[6, 7, 8, 9], 2:[0, 1, 2, 3], ...
-
-    Args:
-      epoch: number of an epoch, an int64 scalar -> its examples.
-      num_examples: number of examples in each epoch.
-      batch_size: B.
-      start_step: number of batches that are left out.
-      rest_of_epoch: (number of an epoch, number of examples that are left out) -> its other
-        examples; None where reading and dropping them costs nothing.
-
-    Returns:
-      Batches of B examples, without end.
     """
+    # Only the first epoch is entered in its middle.
     first, offset = divmod(start_step * batch_size, num_examples)
     if rest_of_epoch:
         dataset = rest_of_epoch(first, offset)
@@ -87,25 +66,18 @@ def batch_epochs(
 
 @dataclasses.dataclass(frozen=True)
 class RecordOrder:
-    """The records of some shards in the order of training.
-
-    The shards of an epoch come in random order; 16 are read at a time, one record of each in turn;
-    the records are then shuffled in windows. tf.data's own shuffle keeps a buffer whose state is a
-    function of all that was read before, so nothing but reading it all could find a place in the
-    middle of an epoch again. Windows are apart from each other: a run that resumes reads one.
-
-    Attributes:
-      paths: the shards.
-      counts: number of records in each shard, at least one.
-      window: number of records that are shuffled at a time.
-      seed: seed of the order.
-      read: path -> dataset with an element for each of its records.
+    """The records of some shards in the order of training: the shards of an epoch come in random
+    order; 16 are read at a time, one record of each in turn; the records are shuffled in windows.
     """
 
+    # Windows, not tf.data's shuffle: that keeps a buffer whose state is a function of all that was
+    # read before, so that nothing but reading it all finds a place in the middle of an epoch again.
+    # Windows are apart from each other: a run that resumes reads one.
     paths: Sequence[str]
-    counts: Sequence[int]
-    window: int
+    counts: Sequence[int]  # Number of records in each shard, at least one.
+    window: int  # Number of records that are shuffled at a time.
     seed: int
+    # path -> dataset with an element for each of its records.
     read: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset
 
     def epoch(self, number: tf.Tensor) -> tf.data.Dataset:
@@ -114,12 +86,11 @@ class RecordOrder:
         return self._records(number, tf.gather(self.paths, shards), tf.zeros_like(shards), 0)
 
     def rest_of_epoch(self, number: int, position: int) -> tf.data.Dataset:
-        """The records of `epoch` from a position on, without reading those before it.
-
-        Shards that are finished there are not opened. In the 16 that are being read, TensorFlow
-        goes from record to record by their lengths. Only the window around the position is read as
-        a whole.
+        """The records of `epoch` from a position on, without reading those before it, but for the
+        window around the position.
         """
+        # Shards that are finished at the position are not opened. In the 16 that are being read,
+        # TensorFlow goes from record to record by their lengths.
         window, offset = divmod(position, self.window)
         epoch = tf.constant(number, tf.int64)
         with tf.device("CPU"):
@@ -137,13 +108,9 @@ class RecordOrder:
     def _records(
         self, epoch: tf.Tensor, paths: tf.Tensor, skipped: tf.Tensor, first_window: int
     ) -> tf.data.Dataset:
-        """The shuffled records of shards.
-
-        Args:
-          epoch: its number, an int64 scalar.
-          paths: string [shards], in the order in which they are opened.
-          skipped: [shards], number of records of each that are left out.
-          first_window: number of the window that the first record is in.
+        """The shuffled records of shards, from window `first_window` on. `paths` are in the order
+        in which they are opened, and `skipped` [shards] is the number of records of each that are
+        left out.
         """
         shards = tf.data.Dataset.from_tensor_slices((paths, tf.cast(skipped, tf.int64)))
         dataset = shards.interleave(
@@ -158,25 +125,18 @@ class RecordOrder:
 def interleaving_at(
     counts: Sequence[int], cycle_length: int, position: int
 ) -> list[tuple[int, int]]:
-    """State of tf.data's interleave after `position` elements, for inputs of known lengths.
+    """State of tf.data's interleave after `position` elements, for inputs of the lengths `counts`:
+    (number of an input, number of its elements that are left out) of each input that has some left.
+    An interleave over these in this order gives the elements from `position` on.
 
-    It takes an element of each of `cycle_length` inputs in turn. A turn that finds an input at its
-    end gives nothing, and the next one there opens the next input. Three inputs of 2, 1 and 4
-    elements, two at a time, give 0 1 0 - - 2 2 2 2; `interleaving_at([2, 1, 4], 2, 3)` is
-    [(1, 1), (0, 2), (2, 0)].
-
-    Args:
-      counts: number of elements in each input.
-      cycle_length: number of inputs that are read at a time.
-      position: number of elements that are left out, at most all.
-
-    Returns:
-      (number of an input, number of its elements that are left out) of each input that has some
-      left. An interleave over these in this order gives the elements from `position` on.
+    Three inputs of 2, 1 and 4 elements, two at a time, give 0 1 0 - - 2 2 2 2; `interleaving_at([2,
+    1, 4], 2, 3)` is [(1, 1), (0, 2), (2, 0)].
     """
     left, unopened = list(counts), collections.deque(range(len(counts)))
     places: list[int | None] = [None] * min(cycle_length, len(counts))
     turn = 0
+    # It takes an element of each of `cycle_length` inputs in turn. A turn that finds an input at
+    # its end gives nothing, and the next one there opens the next input.
     while position:
         if turn == 0 and (None not in places or not unopened):
             # Rounds in which no input ends are counted at once: shards are few, records are many.

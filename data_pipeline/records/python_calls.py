@@ -1,8 +1,5 @@
-"""Python functions that threads of TensorFlow call, and that must not be running when Python ends.
-
-An iterator of a dataset reads ahead. When the interpreter ends meanwhile, as at the end of a script
-that still holds the iterator, the thread that is inside of Python is never heard of again, and the
-process waits for it for ever. So the end waits for such calls, and refuses further ones.
+"""Python functions that threads of TensorFlow call, and that must not be running when Python
+ends.
 """
 
 from __future__ import annotations
@@ -18,6 +15,9 @@ _SETTLE_SECONDS = 0.1  # For what TensorFlow's own Python does around a call.
 _END = object()
 
 
+# An iterator of a dataset reads ahead. When the interpreter ends meanwhile, as at the end of a
+# script that still holds the iterator, the thread that is inside of Python is never heard of again,
+# and the process waits for it for ever. So the end waits for such calls, and refuses further ones.
 class _Calls:
     """The calls that are running."""
 

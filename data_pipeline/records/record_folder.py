@@ -28,17 +28,11 @@ _HASH_THREADS = 16
 
 
 class Kind(NamedTuple):
-    """A kind of records, as a manifest names it.
-
-    Attributes:
-      name: its name.
-      version: the version of its format.
-      program: the command that makes such a folder.
-    """
+    """A kind of records, as a manifest names it."""
 
     name: str
-    version: int
-    program: str
+    version: int  # The version of its format.
+    program: str  # The command that makes such a folder.
 
 
 PRETRAINING = Kind(
@@ -82,16 +76,8 @@ def write_manifest(
     kind: Kind = PRETRAINING,
     extra_files: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Writes the manifest of a folder.
-
-    Args:
-      folder: the folder of the records.
-      manifest: the fields besides kind and format_version.
-      kind: the kind of the records.
-      extra_files: names of the small files there, whose hashes it gets.
-
-    Returns:
-      The manifest, without the hashes.
+    """Writes the manifest of a folder, with the hashes of the small files `extra_files` there.
+    Returns it with kind and format_version, without the hashes.
     """
     whole = _described(manifest, kind)
     content = sealed.seal(whole, sealed.hashes_of(folder, extra_files))
@@ -110,25 +96,13 @@ def commit(
     kind: Kind = PRETRAINING,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Puts the finished files of `partial_dir` in place, then the manifest.
+    """Puts the finished files of `partial_dir`, whose names begin with `prefix` there, in place of
+    older data, then the manifest, and returns it. Its "files" lists the shards; `extra_files` are
+    small files to put next to them. An interrupted commit is completed by `complete_commit`.
 
-    Older data of `output_dir` are removed first. An interrupted commit is completed by
-    `complete_commit`.
-
-    Args:
-      output_dir: the folder of records.
-      manifest: the fields besides kind and format_version; "files" lists the shards.
-      extra_files: small files to put next to the shards, by name.
-      kind: the kind of the records.
-      prefix: of the names of files in `partial_dir`, of its own for other records: where there are
-        no locks, another writer's files have other names.
-
-    Returns:
-      The manifest.
-
-    Raises:
-      UserError: a file is not what was written, as when others write to the folder.
+    A file that is not what was written, as when others write to the folder, is a UserError.
     """
+    # Other records have another prefix: where there are no locks, other writers' files stay apart.
     path = os.path.join(partial_dir(output_dir), prefix)
     for name, content in extra_files.items():
         atomic_files.write_bytes(path + name, content)
@@ -151,10 +125,8 @@ def content_fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def complete_commit(output_dir: str) -> dict[str, Any] | None:
-    """Completes a commit that was interrupted; returns its manifest, or None without one.
-
-    Files that are not those of the manifest are removed, and the manifest with them: they have to
-    be made again.
+    """Completes a commit that was interrupted; returns its manifest, or None without one. Files
+    that are not those of the manifest are removed with it: they have to be made again.
     """
     folder = partial_dir(output_dir)
     names = [name for name in storage.names_in(folder) if name.endswith(MANIFEST)]
@@ -182,15 +154,13 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
 
 
 def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]]) -> list[str]:
-    """Paths in `partial_dir` of the files that are not those of a manifest, there or published.
-
-    Contents are compared on disks only: what lies elsewhere would all be read again.
-    """
+    """Paths in `partial_dir` of the files that are not those of a manifest, there or published."""
 
     def wrong_path(entry: dict[str, Any]) -> str | None:
         path = prefix + entry["name"]
         if not storage.exists(path):
             path = os.path.join(output_dir, entry["name"])
+        # Contents are compared on disks only: what lies elsewhere would all be read again.
         is_right = (
             storage.exists(path)
             and storage.size(path) == entry["bytes"]
@@ -203,15 +173,11 @@ def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]])
 
 
 def _remove_older_data(output_dir: str, ready: str) -> None:
-    """Removes the shards of older data, after their manifest: no manifest names what is missing.
-
-    Until they are gone the manifest stays in the partial folder, so that an interrupted removal can
-    be completed; nothing newer is published before, though it may have the same names.
-
-    Args:
-      output_dir: the folder of records.
-      ready: path of the manifest of the newer data.
+    """Removes the shards of older data, after their manifest: none names what is missing. `ready`
+    is the path of the newer manifest.
     """
+    # Until the shards are gone the manifest stays in the partial folder, so that an interrupted
+    # removal can be completed; nothing newer, which may have the same names, is published before.
     path = os.path.join(output_dir, MANIFEST)
     removing = os.path.join(partial_dir(output_dir), _OLDER_MANIFEST)
     # Equal: of the same bytes, or published already where renaming is copying, as on gs://.
@@ -235,15 +201,8 @@ def data_dir(data: str) -> str:
 
 
 def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
-    """The manifest of a folder of records, with the folder as "directory".
-
-    Args:
-      data: the folder; a file or a pattern in it will do.
-      kind: the kind of the records.
-
-    Raises:
-      UserError: there is no such folder, no manifest in it, it describes something else, or it or a
-        small file beside it is not what was written.
+    """The manifest of a folder of records, with the folder as "directory"; a file or a pattern in
+    the folder will do. A manifest that is missing, damaged or of another kind is a UserError.
     """
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
@@ -260,7 +219,7 @@ def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
 
 
 def _described_by(path: str, kind: Kind) -> sealed.Sealed:
-    """The content of a manifest file; raises UserError when it describes something else."""
+    """The content of a manifest file; UserError when it describes something else."""
     found = sealed.read(path, _ADVICE)
     name, version = found.values.get("kind"), found.values.get("format_version")
     if (name, version) != (kind.name, kind.version):
@@ -278,16 +237,9 @@ def record_files(manifest: dict[str, Any]) -> list[str]:
 
 
 def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING) -> dict[str, Any]:
-    """Compares the shards with the manifest, and returns the manifest.
-
-    Args:
-      data: the folder; a file or a pattern in it will do.
-      full: compare contents (SHA-256) too, not only sizes; None: when all shards together hold at
-        most 256 MiB.
-      kind: the kind of the records.
-
-    Raises:
-      UserError: names the first file that is missing, empty, cut short or changed.
+    """Compares the shards with the manifest, and returns it. `full`: contents (SHA-256) too, not
+    only sizes; None: when all shards together hold at most 256 MiB. The first file that is missing,
+    empty, cut short or changed is a UserError.
     """
     manifest = read_manifest(data, kind)
     if not manifest["num_records"]:

@@ -14,16 +14,8 @@ from data_pipeline.files import atomic_files
 def write_shards(
     frames: Iterator[bytes], folder: str, prefix: str, records_per_file: int
 ) -> Iterator[dict[str, Any]]:
-    """Writes as many files as it takes: train-00000.tfrecord, train-00001.tfrecord, ...
-
-    Args:
-      frames: records with headers and checksums, see `example_bytes.frame`.
-      folder: where the files are written.
-      prefix: beginning of their names, such as "train".
-      records_per_file: number of records in a file; the last one holds the rest.
-
-    Yields:
-      The manifest's entry of each file: its name, num_records, bytes and sha256.
+    """Writes frames (`example_bytes.frame`) to as many files as it takes, <prefix>-00000.tfrecord
+    and so on, and yields the manifest's entry of each: name, num_records, bytes and sha256.
     """
     for number in itertools.count():
         first = next(frames, None)

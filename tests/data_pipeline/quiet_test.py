@@ -127,6 +127,13 @@ def test_all_is_shown_on_demand(tmp_path, level, shown, is_program):
     assert result.stderr.splitlines() == shown
 
 
+def test_ctrl_c_while_a_program_is_imported(tmp_path):
+    """A stand-in for TensorFlow is interrupted as TensorFlow would be."""
+    (tmp_path / "tensorflow.py").write_text("raise KeyboardInterrupt")
+    found = run("-m", "albert_tf.describe", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (found.returncode, found.stderr) == (-signal.SIGINT, "interrupted\n")
+
+
 def test_what_a_notebook_shows_stays():
     """There, `sys.stderr` does not lead to the file descriptor, and it is not replaced."""
     code = "import io, sys; sys.stderr = own = io.StringIO(); import albert_tf; albert_tf.quiet()"

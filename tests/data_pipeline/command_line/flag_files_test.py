@@ -63,7 +63,7 @@ def test_files_within_files(write):
         (["--flagfile"], "--flagfile= cannot be read: No such file or directory. Name a text file"),
         (["--flagfile=no.flags"], "--flagfile=no.flags cannot be read: No such file"),
         (["--flagfile=a.flags"], "--flagfile=a.flags: the file reads itself. Remove that line."),
-        (["--flagfile=bad.flags"], "bad.flags:2: 'seed 1' is no flag. Write --name=value."),
+        (["--flagfile=bad.flags"], "bad.flags:2: 'seed 1' is not a flag. Write --name=value."),
         (["--flagfile=nested.flags"], "--flagfile= cannot be read: No such file"),
     ],
 )

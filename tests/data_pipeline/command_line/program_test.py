@@ -51,7 +51,7 @@ def call(new_flags, monkeypatch, capsys):
         (["--steps"], "Missing value for flag --steps"),
         ([], "--folder is missing: Where results go."),
         (["--folder="], "--folder is missing: Where results go."),
-        (["--folder=\udcff"], "--folder holds bytes that are no text in UTF-8."),
+        (["--folder=\udcff"], "--folder holds bytes that are not text in UTF-8."),
         (["--folder=x", "words"], "unexpected argument 'words': options are written --name=value"),
     ],
 )
@@ -67,13 +67,13 @@ def test_flags_that_are_wrong(call, argv, message):
     [
         ("# Rates.\n\n--rate=0.1\n--steps=-1\n", "one.flags:4: --steps=-1: expected an integer"),
         ("--steps=2\n--stebs=2\n", "one.flags:2: --stebs is unknown. Did you mean --steps?"),
-        ("steps 2\n", "one.flags:1: 'steps 2' is no flag. Write --name=value."),
-        ("--steps 2\n", "one.flags:1: '--steps 2' is no flag. Write --name=value."),
+        ("steps 2\n", "one.flags:1: 'steps 2' is not a flag. Write --name=value."),
+        ("--steps 2\n", "one.flags:1: '--steps 2' is not a flag. Write --name=value."),
         ("// See two.\n--flagfile=two.flags\n", "two.flags:2: --rate=inf: expected a finite"),
         ("--flagfile=one.flags\n", "--flagfile=one.flags: the file reads itself."),
         ("--flagfile=three.flags\n", "--flagfile=three.flags cannot be read: No such file"),
         ("--flagfile=.\n", "--flagfile=. cannot be read: Is a directory"),
-        ("--flagfile=binary.flags\n", "--flagfile=binary.flags cannot be read: it is no text"),
+        ("--flagfile=binary.flags\n", "--flagfile=binary.flags cannot be read: it is not text"),
     ],
 )
 def test_flag_files_that_are_wrong(call, tmp_path, monkeypatch, lines, message):
@@ -151,12 +151,6 @@ def test_another_pipe_that_breaks_is_an_error(call):
 
     code, _, errors = call(main, "--folder=x")
     assert code == 2 and errors.startswith("program.py: error: [Errno 32] Broken pipe.")
-
-
-def test_ctrl_c_while_a_program_is_imported():
-    code = "import data_pipeline.command_line; raise KeyboardInterrupt"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (found.returncode, found.stderr) == (-signal.SIGINT, "interrupted\n")
 
 
 def test_ctrl_c_while_a_vocabulary_is_learned(tmp_path):
