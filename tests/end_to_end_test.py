@@ -1,8 +1,8 @@
 """The whole job through the doors a user has: the demonstration, and every command of the README.
 
-Both run real processes on a small corpus of real text with little training. Those of the README
-start as a user's do on the default stack, and are forked on the newer one, as those of the
-demonstration are on both: starting takes longer than what they do.
+Both run real processes on a small corpus of real text with little training. They are forked, since
+starting takes longer than what they do (data_pipeline/command_line/quiet_test.py tests fresh
+starts); only the README's Python starts as a user's does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance_cases import SMALLEST
+
 ROOT = Path(__file__).parents[1]
 
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # Set for tests; a user sets nothing.
 
 # What makes the README's commands short: smaller, fewer.
 SHORTENED = {
-    "--preset=albert-small": "--preset=albert-tiny",
+    "--preset=albert-small ": "--config_file=config.json ",
     "--vocab_size=8000": "--vocab_size=400",
     # TensorFlow 2.21 has crashed at the first step a few times, for reasons not known.
     "--num_train_steps=20000": "--num_train_steps=6 --max_failures=2 --fast=off",
@@ -62,7 +64,7 @@ MODULES = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A working folder with corpus.txt, heldout.txt, train.tsv, dev.tsv, new.tsv."""
+    """A working folder with config.json, corpus.txt, heldout.txt, train.tsv, dev.tsv, new.tsv."""
     folder = tmp_path_factory.mktemp("work")
     documents = [sentences(module) for module in MODULES]
     assert all(len(document) >= 10 for document in documents)
@@ -75,6 +77,9 @@ def folder(tmp_path_factory) -> Path:
         with open(folder / f"{name}.tsv", "w", encoding="utf-8") as file:
             writer = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE)
             writer.writerows([("label", "text"), *part])
+    SMALLEST.replace(vocab_size=400, max_position_embeddings=128).to_json_file(
+        str(folder / "config.json")
+    )
     return folder
 
 
@@ -117,7 +122,7 @@ def run_quietly(
     foreign_lines: Callable[[str], list[str]],
     command: list[str],
     folder: Path,
-    interpreter: str = sys.executable,
+    interpreter: str,
 ) -> str:
     result = subprocess.run(
         command,
@@ -143,7 +148,7 @@ def test_the_commands_of_the_readme(folder, run, quick_python):
     output = run(
         ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"],
         folder,
-        sys.executable if sys.version_info < (3, 12) else quick_python,
+        quick_python,
     )
     assert "Pre-training" in output and "Held-out evaluation" in output
     written = folder / "work/classifier/predictions/tsv_predict.tsv"
@@ -157,7 +162,7 @@ def test_the_commands_of_the_readme(folder, run, quick_python):
     program = "\n".join(blocks("python"))
     for long, short in SHORTENED.items():
         program = program.replace(long, short)
-    assert "(1, 128)" in run(["python", "-c", program], folder)
+    assert f"(1, {SMALLEST.hidden_size})" in run(["python", "-c", program], folder, sys.executable)
 
 
 def test_the_demonstration(folder, run, quick_python):
