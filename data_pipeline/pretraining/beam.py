@@ -1,11 +1,9 @@
-"""Records made by Apache Beam, on one machine or on a cluster.
+"""Records made by Apache Beam, on one machine or on a cluster: the bytes that
+`creation.create_pretraining_data` writes.
 
-Little travels between workers: numbers of groups of files, places of documents and sums, never the
-text. A group (small files, or one large file) is read and made into records by one worker, so that
-a corpus should be in more files than there are workers. The bytes are those that
-`creation.create_pretraining_data` writes. All workers must reach the corpus, the vocabulary
-and the output folder by the same paths (gs://, or a shared disk); the program that starts the
-pipeline publishes what they made.
+A group (small files, or one large file) is made into records by one worker, so that a corpus should
+be in more files than there are workers. All workers must reach the corpus, the vocabulary and the
+output folder by the same paths (gs://, or a shared disk).
 """
 
 from __future__ import annotations
@@ -96,19 +94,9 @@ def create_pretraining_data(
     options: Sequence[str] = (),
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Runs a plan as a Beam pipeline.
-
-    Args:
-      plan: see `creation.make_plan`.
-      output_dir: folder to write.
-      options: options of the pipeline, such as "--runner=FlinkRunner".
-      overwrite: replace finished data in `output_dir`.
-
-    Returns:
-      The manifest.
-
-    Raises:
-      UserError: a wrong option, an output folder with data, or no record could be made.
+    """Runs a plan (`creation.make_plan`) as a Beam pipeline, with options such as
+    "--runner=FlinkRunner", and publishes what the workers made. Returns the manifest; its errors
+    are those of `creation.create_pretraining_data`, and those of options.
     """
     try:
         pipeline = beam.Pipeline(options=PipelineOptions(list(options)))
@@ -137,6 +125,7 @@ def _build(pipeline: beam.Pipeline, plan: Plan, vocab_size: int, results_path: s
     # The list of files may be longer than a description of a pipeline may be: workers read it.
     files_path = os.path.join(plan.job.folder, f"files-{plan.fingerprint}.json")
     atomic_files.write_json(files_path, list(zip(plan.files, plan.sizes)))
+    # Little travels between workers: numbers of groups, places of documents and sums, never text.
     reading = (files_path, plan.job, plan.block_bytes)
     groups = (
         pipeline

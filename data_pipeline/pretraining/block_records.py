@@ -1,10 +1,7 @@
 """One block of text to files of records: a pure function of block, vocabulary and settings.
 
-It runs the same in one process, in many and on a cluster: the bytes (examples.py) depend on neither
-the number of processes nor their order, and a run that was interrupted skips whole blocks. Every
-file is written under another name first, and the note of the block's result last: a block with a
-note is finished. Notes name what they were made of by a hash, so that a note of other settings or
-another text is never taken for this one's.
+It runs the same in one process, in many and on a cluster, and a run that was interrupted skips
+whole blocks: the note of a block's result is written last, so that a block with a note is finished.
 """
 
 from __future__ import annotations
@@ -35,24 +32,15 @@ CODE_VERSION = 2  # To be raised when the same block would give other records.
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The settings that decide which records a block becomes; can be sent to another process.
-
-    Attributes:
-      corpus: the corpus, for format and language.
-      settings: the settings of the records.
-      vocab_file, tokenizer: the tokenizer's vocabulary, and its settings without None.
-      identity: of the tokenizer.
-      folder: the folder for records and notes.
-      fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
-    """
+    """The settings that decide which records a block becomes; can be sent to another process."""
 
     corpus: Corpus
     settings: PretrainingSettings
     vocab_file: str
-    tokenizer: TokenizerSettings
-    identity: tuple[str | bool | None, ...]
-    folder: str
-    fast: bool = True
+    tokenizer: TokenizerSettings  # Without None.
+    identity: tuple[str | bool | None, ...]  # Of the tokenizer.
+    folder: str  # For records and notes.
+    fast: bool = True  # Tokenize each word once (tokenizers/fast), to the same ids.
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer; loaded once per process."""
@@ -81,21 +69,12 @@ _load_tokenizer = functools.lru_cache(maxsize=1)(load_tokenizer)
 
 @dataclasses.dataclass
 class BlockResult:
-    """The result of one block.
-
-    Attributes:
-      name: name of the block.
-      key: fingerprint of everything that it was made of.
-      text_bytes: bytes of text.
-      shards: name, num_records, bytes and sha256 of each file.
-      report: the problems met while reading.
-      statistics: sums over the block's documents and records.
-    """
+    """The result of one block."""
 
     name: str
-    key: str
+    key: str  # Fingerprint of everything that it was made of.
     text_bytes: int
-    shards: list[dict[str, Any]]
+    shards: list[dict[str, Any]]  # name, num_records, bytes and sha256 of each file.
     report: ReadReport
     statistics: RecordStatistics
 
@@ -129,6 +108,7 @@ def note_path(job: Job, block_name: str) -> str:
 
 def _key(block: TextBlock, dropped: Sequence[int], job: Job) -> str:
     """Fingerprint of everything that decides the result of a block, its text included."""
+    # A note of other settings or another text is never taken for this one's.
     digest = hashlib.blake2b(job.fingerprint, digest_size=16)
     digest.update(json.dumps([block.name, list(dropped)]).encode("utf-8"))
     for part in block.parts:
@@ -160,16 +140,9 @@ def process_block(
     job: Job,
     tokenizer: Tokenizer | None = None,
 ) -> BlockResult:
-    """Writes one file of records per copy of the text, and notes it.
-
-    Args:
-      block: the text.
-      dropped: numbers of the documents to leave out.
-      job: corpus, settings, tokenizer and folder.
-      tokenizer: the job's tokenizer, if it is loaded already.
-
-    Returns:
-      The result, that of an earlier run if it was finished.
+    """Writes one file of records per copy of the text but the documents `dropped`, and notes it.
+    Returns the result, that of an earlier run if it was finished. `tokenizer`: the job's, if it is
+    loaded already.
     """
     found = finished_block(block, dropped, job)
     if found is not None:
@@ -195,16 +168,11 @@ def process_block(
 
 
 class DocumentPlace(NamedTuple):
-    """Place of a document in a corpus; places sort in the order of the corpus.
+    """Place of a document in a corpus; places sort in the order of the corpus."""
 
-    Attributes:
-      group, block: numbers of the group of files and of the block in it, see `TextBlock`.
-      number: number of the document in the block, from 0.
-    """
-
-    group: int
-    block: int
-    number: int
+    group: int  # Of files, see `TextBlock`.
+    block: int  # In the group.
+    number: int  # In the block, from 0.
 
 
 def document_places(

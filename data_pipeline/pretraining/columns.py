@@ -17,22 +17,14 @@ from data_pipeline.tokenizers.base import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """R records, column by column, and what statistics count of them.
+    """R records, column by column, and what statistics count of them."""
 
-    Attributes:
-      columns: the columns by name of the feature.
-      num_tokens: number of tokens in all, special pieces included.
-      num_swapped: number of records with label 1; R / 2 when the order is drawn at reading.
-      label_counts: int64 [V], number of predictions of each id; in dynamic records, number of
-        tokens that may be predicted.
-      num_predictions: number of predictions; in dynamic records, the largest possible.
-    """
-
-    columns: dict[str, example_bytes.Column]
-    num_tokens: int
-    num_swapped: int
+    columns: dict[str, example_bytes.Column]  # By name of the feature.
+    num_tokens: int  # In all, special pieces included.
+    num_swapped: int  # Records with label 1; R / 2 when the order is drawn at reading.
+    # int64 [V], predictions of each id; in dynamic records, tokens that may be predicted.
     label_counts: np.ndarray
-    num_predictions: int
+    num_predictions: int  # In dynamic records, the largest possible number.
 
 
 def _with_specials(pairs: Pairs) -> np.ndarray:
@@ -60,18 +52,8 @@ def dynamic_counts(
     settings: PretrainingSettings,
     tokenizer: Tokenizer,
 ) -> RecordColumns:
-    """The counts of dynamic records.
-
-    Args:
-      ids: int [T], the tokens of all records.
-      length_a: int [R], number of tokens of A.
-      lengths: int [R], number of tokens of A and B.
-      labels: int [R], next_sentence_labels.
-      settings: the settings of the records.
-      tokenizer: the tokenizer that made the ids.
-
-    Returns:
-      Counts, without columns.
+    """The counts, without columns, of dynamic records: ids int [T] of all records; of each (int
+    [R]) the tokens of A, those of A and B, and next_sentence_labels.
     """
     with_specials = lengths + 2 + (lengths > length_a)
     budgets = masking.prediction_budgets(
@@ -99,11 +81,8 @@ def _possible_labels(
 
 
 class ColumnMaker:
-    """A function from pairs of segments to the columns of their records.
-
-    Args:
-      settings: the settings of the records.
-      tokenizer: the tokenizer that made the ids.
+    """A function from pairs of segments to the columns of their records; the tokenizer is the one
+    that made the ids.
     """
 
     def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
@@ -161,29 +140,22 @@ class ColumnMaker:
     def masked(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
-        """The columns of static records, masked; also those of dynamic ones when they are read.
+        """The columns of static records, masked, also of dynamic ones when they are read: [R, S],
+        [R, P] and [R, 1] by name of the feature; flags are bool. Of `tokenized` only ids and starts
+        of words are used; `rng` draws the masks.
 
             a pair of ids[20:23] and ids[10:12], S 9
             position   0     1  2  3  4     5  6  7     8
             source     -    20 21 22  -    10 11  -     -
             tokens     [CLS] .  .  .  [SEP] .  .  [SEP] 0
-
-        So source - position is start_a - 1 in A, and start_b - length_a - 2 in B. What lies under
-        special pieces and padding is any id of the text, and is overwritten.
-
-        Args:
-          tokenized: the text; only its ids and starts of words are used.
-          pairs: R pairs of segments of it.
-          rng: draws the masks.
-
-        Returns:
-          [R, S], [R, P] and [R, 1] by name of the feature; flags are bool.
         """
         s, p = self._settings.max_seq_length, self._settings.max_predictions_per_seq
         rows, lengths = np.arange(len(pairs)), _with_specials(pairs)
         has_b = pairs.length_b > 0
         position = np.arange(s)
         is_b = position >= (pairs.length_a + 2)[:, None]  # [R, S]
+        # source - position is start_a - 1 in A, and start_b - length_a - 2 in B. What lies under
+        # special pieces and padding is any id of the text, and is overwritten.
         source = position + np.where(
             is_b, (pairs.start_b - pairs.length_a - 2)[:, None], (pairs.start_a - 1)[:, None]
         )

@@ -1,7 +1,7 @@
 """A corpus to a folder of pre-training records, in one process or many, resumed if interrupted.
 
 The corpus is divided here, block by block; the records of a block are a pure function that any
-process may compute (`block_records`), so the files are the same for any number of processes.
+process may compute (`block_records`).
 """
 
 from __future__ import annotations
@@ -43,18 +43,11 @@ _BLOCKS_PER_PROCESS, _BYTES_AHEAD = 2, 256 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The work of one run: files, their division, and the job; equal plans give equal bytes.
-
-    Attributes:
-      files: paths.
-      sizes: stored bytes of each file.
-      block_bytes: bytes of text in a block.
-      job: corpus, settings, tokenizer and folder.
-    """
+    """The work of one run: files, their division, and the job; equal plans give equal bytes."""
 
     files: Sequence[str]
-    sizes: Sequence[int]
-    block_bytes: int
+    sizes: Sequence[int]  # Stored bytes of each file.
+    block_bytes: int  # Bytes of text in a block.
     job: Job
 
     @property
@@ -81,21 +74,8 @@ def make_plan(
     shard_mb: float = 0,
     fast: bool = True,
 ) -> Plan:
-    """The plan of a run.
-
-    Args:
-      corpus: the text.
-      output_dir: folder that is to hold the records.
-      tokenizer: the tokenizer of the text.
-      settings: the settings of the records.
-      shard_mb: megabytes of text in a block; 0: a 32nd of the corpus, between 1 and 32.
-      fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
-
-    Returns:
-      A plan that can be sent to other processes and machines.
-
-    Raises:
-      UserError: no such file.
+    """The plan of a run, which can be sent to other processes and machines. `shard_mb`, `fast`: see
+    `create_pretraining_data`.
     """
     files = corpus.files()
     sizes = storage.sizes(files)
@@ -139,9 +119,9 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """A context at whose end a Ctrl-C is delivered. Workers that start in it inherit that it is
-    blocked, and leave it to the main process, also while they import.
-    """
+    """A context at whose end a Ctrl-C is delivered."""
+    # Workers that start in it inherit the mask, and leave Ctrl-C to the main process, also while
+    # they import.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -235,19 +215,8 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
 def finish(
     plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
 ) -> dict[str, Any]:
-    """Publishes the records of all blocks.
-
-    Args:
-      plan: the plan that was carried out.
-      output_dir: folder of the records.
-      tokenizer: the plan's tokenizer.
-      merged: the results of all blocks.
-
-    Returns:
-      The manifest.
-
-    Raises:
-      UserError: no record could be made.
+    """Publishes the records of all blocks and returns the manifest; UserError when there is
+    none.
     """
     manifest = _manifest(plan, tokenizer, merged)
     if not manifest["num_records"]:
@@ -277,12 +246,9 @@ def _nothing_made(files: Sequence[str], manifest: dict[str, Any]) -> str:
 
 def prepare(plan: Plan, output_dir: str, overwrite: bool) -> dict[str, Any] | None:
     """Makes the output folder ready; returns the manifest of a plan that was all but finished.
-
-    A run may have been interrupted while it put finished files in place: that is completed here.
-
-    Raises:
-      UserError: the folder holds finished data that may not be replaced.
+    Finished data that may not be replaced are a UserError.
     """
+    # A run may have been interrupted while it put finished files in place.
     manifest = record_folder.complete_commit(output_dir)
     if manifest and manifest.get("fingerprint") == plan.fingerprint:
         return manifest
@@ -311,14 +277,15 @@ def create_pretraining_data(
     overwrite: bool = False,
     show_progress: bool = False,
 ) -> dict[str, Any]:
-    """Writes a folder of records with its manifest.
+    """Writes a folder of records with its manifest, and returns that.
 
     Interrupted at any moment and called again with the same arguments, it keeps the blocks of text
-    that are finished, and the result is the same.
+    that are finished, and the result is the same. After an error, such as a full disk, there is
+    nothing that a reader would accept.
 
     Args:
       corpus: the text.
-      output_dir: folder to write; beside the shards it gets the vocabulary,
+      output_dir: folder to write; next to the shards it gets the vocabulary,
         tokenizer_settings.json and label_counts.json.
       tokenizer: the tokenizer of the text.
       settings: the settings of the records.
@@ -329,13 +296,6 @@ def create_pretraining_data(
       fast: tokenize each word of the corpus once; False: every sentence as a whole, to equal ids.
       overwrite: replace finished data in `output_dir`.
       show_progress: draw a progress bar on stderr.
-
-    Returns:
-      The manifest.
-
-    Raises:
-      UserError: bad input, an output folder with data, no room on the disk, or no record could be
-        made; nothing that a reader would accept is left behind then.
     """
     plan = make_plan(corpus, output_dir, tokenizer, settings, shard_mb, fast)
     manifest = prepare(plan, output_dir, overwrite)

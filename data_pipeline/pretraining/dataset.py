@@ -26,16 +26,8 @@ def check_compatible(
     vocab_fingerprint: str | None = None,
     max_seq_length: int | None = None,
 ) -> None:
-    """Checks that records fit the vocabulary and the sequence length in use.
-
-    Args:
-      data: folder of the records, for messages.
-      manifest: its manifest, as `record_folder.read_manifest` gives it.
-      vocab_fingerprint: hexadecimal SHA-256 of the vocabulary in use; None: any will do.
-      max_seq_length: S in use; None: any will do.
-
-    Raises:
-      UserError: they do not fit.
+    """Raises UserError unless the records of a folder, by its manifest, fit the vocabulary and the
+    sequence length in use; None: any will do.
     """
     if vocab_fingerprint and vocab_fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(
@@ -87,16 +79,8 @@ def _training_records(
 
 
 def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) -> str:
-    """Names of the files that hold the records of one batch of `pretraining_dataset`.
-
-    Args:
-      data: folder of the records.
-      global_batch_size: B, over all replicas.
-      step: the step of training that uses the batch, from 1.
-      seed: seed of the order.
-
-    Returns:
-      Names, separated by commas.
+    """Names, separated by commas, of the files that hold the records of the batch of
+    `pretraining_dataset` that a step of training, counted from 1, uses.
     """
 
     def names(path: tf.Tensor) -> tf.data.Dataset:
@@ -124,16 +108,9 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
 def record_parser(
     manifest: dict[str, Any], masker: DynamicMasking | None, seed: int
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """The last step of reading.
-
-    Args:
-      manifest: the manifest of the records, or one like it.
-      masker: the masking of dynamic records, whose masks are functions of seed and batch.
-      seed: the seed of training.
-
-    Returns:
-      A function (number of the batch, some of its serialized records, number of the first of them)
-      -> inputs of the model.
+    """The last step of reading: a function (number of the batch, some of its serialized records,
+    number of the first of them) -> inputs of the model. `masker` is for dynamic records, whose
+    masks are functions of seed and batch.
     """
     schema = features.readable_schema(
         manifest["masking"], manifest["max_seq_length"], manifest["max_predictions"]
@@ -174,12 +151,11 @@ def _evaluation_batches(
 ) -> tf.data.Dataset:
     """Batches of one pass, filled up with rows of weight 0.
 
-    Masks are drawn for groups of records, so they depend on neither the batch size nor the
-    hosts, which take the groups in turn.
-
-        200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72, in batches of 32, 16 rows
-        a host: 8 and 5 batches -> both give 8, the second with 56 rows of weight 0
+    200 records: groups of 64, 64, 64, 8; two hosts have 128 and 72, in batches of 32, 16 rows
+    a host: 8 and 5 batches -> both give 8, the second with 56 rows of weight 0
     """
+    # Masks are drawn for groups of records, so that they depend on neither the batch size nor the
+    # hosts, which take the groups in turn.
     parse = _parser(manifest, seed=0)
     paths, counts = _shards(manifest)
     hosts = input_context or tf.distribute.InputContext()
@@ -232,10 +208,8 @@ def pretraining_dataset(
     input_context: tf.distribute.InputContext | None = None,
     manifest: dict[str, Any] | None = None,
 ) -> tf.data.Dataset:
-    """Batches of pre-training records.
-
-    Dynamic records are masked here: with other masks in each epoch of training, always with the
-    same ones in evaluation.
+    """Batches of pre-training records. Dynamic records are masked here: with other masks in each
+    epoch of training, always with the same ones in evaluation.
 
     Args:
       data: folder written by create_pretraining_data.
@@ -256,9 +230,6 @@ def pretraining_dataset(
       masked_lm_positions, masked_lm_ids int32 [B, P]; masked_lm_weights float32 [B, P];
       sentence_order_labels int32 [B] (0 in order, 1 swapped); example_weights float32 [B] (1 real,
       0 filler, whose masked_lm_weights are 0 too; always 1 in training).
-
-    Raises:
-      UserError: the folder, its manifest or a file of it is missing, or does not fit.
     """
     check_batch(global_batch_size, start_step)
     manifest = manifest or record_folder.verify_records(data)

@@ -27,19 +27,9 @@ def legend(color: bool) -> str:
 def format_record(
     batch: Mapping[str, np.ndarray], row: int, tokenizer: Tokenizer, color: bool = False
 ) -> str:
-    """One record as text.
-
-    A piece to be predicted is written `input<label>`, without <label> when both are equal but for
-    its braces; runs of them stand in { }.
-
-    Args:
-      batch: a batch of `dataset.pretraining_dataset`, as arrays.
-      row: number of the record in the batch.
-      tokenizer: the tokenizer that made the ids.
-      color: mark kinds with ANSI colors.
-
-    Returns:
-      Three lines: numbers, segment A, segment B.
+    """The record of a row of a batch of `dataset.pretraining_dataset` in three lines: numbers,
+    segment A, segment B. A piece to be predicted is written `input<label>`, without <label> when
+    both are equal but for its braces; runs of them stand in { }.
     """
     record = {name: values[row] for name, values in batch.items()}
     length = int(record["input_mask"].sum())
@@ -72,23 +62,16 @@ def format_record(
 
 
 class Distributions:
-    """Distributions measured on batches of records: lengths, masks, swapped pairs.
-
-    Args:
-      mask_id: id of [MASK].
-
-    Attributes:
-      records, tokens, swapped: number of records, of their tokens, and of swapped pairs.
-      labels, masked, same: number of predictions, and of those with [MASK] or the label as input.
-      runs: int64, number of runs of 1, 2, ... neighboring predictions; the last counts longer ones.
-      parts: int64, number of predictions in each eighth of their sequence.
-    """
+    """Distributions measured on batches of records: lengths, masks, swapped pairs."""
 
     def __init__(self, mask_id: int) -> None:
         self._mask_id = mask_id
-        self.records = self.tokens = self.labels = self.masked = self.same = self.swapped = 0
+        self.records = self.tokens = self.swapped = 0
+        # Predictions, and those of them with [MASK] or the label as input.
+        self.labels = self.masked = self.same = 0
+        # Runs of 1, 2, ... neighboring predictions; the last counts longer ones.
         self.runs = np.zeros(_LONGEST_RUN, np.int64)
-        self.parts = np.zeros(_PARTS, np.int64)
+        self.parts = np.zeros(_PARTS, np.int64)  # Predictions in each eighth of their sequence.
 
     def add(self, batch: Mapping[str, np.ndarray]) -> None:
         """Counts the real rows of a batch of `dataset.pretraining_dataset`."""

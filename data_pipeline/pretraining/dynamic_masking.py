@@ -1,10 +1,4 @@
-"""Dynamic records to masked batches, in training: masking.py within a tf.data pipeline.
-
-The rows of a batch are masked in groups of 64, each by a generator of its own. Its seed is made of
-the seed of training, the number of the batch and the number of the group: so a resumed run draws
-the same masks again, and several hosts, each of which masks the groups that its rows are in, give
-the batches of one.
-"""
+"""Dynamic records to masked batches, in training: masking.py within a tf.data pipeline."""
 
 from __future__ import annotations
 
@@ -21,6 +15,9 @@ from data_pipeline.records import features
 from data_pipeline.records.python_calls import until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
+# The rows of a batch are masked in groups, each by a generator whose seed is made of the seed of
+# training and the numbers of batch and group: a resumed run draws the same masks again, and several
+# hosts, each of which masks the groups that its rows are in, give the batches of one.
 GROUP = 64
 # How masks and orders are drawn, for runs to tell when a version draws them otherwise.
 DRAWS = "numpy, groups of 64 rows"
@@ -30,11 +27,8 @@ _NONE = np.zeros(1, np.int64)
 
 
 class DynamicMasking:
-    """A function from batches of dynamic records to the columns of static ones.
-
-    Args:
-      settings: the settings of the records.
-      tokenizer: the tokenizer that made their ids.
+    """A function from batches of dynamic records, whose ids the tokenizer made, to the columns of
+    static ones.
     """
 
     def __init__(self, settings: PretrainingSettings, tokenizer: Tokenizer) -> None:
@@ -51,16 +45,10 @@ class DynamicMasking:
         number: tf.Tensor,
         first_row: int = 0,
     ) -> dict[str, tf.Tensor]:
-        """Masked rows, in a graph or outside of one.
-
-        Args:
-          columns: columns of R dynamic records, see `features.parse`.
-          seed: the seed of training.
-          number: int64, the number of the batch.
-          first_row: the first of these rows in the batch, a multiple of GROUP.
-
-        Returns:
-          int32 [R, S], [R, P] and [R, 1], float32 masked_lm_weights [R, P].
+        """Masked rows, in a graph or outside of one: int32 [R, S], [R, P] and [R, 1], float32
+        masked_lm_weights [R, P]. `columns` are those of R dynamic records, see `features.parse`;
+        `number` (int64) is that of the batch, and `first_row` the first of these rows in it, a
+        multiple of GROUP.
         """
         ids = columns["token_ids"]
 
@@ -95,13 +83,9 @@ class DynamicMasking:
         length_a: np.ndarray,
         labels: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """The columns of static records, see `ColumnMaker.masked`.
-
-        Args:
-          key: seed, number of the batch and number of the first group.
-          ids, boundary: int32 [T], the values of all records.
-          lengths: int64 [R], how many are of each.
-          length_a, labels: int32 [R].
+        """The columns of static records, see `ColumnMaker.masked`. `key`: seed, number of the batch
+        and of the first group; ids, boundary: int32 [T], of all records; lengths: int64 [R];
+        length_a, labels: int32 [R].
         """
         starts, length_a = np.cumsum(lengths) - lengths, length_a.astype(np.int64)
         pairs = Pairs(starts, length_a, starts + length_a, lengths - length_a, labels)

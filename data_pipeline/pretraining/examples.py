@@ -23,22 +23,14 @@ from data_pipeline.records import example_bytes
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.fast.encoder import fast_encoder
 
-_EXAMPLES_AT_ONCE = 1024  # Decides static masks, which are drawn for so many at a time.
+_EXAMPLES_AT_ONCE = 1024  # Static masks depend on it: they are drawn for so many at a time.
 _CHARACTERS_AT_ONCE = 1 << 21
 
 
 class BlockExamples:
-    """The examples of a block of documents, copy by copy; each copy has others.
-
-    Args:
-      documents: lists of sentences.
-      settings: the settings of the examples.
-      tokenizer: the tokenizer of the text.
-      place: the group and the number of the block.
-      fast: tokenize each word once (tokenizers/fast); False: by the plain tokenizer, to equal ids.
-
-    Attributes:
-      text: the documents as ids.
+    """The examples of a block of documents (lists of sentences), copy by copy; each copy has
+    others. `place` is the number of the group and of the block. With `fast` each word is tokenized
+    once (tokenizers/fast), to the same ids.
     """
 
     def __init__(
@@ -49,7 +41,7 @@ class BlockExamples:
         place: tuple[int, int],
         fast: bool = True,
     ) -> None:
-        self.text = _tokenize(documents, tokenizer, fast)
+        self.text = _tokenize(documents, tokenizer, fast)  # The documents as ids.
         self._pairs = _pair_maker(self.text, settings, tokenizer)
         self._columns = ColumnMaker(settings, tokenizer)
         self._seed = (settings.seed, *place)
@@ -67,9 +59,8 @@ class BlockExamples:
         return +(self._skipped + collections.Counter(alone))
 
     def copy(self, number: int) -> tuple[Pairs, Iterator[tuple[int, RecordColumns]]]:
-        """The shuffled pairs of a copy; and their columns, some at a time, with how many these are.
-
-        The columns may be taken once.
+        """The shuffled pairs of a copy; and their columns, once, some at a time, with how many
+        these are.
         """
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)

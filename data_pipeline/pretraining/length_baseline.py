@@ -23,19 +23,13 @@ _MIN_RECORDS = 100
 def length_baseline(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> tuple[float, float] | None:
-    """Accuracy and loss (nats) of guessing labels by the lengths of the segments alone.
-
-    A decision tree guesses, learned from at most 20,000 records, spread over the training folder.
-    Without one for the same sentence objective, each fifth of the held-out records is guessed from
-    the others. Nothing is random.
-
-    Args:
-      train_manifest, eval_manifest: manifests, as `record_folder.read_manifest` gives them.
-
-    Returns:
-      Accuracy and loss on at most 20,000 held-out records; None when there are fewer than 100
-      records, or labels of one kind only.
+    """Accuracy and loss (nats) of guessing labels by the lengths of the segments alone, on at most
+    20,000 held-out records; None when there are fewer than 100, or labels of one kind only. Nothing
+    is random.
     """
+    # A decision tree guesses, learned from at most 20,000 records, spread over the training folder.
+    # Without one for the same objective, each fifth of the held-out records is guessed from the
+    # others.
     lengths, labels = _read(eval_manifest)
     others = _objective(train_manifest) != _objective(eval_manifest)
     if others or train_manifest["directory"] == eval_manifest["directory"]:
@@ -63,7 +57,7 @@ def _is_enough(labels: np.ndarray) -> bool:
 
 
 def _tree() -> tree.DecisionTreeClassifier:
-    """A tree whose leaves hold 2 % of the records each, so that it learns no single records."""
+    # Leaves of 2 % of the records: it does not learn single ones.
     return tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
 
 

@@ -2,15 +2,11 @@
 
 Follows google-research/albert's create_masked_lm_predictions with its bugs repaired: n-grams never
 cross [SEP], every choice comes from one generator, special pieces are never drawn as replacement.
-dynamic_masking.py makes the same choices in a graph, for masks drawn while training.
 
     [CLS] ▁the ▁un believ able ▁cat [SEP] ▁it ▁sat [SEP]    10 tokens, a budget of 2
     words       0   1             2          3   4           word 1 does not fit; say 2 and 4
     [CLS] ▁the ▁un believ able [MASK] [SEP] ▁it ▁dog [SEP]  10 % are replaced by a random piece
     masked_lm_positions 5, 8; masked_lm_ids ▁cat, ▁sat
-
-All sequences of a shard are masked at once: sequences take rounds of draws side by side, and words
-are numbered through all sequences.
 """
 
 from __future__ import annotations
@@ -27,44 +23,26 @@ _EXCLUDED = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskingRule:
-    """The rule by which tokens are chosen for prediction and replaced.
+    """The rule by which tokens are chosen for prediction and replaced."""
 
-    Attributes:
-      rate: share of the tokens (special ones included) to predict, 0 to 1.
-      max_predictions: P, the largest number of tokens to predict in a sequence.
-      ngram: longest n-gram, in words.
-      favor_shorter: P(n) is proportional to 1/n; otherwise those probabilities in reverse order.
-      by_span: the 80/10/10 is drawn once per n-gram, otherwise for each piece.
-      mask_id: id of [MASK].
-      replacement_ids: int32 [R], the ids from which random replacements are drawn.
-      whole_words: words are masked as a whole; otherwise every piece counts as a word.
-      excluded_id: an id whose words are never predicted; None: every word may be.
-    """
-
-    rate: float
-    max_predictions: int
-    ngram: int
-    favor_shorter: bool
-    by_span: bool
+    rate: float  # Share of the tokens (special ones included) to predict, 0 to 1.
+    max_predictions: int  # P, the largest number of tokens to predict in a sequence.
+    ngram: int  # Longest n-gram, in words.
+    favor_shorter: bool  # P(n) is proportional to 1/n; else those probabilities in reverse order.
+    by_span: bool  # The 80/10/10 is drawn once per n-gram, otherwise for each piece.
     mask_id: int
-    replacement_ids: np.ndarray
-    whole_words: bool = True
-    excluded_id: int | None = None
+    replacement_ids: np.ndarray  # int32 [R], the ids from which random replacements are drawn.
+    whole_words: bool = True  # Otherwise every piece counts as a word.
+    excluded_id: int | None = None  # An id whose words are never predicted.
 
 
 class WordSpans(NamedTuple):
-    """The words of R sequences as spans of tokens, W in all, one sequence after the other.
+    """The words of R sequences as spans of tokens, W in all, numbered through all sequences."""
 
-    Attributes:
-      starts, ends: int64 [W], word w is tokens[starts[w]:ends[w]] of its sequence.
-      segment_ends: int64 [W], the first word after the segment that word w is in.
-      first: int64 [R + 1], sequence r has words first[r] to first[r + 1] - 1.
-    """
-
-    starts: np.ndarray
+    starts: np.ndarray  # int64 [W], word w is tokens[starts[w]:ends[w]] of its sequence.
     ends: np.ndarray
-    segment_ends: np.ndarray
-    first: np.ndarray
+    segment_ends: np.ndarray  # int64 [W], the first word after the segment that word w is in.
+    first: np.ndarray  # int64 [R + 1], sequence r has words first[r] to first[r + 1] - 1.
 
 
 def replacement_ids(vocab_size: int, special_ids: tuple[int, ...]) -> np.ndarray:
@@ -73,10 +51,8 @@ def replacement_ids(vocab_size: int, special_ids: tuple[int, ...]) -> np.ndarray
 
 
 def prediction_budgets(num_tokens: np.ndarray, rate: float, max_predictions: int) -> np.ndarray:
-    """int64 [R]: number of tokens to predict in sequences of `num_tokens` (int [R]) tokens.
-
-    Rounds half to even, as the reference does: 0.15 * 30 = 4.5 -> 4.
-    """
+    """int64 [R]: number of tokens to predict in sequences of `num_tokens` (int [R]) tokens."""
+    # Rounds half to even, as the reference does: 0.15 * 30 = 4.5 -> 4.
     return np.clip(np.round(num_tokens * rate).astype(np.int64), 1, max_predictions)
 
 
@@ -88,16 +64,13 @@ def ngram_thresholds(ngram: int, favor_shorter: bool) -> np.ndarray:
 
 
 def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> WordSpans:
-    """The words of sequences; special pieces are no words.
+    """The words of sequences; special pieces are not words. `boundaries` (bool [R, S]) tells where
+    a word or a special piece starts, `is_special` (bool [R, S]) where [CLS] and [SEP] are.
 
         tokens       [CLS] ▁un believ able [SEP] ▁yes [SEP] (padding)
         boundaries     1    1    0     0     1     1    1    0
         is_special     1    0    0     0     1     0    1    0
         -> starts [1, 5], ends [4, 6], segment_ends [1, 2], first [0, 2]
-
-    Args:
-      boundaries: bool [R, S], True where a word or a special piece starts; False in padding.
-      is_special: bool [R, S], True at [CLS] and [SEP]; the last token of a sequence is [SEP].
     """
     count, size = boundaries.shape
     places = np.flatnonzero(boundaries)  # [0 1 4 5 6] above: words and special pieces.
@@ -108,7 +81,7 @@ def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> WordSpans:
     words_before = np.cumsum(~special)  # [0 1 1 2 2]: of each place.
     first = np.concatenate([[0], words_before[np.cumsum(per_row) - 1]])
     next_special = np.flatnonzero(special)[np.cumsum(special)[word]]  # [2 4]: of each word.
-    # After a word comes another boundary of its sequence: the last one is [SEP].
+    # After a word comes another boundary of its sequence: its last token is [SEP].
     return WordSpans(columns[word], columns[word + 1], words_before[next_special], first)
 
 
@@ -125,12 +98,12 @@ def choose_ngrams(
     draw: Callable[[int], np.ndarray],
     excluded: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Chooses the words to predict.
+    """Chooses the words to predict: int64 [W], 0, or the round, from 1, in which the word's n-gram
+    was chosen; in one sequence n-grams have different numbers.
 
     In each sequence words are visited in random order; each starts an n-gram, shortened until it
     fits what is left of the budget, and passed over when a word of it is taken already. All
-    sequences go on side by side: in round k each visits the word that its draw names, unless it
-    was visited before, so that the order is uniform.
+    sequences go on side by side: in round k each visits the word that its draw names.
 
         one sequence of words with 1, 3, 1 tokens, budget 2; draws name bigrams from word 1, 2, 0
         round 1: word 1 has 3 tokens, which is too much    -> 0 0 0
@@ -140,14 +113,9 @@ def choose_ngrams(
     Args:
       words: the words of R sequences.
       budgets: int64 [R], largest number of tokens to predict.
-      thresholds: float64 [N], see `ngram_thresholds`; over the words that are left in the segment
-        the distribution is renormalized.
+      thresholds: float64 [N], see `ngram_thresholds`.
       draw: round -> float [2, R] in [0, 1): which word, which n.
       excluded: int64, words that no n-gram may hold.
-
-    Returns:
-      int64 [W]: 0, or the round, from 1, in which the word's n-gram was chosen. In one sequence
-      n-grams have different numbers.
     """
     first, count = words.first[:-1], np.diff(words.first)
     taken = np.zeros(len(words.starts), np.int64)
@@ -194,33 +162,19 @@ def choose_ngrams(
 
 
 class Masked(NamedTuple):
-    """Masked sequences, with M predictions in all.
+    """Masked sequences, with M predictions in all."""
 
-    Attributes:
-      tokens: int32 [R, S], with masks and replacements.
-      rows, positions: int64 [M], sequence and position of each prediction, ascending.
-      labels: int32 [M], the ids that stood there.
-    """
-
-    tokens: np.ndarray
-    rows: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
+    tokens: np.ndarray  # int32 [R, S], with masks and replacements.
+    rows: np.ndarray  # int64 [M], sequence of each prediction, ascending.
+    positions: np.ndarray  # int64 [M], its position, ascending within a sequence.
+    labels: np.ndarray  # int32 [M], the ids that stood there.
 
 
 def replace_tokens(
     labels: np.ndarray, same_draw: np.ndarray, rule: MaskingRule, rng: np.random.Generator
 ) -> np.ndarray:
-    """Inputs in place of labels: 80 % [MASK], 10 % the label, 10 % a random piece.
-
-    Args:
-      labels: int32 [M].
-      same_draw: bool [M], True where a label shares the 80/10/10 with the one before it.
-      rule: its mask_id and replacement_ids are used.
-      rng: source of the draws.
-
-    Returns:
-      int32 [M].
+    """int32 [M], inputs in place of labels (int32 [M]): 80 % [MASK], 10 % the label, 10 % a random
+    piece. Where `same_draw` (bool [M]), a label shares the draw of the one before it.
     """
     # Both draws are made for every label, needed or not, so that their number depends on nothing
     # but the number of labels. same_draw [F, T, F]: draws 0, 0, 1.
@@ -240,17 +194,8 @@ def mask_sequences(
     rule: MaskingRule,
     rng: np.random.Generator,
 ) -> Masked:
-    """Chooses and replaces the tokens to predict.
-
-    Args:
-      tokens: int32 [R, S].
-      boundaries, is_special: bool [R, S], see `find_words`.
-      lengths: int64 [R], number of tokens of each sequence, special ones included.
-      rule: the rule by which tokens are chosen and replaced.
-      rng: source of the draws.
-
-    Returns:
-      Copies of the sequences with masks, and the predictions.
+    """Copies of sequences (tokens int32 [R, S], of `lengths` tokens each, special ones included)
+    with masks, and the predictions. `boundaries`, `is_special`: see `find_words`.
     """
     is_token = np.arange(tokens.shape[1]) < lengths[:, None]
     # Where every piece is a word, each has a boundary, and all below works on words alone.

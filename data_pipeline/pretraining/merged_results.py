@@ -1,8 +1,4 @@
-"""The results of all blocks, merged one by one in whatever order they are finished.
-
-Of each block only what the manifest lists of it is kept, some 200 bytes for a file of records;
-everything else is summed. The counts of a block's labels alone are a thousand times as much.
-"""
+"""The results of all blocks, merged one by one in whatever order they are finished."""
 
 from __future__ import annotations
 
@@ -17,19 +13,15 @@ from data_pipeline.pretraining.statistics import RecordStatistics
 
 
 class MergedResults:
-    """Sums over blocks, and their files; equal for any order of `add` and `merge`.
-
-    Attributes:
-      statistics: sums over records and corpus.
-      problems: number of lines or files by kind of problem.
-      text_bytes: bytes of text.
-    """
+    """Sums over blocks, and their files; equal for any order of `add` and `merge`."""
 
     def __init__(self, vocab_size: int) -> None:
         self.statistics = RecordStatistics(vocab_size)
         self.problems: collections.Counter = collections.Counter()
         self.text_bytes = 0
-        self._files: dict[str, bytes] = {}  # Block -> its files as JSON.
+        # Block -> its files as JSON, some 200 bytes a file; all else is summed. The counts of a
+        # block's labels alone are a thousand times as much.
+        self._files: dict[str, bytes] = {}
         self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.
 
     def add(self, result: BlockResult) -> None:

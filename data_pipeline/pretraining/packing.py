@@ -39,19 +39,10 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
 
 class DocumentPacker:
     """A maker of packed records of a block of documents; each copy gets others. See `PairMaker`.
-
-    Args:
-      tokenized: the documents.
-      sep_id: id of [SEP].
-      max_num_tokens: largest number of ids in a record, [SEP] between documents included.
-      short_seq_prob: share of the records that get a shorter target length.
-
-    Attributes:
-      tokenized: the documents with separators; records are ranges of their ids.
-      documents_without_pair: 0, as every document is in a record.
+    `max_num_tokens` counts the [SEP] between documents.
     """
 
-    documents_without_pair = 0
+    documents_without_pair = 0  # Every document is in a record.
 
     def __init__(
         self,
@@ -75,10 +66,8 @@ class DocumentPacker:
         return Pairs(start, end - start, end, nothing, nothing), collections.Counter()
 
     def _records(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        """Start and end of each record, among the ids.
-
-        The first record is of any length, so that each copy of the text is cut at other places.
-        """
+        """Start and end of each record, among the ids."""
+        # The first record is of any length, so that each copy of the text is cut at other places.
         count = len(self._starts)
         targets = target_lengths(rng, count, self._limit, self._short_seq_prob)
         targets[:1] = target_lengths(rng, 1, self._limit, 1.0)

@@ -30,19 +30,13 @@ ALONE = "next sentence: no other document beside it"
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """R pairs of segments; every array is int64 [R].
+    """R pairs of segments; every array is int64 [R]."""
 
-    Attributes:
-      start_a, length_a: segment A is ids[start_a:start_a + length_a].
-      start_b, length_b: segment B; its length is 0 where A is alone.
-      label: 0 when B follows A; 1 when swapped, or when B is from another document.
-    """
-
-    start_a: np.ndarray
+    start_a: np.ndarray  # Segment A is ids[start_a:start_a + length_a].
     length_a: np.ndarray
     start_b: np.ndarray
-    length_b: np.ndarray
-    label: np.ndarray
+    length_b: np.ndarray  # 0 where A is alone.
+    label: np.ndarray  # 0 when B follows A; 1 when swapped, or when B is from another document.
 
     def __len__(self) -> int:
         return len(self.label)
@@ -72,16 +66,8 @@ def _below(draws: np.ndarray, limits: np.ndarray) -> np.ndarray:
 def target_lengths(
     rng: np.random.Generator, count: int, limit: int, short_seq_prob: float
 ) -> list[int]:
-    """Target lengths of chunks, which are shorter than the limit now and then.
-
-    Args:
-      rng: source of the draws.
-      count: number of lengths.
-      limit: largest number of ids in a chunk.
-      short_seq_prob: probability of a length that is uniform from 2 to `limit`, 0 to 1.
-
-    Returns:
-      `count` lengths.
+    """Target lengths of `count` chunks: `limit` ids or, with the probability `short_seq_prob`, a
+    length that is uniform from 2 to `limit`.
     """
     is_short = rng.random(count) < short_seq_prob
     short = 2 + _below(rng.random(count), np.array(limit - 1))
@@ -91,22 +77,13 @@ def target_lengths(
 def truncated_lengths(
     length_a: np.ndarray, length_b: np.ndarray, limit: int, last_from_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of segments that are cut to `limit` together: the longer one loses ids first.
-
-    Segments that have become equal lose ids in turn. If the odd last one were always of B, as in
-    the reference, lengths would tell the order of segments that are swapped later: (63, 62) ids or
-    (62, 63).
+    """Lengths (int64 [R]) of segments that are cut to `limit` together: the longer one loses ids
+    first, equal ones in turn; A loses the odd last one where `last_from_a` (bool [R]).
 
         lengths 10 and 4, limit 8 -> 4, 4; limit 7 -> 3, 4 where last_from_a, else 4, 3
-
-    Args:
-      length_a, length_b: int64 [R].
-      limit: largest sum of both.
-      last_from_a: bool [R], whether A loses the odd last id.
-
-    Returns:
-      The new lengths of A and of B, int64 [R].
     """
+    # If the odd last one were always of B, as in the reference, lengths would tell the order of
+    # segments that are swapped later: (63, 62) ids or (62, 63).
     excess = np.maximum(0, length_a + length_b - limit)
     from_longer = np.minimum(excess, abs(length_a - length_b))
     rest = excess - from_longer
@@ -124,9 +101,6 @@ class PairMaker:
       max_num_tokens: largest number of ids in A and B together.
       short_seq_prob: probability that a document gets a shorter target length.
       swap: whether to swap; otherwise sentence-order pairs are left in order.
-
-    Attributes:
-      tokenized: the documents without long sentences; segments are ranges of their ids.
     """
 
     def __init__(
@@ -137,6 +111,7 @@ class PairMaker:
         short_seq_prob: float,
         swap: bool = True,
     ) -> None:
+        # Without long sentences; segments are ranges of its ids.
         tokenized = self.tokenized = split_long_sentences(tokenized, max_num_tokens)
         self._objective, self._limit = objective, max_num_tokens
         self._short_seq_prob = short_seq_prob
@@ -212,12 +187,10 @@ class PairMaker:
     def _chunks(
         self, targets: list[int], backwards: np.ndarray
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """(document, first sentence, end sentence, no random segment) of each chunk.
-
-        A chunk is closed by the sentence that reaches the target, and that one is longer than most.
-        If it were always the last, B would tend to be longer than A, and lengths tell the order of
-        54.7 % of the pairs. So some documents are divided from their end.
-        """
+        """(document, first sentence, end sentence, no random segment) of each chunk."""
+        # A chunk is closed by the sentence that reaches the target, and that one is longer than
+        # most. If it were always the last, B would tend to be longer than A, and lengths tell the
+        # order of 54.7 % of the pairs. So some documents are divided from their end.
         for document, ((first, last), target) in enumerate(zip(self._documents, targets)):
             if backwards[document]:
                 borders = [last]
@@ -234,10 +207,9 @@ class PairMaker:
     def _next_sentence_chunks(
         self, rng: np.random.Generator, skipped: collections.Counter
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """`_chunks` in which half have a second segment, from a random other document.
-
-        (document, first sentence, end sentence, start and end of the random segment) of each. The
-        sentences that such a chunk leaves unused begin the next one.
+        """(document, first sentence, end sentence, start and end of a random segment) of each
+        chunk: half have one, from a random other document. The sentences that such a chunk leaves
+        unused begin the next one.
         """
         targets = self._targets(rng)
         own = {document: place for place, document in enumerate(self._with_text)}
@@ -277,11 +249,8 @@ class PairMaker:
         random_end: np.ndarray,
         rng: np.random.Generator,
     ) -> tuple[Pairs, np.ndarray]:
-        """Chunks as pairs; bool [R], False for a chunk of a single word that needs a border.
-
-        The border is uniform among those between sentences; within a single sentence, among its
-        words.
-        """
+        """Chunks as pairs; bool [R], False for a chunk of a single word that needs a border."""
+        # The border is uniform among those between sentences, or the words of a single sentence.
         start, end = self._sentences[first], self._sentences[last]
         is_random = random_end > random_start
         draws = rng.random(len(first))

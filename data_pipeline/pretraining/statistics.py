@@ -24,20 +24,15 @@ _MOST_UNKNOWN = 0.01
 
 
 class RecordStatistics:
-    """Sums over records and corpus, gathered while data are made.
-
-    Attributes:
-      label_counts: int64 [V], number of predictions of each id.
-      corpus: number of documents, sentences, tokens and unknown_tokens; of the tokens, how many the
-        records of the first copy hold (held_tokens), and of how many that was counted.
-      skipped: number of skipped chunks and documents by reason.
-      records: number of records, and of their tokens, swapped pairs and predictions.
-    """
+    """Sums over records and corpus, gathered while data are made."""
 
     def __init__(self, vocab_size: int) -> None:
-        self.label_counts = np.zeros(vocab_size, np.int64)
+        self.label_counts = np.zeros(vocab_size, np.int64)  # Predictions of each id.
+        # documents, sentences, tokens, unknown_tokens; of the tokens, how many the records of the
+        # first copy hold (held_tokens), and of how many that was counted (tokens_looked_at).
         self.corpus: collections.Counter = collections.Counter()
-        self.skipped: collections.Counter = collections.Counter()
+        self.skipped: collections.Counter = collections.Counter()  # Chunks, documents, by reason.
+        # records, and their tokens, swapped pairs and predictions.
         self.records: collections.Counter = collections.Counter()
 
     def add_documents(self, tokenized: TokenizedDocuments, unk_id: int) -> None:
@@ -56,21 +51,17 @@ class RecordStatistics:
         self.label_counts += made.label_counts
 
     def add_held_tokens(self, pairs: Pairs, ids: np.ndarray, sep_id: int) -> None:
-        """Counts the tokens of the corpus that stand in at least one of the pairs.
+        """Counts the tokens of the corpus (ids int32 [T]) that stand in at least one of all pairs
+        of a copy.
 
         Pairs of the ranges 0:3 and 2:5 among 6 ids -> 5 of 6.
-
-        Args:
-          pairs: all pairs of one copy.
-          ids: int32 [T], of which the segments are ranges.
-          sep_id: id of [SEP], which stands between packed documents and is not of their text.
         """
         steps = np.zeros(len(ids) + 1, np.int64)
         segments = ((pairs.start_a, pairs.length_a), (pairs.start_b, pairs.length_b))
         for start, length in segments:
             np.add.at(steps, start, 1)
             np.add.at(steps, start + length, -1)
-        is_text = ids != sep_id
+        is_text = ids != sep_id  # [SEP] stands between packed documents.
         self.corpus["held_tokens"] += int(np.count_nonzero((np.cumsum(steps[:-1]) > 0) & is_text))
         self.corpus["tokens_looked_at"] += int(np.count_nonzero(is_text))
 
@@ -140,26 +131,18 @@ class RecordStatistics:
 def unigram_scores(
     train_counts: np.ndarray, eval_counts: np.ndarray, pieces: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Scores of guessing masked pieces by their frequency alone.
+    """Scores of guessing masked pieces by their frequency alone: counts int64 [V] of the labels
+    that the guess is made from, and of those to be guessed; UserError where either are none.
 
-    Args:
-      train_counts: int [V], masked labels of the data that the guess is made from.
-      eval_counts: int [V], masked labels to be guessed.
-      pieces: names of the ids, or None.
-
-    Returns:
-      top_id (and top_piece): the most frequent label of training; accuracy: that of always guessing
-      it; cross_entropy: that of the training frequencies, in nats per label. One is added to each
-      count when some label to be guessed never occurred in training.
-
-    Raises:
-      UserError: there is nothing to guess, or to guess from.
+    Returns top_id (and top_piece), the most frequent label of training; accuracy of always guessing
+    it; and cross_entropy of the training frequencies, in nats per label.
     """
     total = int(eval_counts.sum())
     if not total or not train_counts.sum():
         raise UserError("There are no masked labels to compute a unigram baseline from.")
     top_id = int(np.argmax(train_counts))
     counts = train_counts.astype(np.float64)
+    # A label that never occurred in training would have an infinite loss.
     if np.any((eval_counts > 0) & (train_counts == 0)):
         counts += 1.0
     seen = eval_counts > 0
@@ -173,11 +156,7 @@ def unigram_scores(
 
 
 def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
-    """int64 [V]: number of predictions of each id in the records that a manifest describes.
-
-    Raises:
-      UserError: the folder lacks the file with these numbers.
-    """
+    """int64 [V]: number of predictions of each id in the records that a manifest describes."""
     path = os.path.join(manifest["directory"], LABEL_COUNTS_FILE)
     if not storage.exists(path):
         raise UserError(f"{path} is missing; make the data again with --overwrite.")
@@ -187,16 +166,8 @@ def read_label_counts(manifest: Mapping[str, Any]) -> np.ndarray:
 def unigram_baseline(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Held-out unigram baseline: label frequencies of one folder of records, scored on another.
-
-    Args:
-      train_manifest, eval_manifest: manifests, as `record_folder.read_manifest` gives them.
-
-    Returns:
-      See `unigram_scores`.
-
-    Raises:
-      UserError: the two were made with different vocabularies.
+    """Held-out unigram baseline (`unigram_scores`): label frequencies of one folder of records, by
+    its manifest, scored on another. Different vocabularies are a UserError.
     """
     if train_manifest["vocab_fingerprint"] != eval_manifest["vocab_fingerprint"]:
         raise UserError(
@@ -209,12 +180,8 @@ def unigram_baseline(
 def pretraining_baselines(
     train_manifest: Mapping[str, Any], eval_manifest: Mapping[str, Any]
 ) -> dict[str, tuple[float, str]]:
-    """Scores of guesses without a model: metric -> (figure, name of the guess).
-
-    The label of a pair is guessed to be the most frequent one, or by the lengths of the segments,
-    whichever is better.
-
-    Arguments and errors are those of `unigram_baseline`.
+    """Scores of guesses without a model: metric -> (figure, name of the guess). The label of a pair
+    is guessed to be the most frequent one, or by the lengths of the segments, whichever is better.
     """
     unigram = unigram_baseline(train_manifest, eval_manifest)
     order = (eval_manifest["statistics"]["majority_order_accuracy"], "most frequent label")

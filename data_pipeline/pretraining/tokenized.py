@@ -18,19 +18,14 @@ from data_pipeline.tokenizers.base import FlatIds, Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TokenizedDocuments:
-    """Many documents, one after the other.
+    """Many documents, one after the other."""
 
-    Attributes:
-      ids: int32 [T], the ids of all sentences.
-      sentences: int64 [N + 1], sentence n is ids[sentences[n]:sentences[n + 1]]; none is empty.
-      documents: int64 [D + 1], document d has sentences documents[d] to documents[d + 1] - 1.
-      starts_word: bool [T], whether a piece starts a word.
-    """
-
-    ids: np.ndarray
+    ids: np.ndarray  # int32 [T], the ids of all sentences.
+    # int64 [N + 1], sentence n is ids[sentences[n]:sentences[n + 1]]; none is empty.
     sentences: np.ndarray
+    # int64 [D + 1], document d has sentences documents[d] to documents[d + 1] - 1.
     documents: np.ndarray
-    starts_word: np.ndarray
+    starts_word: np.ndarray  # bool [T], whether a piece starts a word.
 
     @property
     def num_documents(self) -> int:
@@ -53,12 +48,8 @@ def tokenize(
     tokenizer: Tokenizer,
     encode: Callable[[Sequence[str]], FlatIds] | None = None,
 ) -> TokenizedDocuments:
-    """Documents as ids.
-
-    Args:
-      documents: lists of sentences; sentences without ids are left out.
-      tokenizer: whose pieces they become.
-      encode: a faster function that gives the ids of its `encode_flat`; None: that method.
+    """Documents (lists of sentences; those without ids are left out) as ids. `encode` gives those
+    of the tokenizer's `encode_flat` faster; None: that method.
     """
     encode = encode or tokenizer.encode_flat
     sizes = np.fromiter(map(len, documents), np.int64, len(documents))

@@ -127,10 +127,8 @@ def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
 def _columns(
     batch: Mapping[str, tf.Tensor | tf.RaggedTensor], schema: features.Schema, before: int
 ) -> dict[str, _Column]:
-    """The columns of a batch; those of variable length without the zeros behind the last id.
-
-    Raises:
-      UserError: ids that are zero before the last one, or as many ids as there are not boundaries.
+    """The columns of a batch; those of variable length without the zeros behind the last id. Ids
+    that are zero before it, or boundaries of another number, are a UserError.
     """
     found = {feature.name: _rows(batch[feature.name]) for feature in schema}
     columns = {
@@ -162,14 +160,8 @@ def _check_values(
     vocab_size: int,
     before: int,
 ) -> None:
-    """Raises UserError that names the first value that no reader could use.
-
-    Args:
-      columns: columns of a batch.
-      schema: the expected columns.
-      settings: the settings of the examples.
-      vocab_size: V.
-      before: number of examples before the batch.
+    """Raises UserError that names the first value of a batch, after `before` examples, that no
+    reader could use.
     """
     ids = ("token_ids", "input_ids", "masked_lm_ids")
     limits = {

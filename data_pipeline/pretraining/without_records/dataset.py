@@ -27,17 +27,16 @@ from data_pipeline.records.python_calls import items_until_exit
 from data_pipeline.tokenizers.base import Tokenizer
 
 BLOCK_BYTES = 1 << 20
-_DOCUMENTS, _NEIGHBORS = 128, 8  # Largest and smallest number of documents in a block.
+# Largest and smallest number of documents in a block: a next-sentence pair needs another document.
+_DOCUMENTS, _NEIGHBORS = 128, 8
 PADDED_COLUMNS = ("token_ids", "token_boundary")  # Of dynamic examples.
 
 
 def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:
     """Neighboring documents in numbered blocks of about BLOCK_BYTES.
 
-    At least _NEIGHBORS are together, so that a next-sentence pair finds another document.
-
-        documents of 300 KB in runs of 8: 2.4 MB a run; a run begins at 0, 2.4, 4.8 MB, ... of text
-        -> blocks 0, 2, 4, ... (by the MB that a run begins in), renumbered 0, 1, 2
+    documents of 300 KB in runs of 8: 2.4 MB a run; a run begins at 0, 2.4, 4.8 MB, ... of text
+    -> blocks 0, 2, 4, ... (by the MB that a run begins in), renumbered 0, 1, 2
     """
 
     def divide(some: tf.Tensor) -> tf.data.Dataset:

@@ -1,8 +1,7 @@
 """Text files to batches of training, read anew in each epoch: no records in between.
 
 The examples of an epoch are the dynamic records that create_pretraining_data would make; they are
-parsed and masked as records are. So all epochs have the same size, and the place of a step is known
-once an epoch was counted.
+parsed and masked as records are.
 """
 
 from __future__ import annotations
@@ -48,19 +47,12 @@ _READING = ("input_format", "text_field", "language")  # Fields of a Corpus.
 
 
 class _Warnings:
-    """Warnings about the text on stderr, while it is read for the first time.
-
-    Examples are printed as they are met, the counts once all groups were read to their end.
-
-    Args:
-      num_groups: number of groups of files.
-
-    Attributes:
-      report: all problems so far.
+    """Warnings about the text on stderr, while it is read for the first time: examples as they are
+    met, the counts once all groups were read to their end.
     """
 
     def __init__(self, num_groups: int) -> None:
-        self.report = ReadReport()
+        self.report = ReadReport()  # All problems so far.
         self._next = [0] * num_groups  # Number of the first block of each group that is unread.
         self._unread = set(range(num_groups))
         self._lock = threading.Lock()
@@ -92,19 +84,8 @@ def _warn(message: str) -> None:
 
 
 class TrainingText:
-    """A corpus to train from.
-
-    Args:
-      corpus: the files; documents that occur twice stay.
-      tokenizer: the tokenizer of the text.
-      settings: the settings of the examples, with dynamic masking and a single copy.
-
-    Attributes:
-      error: the UserError or OSError that ended the reading of the files, or None.
-
-    Raises:
-      UserError: no such file.
-      ValueError: settings with static masking or several copies.
+    """A corpus to train from; documents that occur twice stay. The settings have dynamic masking
+    and a single copy.
     """
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
@@ -118,7 +99,7 @@ class TrainingText:
         self._groups = group_files(self._files, self._sizes, self._block_bytes)
         self._masker = DynamicMasking(settings, tokenizer)
         self._warnings = _Warnings(len(self._groups))
-        self.error: Exception | None = None
+        self.error: Exception | None = None  # The user's error that ended the reading of files.
 
     def manifest(self) -> dict[str, Any]:
         """A manifest like that of records, with num_records None: the examples are not counted."""
@@ -169,13 +150,8 @@ class TrainingText:
             raise
 
     def epoch(self, seed: int, number: tf.Tensor) -> tf.data.Dataset:
-        """The serialized examples of an epoch in the order of training.
-
-        They are the dynamic records that create_pretraining_data makes of the same text.
-
-        Args:
-          seed: seed of the order.
-          number: the number of the epoch, an int64 scalar.
+        """The serialized examples of an epoch, whose number is an int64 scalar, in the order of
+        training: the dynamic records that create_pretraining_data makes of the same text.
         """
         groups = permutation(len(self._groups), seed, number, tf.constant(-1, tf.int64))
         examples = tf.data.Dataset.from_tensor_slices(groups).interleave(
@@ -189,12 +165,8 @@ class TrainingText:
         return shuffled(examples, SHUFFLE_WINDOW, seed, number)
 
     def count(self, limit: int) -> int:
-        """Number of examples in an epoch; counting stops at `limit` or more.
-
-        Warns when the vocabulary does not suit the text that was read for it.
-
-        Raises:
-          UserError: the files cannot be read, or give no example.
+        """Number of examples in an epoch; counting stops at `limit` or more. Files that cannot be
+        read or give no example are a UserError. Warns when the vocabulary does not suit the text.
         """
         total, unknown, tokens = 0, 0, 0
         for block in itertools.chain.from_iterable(map(self._blocks, range(len(self._groups)))):
@@ -229,24 +201,11 @@ class TrainingText:
         start_step: int = 0,
         input_context: tf.distribute.InputContext | None = None,
     ) -> tf.data.Dataset:
-        """Endless batches for training, see `pretraining.dataset.pretraining_dataset`.
-
-        To begin at a later step, examples are made again and passed over: those of an epoch at
-        most, after one was counted, if it has fewer than the step asks for.
-
-        Args:
-          batch_size: B, over all replicas.
-          seed: order and masks are functions of (seed, epoch) and (seed, number of the batch).
-          start_step: number of batches already used; the first batch is the one after them.
-          input_context: number of this host among several. Each makes the examples of the whole
-            batch, and gets and masks its own rows.
-
-        Returns:
-          Batches without end.
-
-        Raises:
-          UserError: see `count`.
+        """Endless batches for training, see `pretraining.dataset.pretraining_dataset`. Each host
+        makes the examples of the whole batch, and gets and masks its own rows.
         """
+        # To begin at a later step, examples are made again and passed over: those of an epoch at
+        # most, after one was counted, if it has fewer than the step asks for.
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
         epoch = functools.partial(self.epoch, seed)
