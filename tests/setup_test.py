@@ -58,7 +58,6 @@ OF_EXTRAS = {
     "export/server/models.py",
     "export/server/monitoring.py",
     "export/server/playground/__init__.py",
-    "export/server/protos.py",
     "export/server/rest.py",
     "export/warmup.py",
 }

@@ -9,7 +9,6 @@ export/serving/README.md.
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import logging
 import os
@@ -18,13 +17,11 @@ import threading
 import time
 from types import FrameType
 
-from data_pipeline.command_line import flags, run_binary
+from data_pipeline.command_line import flags, run_binary, settings
 from data_pipeline.errors import needs_extra
 from data_pipeline.files import atomic_files
-from export.server.models import ModelStore, check_models, parse_models, read_config_file
+from export.server.models import ModelStore, parse_models, read_config_file
 from export.server.refusals import Limits
-
-_DEFAULTS = Limits()
 
 FLAGS = flags.FLAGS
 
@@ -38,14 +35,14 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "model_config_file",
         None,
-        "A file of TF Serving's own form (model_config_list): names, folders, version policies "
-        "and version labels.",
+        "Text file in TensorFlow Serving's format (model_config_list) with names, folders, version "
+        "policies and version labels of models to serve.",
     )
     flags.DEFINE_float(
-        "poll_seconds", 1.0, "Seconds between two looks for new versions.", 0.01, 86400
+        "poll_seconds", 1.0, "Seconds between two looks for new versions.", 0.01, 86400, expert=True
     )
     flags.group("Server")
-    flags.DEFINE_integer("rest_port", 8501, "Port for HTTP; 0 takes a free one.", upper_bound=65535)
+    flags.DEFINE_integer("rest_port", 8501, "Port for REST; 0 takes a free one.", upper_bound=65535)
     flags.DEFINE_integer("grpc_port", 8500, "Port for gRPC; 0 takes a free one.", upper_bound=65535)
     flags.DEFINE_string(
         "host", "127.0.0.1", "Address to listen on; 0.0.0.0 listens to the whole network."
@@ -53,30 +50,9 @@ def define_flags() -> None:
     flags.DEFINE_bool("playground", False, "Show a page at /playground to try the models on.")
     flags.DEFINE_bool("log_requests", False, "Write a line of JSON for each request to stderr.")
     flags.DEFINE_string(
-        "ready_file", None, "JSON file to write addresses to, once everything answers."
+        "ready_file", None, "JSON file to write the addresses to, once the server answers."
     )
-    flags.group("Limits of a request")
-    flags.DEFINE_integer(
-        "max_request_bytes", _DEFAULTS.max_request_bytes, "Most bytes of a body or message.", 1
-    )
-    flags.DEFINE_integer(
-        "max_batch_size", _DEFAULTS.max_batch_size, "Most rows: texts, examples, instances.", 1
-    )
-    flags.DEFINE_integer(
-        "max_text_bytes", _DEFAULTS.max_text_bytes, "Most bytes of one text, in UTF-8.", 1
-    )
-    flags.DEFINE_integer(
-        "max_row_values",
-        _DEFAULTS.max_row_values,
-        "Most values in a row of an input, such as the ids of a sequence.",
-        1,
-    )
-    flags.DEFINE_integer(
-        "max_input_values", _DEFAULTS.max_input_values, "Most values in all rows of an input.", 1
-    )
-    flags.DEFINE_integer(
-        "max_answer_values", _DEFAULTS.max_answer_values, "Most values of an answer.", 1
-    )
+    settings.define(Limits, "Limits of a request")
 
 
 def main() -> None:
@@ -89,14 +65,11 @@ def main() -> None:
         from export.server.rest import create_app
 
     host = resolved(FLAGS.host)
-    logging.getLogger("waitress").setLevel(logging.ERROR)
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # It warns of requests that wait.
     models = parse_models(FLAGS.model)
     if FLAGS.model_config_file:
         models += read_config_file(FLAGS.model_config_file)
-    check_models(models)
-    limits = Limits(
-        **{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Limits)}
-    )
+    limits = settings.read(Limits)
     store = ModelStore(models, FLAGS.poll_seconds, limits)
     monitor = Monitor(store.names(), FLAGS.log_requests)
     app = create_app(store, monitor)
@@ -113,33 +86,29 @@ def main() -> None:
         rest.start()
         rpc.start()
         store.start()
-        url = f"http://{address_of(host, rest.port)}"
+        url, rpc_address = f"http://{address_of(host, rest.port)}", address_of(host, grpc_port)
         print(
             f"serving {', '.join(store.names())} at {url}/v1/models/ and "
-            f"grpc://{address_of(host, grpc_port)}{reach(host)}"
+            f"grpc://{rpc_address}{describe_exposure(host)}"
             + (f"; playground: {url}/playground" if FLAGS.playground else ""),
             flush=True,
         )
         if FLAGS.ready_file:
-            ready = {
-                "rest": url,
-                "grpc": address_of(host, grpc_port),
-                "pid": os.getpid(),
-                "models": store.names(),
-            }
+            ready = {"rest": url, "grpc": rpc_address, "pid": os.getpid(), "models": store.names()}
             atomic_files.write_json(FLAGS.ready_file, ready)
         while True:  # Until `_end` raises SystemExit here.
             time.sleep(1)  # Not signal.pause(), which misses a signal that comes just before.
     finally:
         # Requests that have begun are answered, however long they take; further ones are refused.
+        # gRPC begins to end first, since `rest.stop` waits.
         ended = rpc.stop(threading.TIMEOUT_MAX)
         rest.stop()
         ended.wait()
         store.stop()
 
 
-def reach(address: str) -> str:
-    """Who can reach an address, in words."""
+def describe_exposure(address: str) -> str:
+    """A clause saying who can connect to an address."""
     if ipaddress.ip_address(address).is_loopback:
         return ", for programs on this machine only (--host)"
     return ", for everybody who reaches this machine: there is no password"

@@ -1,248 +1,273 @@
-"""TF Serving's gRPC API: Predict, Classify, Regress, MultiInference, metadata, status, health."""
+"""TF Serving's gRPC API: Predict, Classify, Regress, MultiInference, metadata, status, health.
+
+A call goes through `_handler` (bytes -> messages), a method of `_Service` (request -> response),
+and the version's `Servable` (arrays -> arrays).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
 import grpc
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from google.protobuf.wrappers_pb2 import Int32Value, Int64Value, StringValue
-from tensorflow_serving.apis.classification_pb2 import (
-    ClassificationRequest,
-    ClassificationResponse,
-    ClassificationResult,
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
+from tensorflow_serving.apis import (
+    classification_pb2,
+    inference_pb2,
+    input_pb2,
+    model_pb2,
+    predict_pb2,
+    regression_pb2,
 )
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    GetModelMetadataResponse,
-    SignatureDefMap,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-)
-from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
-from tensorflow_serving.apis.model_pb2 import ModelSpec
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
-from tensorflow_serving.apis.regression_pb2 import (
-    RegressionRequest,
-    RegressionResponse,
-    RegressionResult,
-)
+from tensorflow_serving.apis import get_model_metadata_pb2 as metadata_pb2
+from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
 
 from export.server.models import ModelStore
 from export.server.monitoring import Monitor
-from export.server.protos import serialized_examples, to_array
-from export.server.refusals import (
-    INTERNAL,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    ServingError,
-    invalid,
-    listed,
-)
+from export.server.refusals import Limits, ServingError, invalid, listed
 from export.server.servable import Servable
 from export.signatures import DEFAULT_SIGNATURE
 
 _PREDICTION = "tensorflow.serving.PredictionService"
 _MODELS = "tensorflow.serving.ModelService"
 _HEALTH = "grpc.health.v1.Health"
+# The messages of gRPC's health protocol have one field each, so on the wire they are equal to these
+# wrappers, and the package that defines them is not needed.
+_HEALTH_MESSAGES = types.SimpleNamespace(CheckRequest=StringValue, CheckResponse=Int32Value)
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
 
 
 def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
-    """Registers the services, answering for the models of `store`.
-
-    Handlers are given bytes: grpc's own parsing answers a message that is none with UNKNOWN or
-    INTERNAL, which would be the server's fault, and would count it nowhere.
-    """
-    service = Service(store)
-    computing, plain = store.computing, contextlib.nullcontext()
-    for name, method, answer, request_class, held in (
-        (_PREDICTION, "Predict", service.predict, PredictRequest, computing),
-        (_PREDICTION, "Classify", service.classify, ClassificationRequest, computing),
-        (_PREDICTION, "Regress", service.regress, RegressionRequest, computing),
-        (_PREDICTION, "MultiInference", service.multi_inference, MultiInferenceRequest, computing),
-        (_PREDICTION, "GetModelMetadata", service.metadata, GetModelMetadataRequest, plain),
-        (_MODELS, "GetModelStatus", service.status, GetModelStatusRequest, plain),
-        # Its messages, one field each, have the wire format of these wrappers: no further package.
-        (_HEALTH, "Check", service.health, StringValue, plain),
+    """Registers the services, answering for the models of `store`."""
+    service = _Service(store)
+    # A table, since TensorFlow 2.15's modules with the services' own descriptions do not import
+    # with its protobuf. Methods that are not here, such as HandleReloadConfigRequest, are
+    # UNIMPLEMENTED.
+    for name, method, answer, module, messages in (
+        (_PREDICTION, "Predict", service.predict, predict_pb2, "Predict"),
+        (_PREDICTION, "Classify", service.classify, classification_pb2, "Classification"),
+        (_PREDICTION, "Regress", service.regress, regression_pb2, "Regression"),
+        (_PREDICTION, "MultiInference", service.multi_inference, inference_pb2, "MultiInference"),
+        (_PREDICTION, "GetModelMetadata", service.metadata, metadata_pb2, "GetModelMetadata"),
+        (_MODELS, "GetModelStatus", service.status, status_pb2, "GetModelStatus"),
+        (_HEALTH, "Check", service.health, _HEALTH_MESSAGES, "Check"),
     ):
-        handle = _handler(answer, request_class, held, method, monitor)
+        classes = getattr(module, f"{messages}Request"), getattr(module, f"{messages}Response")
+        # Metadata, status and health compute nothing: they are answered while all cores do.
+        is_short = method in ("GetModelMetadata", "GetModelStatus", "Check")
+        held = contextlib.nullcontext() if is_short else store.computing
+        handle = _handler(method, answer, *classes, held, monitor)
+        # Not the generated add_..._to_server(): with it, grpc parses the messages. It answers those
+        # that are damaged with INTERNAL, as if the server were broken, and nothing counts them.
         handlers = {method: grpc.unary_unary_rpc_method_handler(handle)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
 
 def _handler(
-    answer: Callable, request_class: Any, held: Any, method: str, monitor: Monitor
-) -> Callable:
-    """A handler from bytes to bytes, which holds a context while it reads, computes and writes."""
+    method: str,
+    answer: Callable[[Any, Any], None],
+    request_class: Any,
+    response_class: Any,
+    held: contextlib.AbstractContextManager,
+    monitor: Monitor,
+) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    """A handler from bytes to bytes, which holds a context while it works."""
 
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
-        start, model, code, message, response = time.perf_counter(), "", "OK", "", b""
+        start, model, code, message, sent = time.perf_counter(), "", "OK", "", b""
         try:
+            # Held while messages are parsed and made as well, since these take memory, too.
             with held:
-                request = request_class.FromString(data)
+                request, response = request_class.FromString(data), response_class()
+                # Before the answer: a request that is refused counts for its model.
                 model = _model_of(request)
-                response = answer(request).SerializeToString()
+                answer(request, response)
+                sent = response.SerializeToString()
         except DecodeError:
-            code, message = INVALID_ARGUMENT, f"The message is not a {request_class.__name__}."
+            code, message = "INVALID_ARGUMENT", f"The message is not a {request_class.__name__}."
         except ServingError as error:
             code, message = error.code, error.message
         except Exception as error:
+            # grpc would send the text of the exception, which may quote paths of this machine.
             logging.exception("internal error")
-            code, message = INTERNAL, f"Internal error: {type(error).__name__}."
+            code, message = "INTERNAL", f"Internal error: {type(error).__name__}."
         monitor.record("GRPC", method.lower(), model, code, time.perf_counter() - start)
         if code != "OK":
+            # Last, and outside of the try: it ends the call by raising an exception of its own.
             context.abort(getattr(grpc.StatusCode, code), message)
-        return response
+        return sent
 
     return handle
 
 
-class Service:
-    """The methods of the services, from request to response; each may raise ServingError."""
+def _model_of(request: Any) -> str:
+    """The name of the model that a request is for; "" where it is for none, or for several."""
+    if hasattr(request, "tasks"):
+        names = {task.model_spec.name for task in request.tasks}
+        return names.pop() if len(names) == 1 else ""
+    return request.model_spec.name if hasattr(request, "model_spec") else ""
+
+
+class _Service:
+    """The methods of the services: each fills the response to a request, or raises ServingError."""
 
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
-    def predict(self, request: PredictRequest) -> PredictResponse:
-        """Predict."""
+    def predict(self, request: Any, response: Any) -> None:
         servable, signature = self._asked(request.model_spec)
-        servable.check_names(signature, request.inputs)
-        infos, wanted = servable.signature_def(signature), list(request.output_filter)
-        unknown = set(wanted) - set(infos.outputs)
+        infos, wanted = servable.signature_def(signature).outputs, list(request.output_filter)
+        unknown = set(wanted) - set(infos)
         if unknown:
-            raise invalid(
-                f"output_filter names {listed(unknown)}; outputs: {listed(infos.outputs)}."
-            )
+            raise invalid(f"output_filter names {listed(unknown)}; outputs: {listed(infos)}.")
         if len(set(wanted)) < len(wanted):
             raise invalid("output_filter names an output twice.")
-        inputs = {
-            name: to_array(name, proto, infos.inputs[name], servable.limits)
-            for name, proto in request.inputs.items()
-        }
-        outputs = servable.predict(signature, inputs)
-        response = PredictResponse(model_spec=_spec(servable, signature))
+        read = functools.partial(to_array, limits=servable.limits)
+        outputs = servable.predict(signature, request.inputs, read)
+        response.model_spec.CopyFrom(_spec(servable, signature))
         for name in wanted or outputs:
-            value, dtype = outputs[name], infos.outputs[name].dtype
-            response.outputs[name].CopyFrom(
-                tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)
-            )
-        return response
+            # With the signature's type: an array of texts that is empty looks like one of numbers.
+            value, dtype = outputs[name], infos[name].dtype
+            proto = tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)
+            response.outputs[name].CopyFrom(proto)
 
-    def classify(self, request: ClassificationRequest) -> ClassificationResponse:
-        """Classify."""
+    def classify(self, request: Any, response: Any) -> None:
         servable, signature = self._asked(request.model_spec)
+        response.model_spec.CopyFrom(_spec(servable, signature))
         examples = serialized_examples(request.input, servable.limits)
-        return ClassificationResponse(
-            model_spec=_spec(servable, signature), result=_classes(servable, signature, examples)
-        )
+        _add_classes(response.result, servable.classify(signature, examples))
 
-    def regress(self, request: RegressionRequest) -> RegressionResponse:
-        """Regress."""
+    def regress(self, request: Any, response: Any) -> None:
         servable, signature = self._asked(request.model_spec)
+        response.model_spec.CopyFrom(_spec(servable, signature))
         examples = serialized_examples(request.input, servable.limits)
-        return RegressionResponse(
-            model_spec=_spec(servable, signature), result=_numbers(servable, signature, examples)
-        )
+        _add_numbers(response.result, servable.regress(signature, examples))
 
-    def multi_inference(self, request: MultiInferenceRequest) -> MultiInferenceResponse:
-        """MultiInference: several signatures of one model on the same examples."""
+    def multi_inference(self, request: Any, response: Any) -> None:
+        """Several signatures of one model on the same examples."""
         specs = [task.model_spec for task in request.tasks]
+        # Both rules are TF Serving's.
         if len({spec.name for spec in specs}) != 1:
             raise invalid("The tasks of a MultiInference should name one model, the same in each.")
         if len({spec.signature_name for spec in specs}) < len(specs):
             raise invalid("The tasks of a MultiInference should name different signatures.")
-        response = MultiInferenceResponse()
         examples = serialized_examples(request.input, self._store.limits)
         for task in request.tasks:
             servable, signature = self._asked(task.model_spec)
             result = response.results.add(model_spec=_spec(servable, signature))
             if task.method_name == "tensorflow/serving/classify":
-                classes = _classes(servable, signature, examples)
-                result.classification_result.CopyFrom(classes)
+                answer = servable.classify(signature, examples)
+                _add_classes(result.classification_result, answer)
             elif task.method_name == "tensorflow/serving/regress":
-                result.regression_result.CopyFrom(_numbers(servable, signature, examples))
+                _add_numbers(result.regression_result, servable.regress(signature, examples))
             else:
                 raise invalid(
                     "method_name of a task should be 'tensorflow/serving/classify' or "
                     f"'tensorflow/serving/regress', not {task.method_name!r:.80}."
                 )
-        return response
 
-    def metadata(self, request: GetModelMetadataRequest) -> GetModelMetadataResponse:
-        """GetModelMetadata."""
+    def metadata(self, request: Any, response: Any) -> None:
         servable, _ = self._asked(request.model_spec)
-        if list(request.metadata_field) != ["signature_def"]:
-            raise invalid(
-                "metadata_field should be ['signature_def'], not "
-                f"{str(list(request.metadata_field))[:80]}."
-            )
-        response = GetModelMetadataResponse(model_spec=_spec(servable))
-        signatures = SignatureDefMap(signature_def=servable.signature_defs)
+        fields = list(request.metadata_field)
+        if fields != ["signature_def"]:
+            raise invalid(f"metadata_field should be ['signature_def'], not {fields!s:.80}.")
+        response.model_spec.CopyFrom(_spec(servable))
+        signatures = metadata_pb2.SignatureDefMap(signature_def=servable.signature_defs)
         response.metadata["signature_def"].Pack(signatures)
-        return response
 
-    def status(self, request: GetModelStatusRequest) -> GetModelStatusResponse:
-        """GetModelStatus."""
-        response, spec = GetModelStatusResponse(), request.model_spec
+    def status(self, request: Any, response: Any) -> None:
+        spec = request.model_spec
         for version, state, code, message in self._store.status(spec.name, *_which(spec)):
-            status = response.model_version_status.add(version=version, state=state)
-            status.status.error_code = getattr(tf.errors, code, 0)
-            status.status.error_message = message
-        return response
+            row = response.model_version_status.add(version=version, state=state)
+            # TensorFlow's numbers of the codes are gRPC's: tf.errors.UNKNOWN is 2.
+            row.status.error_code = getattr(tf.errors, code)
+            row.status.error_message = message
 
-    def health(self, request: StringValue) -> Int32Value:
-        """Check of gRPC's health protocol; request and response are its messages on the wire."""
+    def health(self, request: StringValue, response: Int32Value) -> None:
+        # "" asks for the server as a whole, which answers only once its models are loaded.
         if request.value not in ("", _PREDICTION, _MODELS):
-            raise ServingError(NOT_FOUND, f"Service {request.value!r:.80} is not offered here.")
-        return Int32Value(value=_SERVING)
+            raise ServingError("NOT_FOUND", f"Service {request.value!r:.80} is not offered here.")
+        response.value = _SERVING
 
-    def _asked(self, spec: ModelSpec) -> tuple[Servable, str]:
+    def _asked(self, spec: model_pb2.ModelSpec) -> tuple[Servable, str]:
         """The version that a request is for, and the name of its signature."""
         if not spec.name:
             raise invalid(f"model_spec.name is empty. Served: {', '.join(self._store.names())}.")
         return self._store.get(spec.name, *_which(spec)), spec.signature_name
 
 
-def _model_of(request: Any) -> str:
-    """The name of the model that a request is for; "" where it is for none, or for several."""
-    if isinstance(request, MultiInferenceRequest):
-        names = {task.model_spec.name for task in request.tasks}
-        return names.pop() if len(names) == 1 else ""
-    return request.model_spec.name if hasattr(request, "model_spec") else ""
-
-
-def _which(spec: ModelSpec) -> tuple[int | None, str | None]:
+def _which(spec: model_pb2.ModelSpec) -> tuple[int | None, str | None]:
     """Version and label that a request names; None for one that it does not."""
+    # protobuf gives 0 for a version that is not there; HasField tells it from a version 0.
     version = spec.version.value if spec.HasField("version") else None
     return version, spec.version_label or None
 
 
-def _spec(servable: Servable, signature: str | None = None) -> ModelSpec:
+def _spec(servable: Servable, signature: str | None = None) -> model_pb2.ModelSpec:
     """The model_spec of an answer; "" names the default signature, None names none."""
     name = DEFAULT_SIGNATURE if signature == "" else signature
-    version = Int64Value(value=servable.version)
-    return ModelSpec(name=servable.name, version=version, signature_name=name)
+    version = {"value": servable.version}
+    return model_pb2.ModelSpec(name=servable.name, version=version, signature_name=name)
 
 
-def _classes(servable: Servable, signature: str, examples: list[bytes]) -> ClassificationResult:
-    result = ClassificationResult()
-    for row in servable.classify(signature, examples):
+def _add_classes(result: Any, rows: list[list[tuple[str, float]]]) -> None:
+    for row in rows:
         classes = result.classifications.add().classes
         for label, score in row:
             classes.add(label=label, score=score)
-    return result
 
 
-def _numbers(servable: Servable, signature: str, examples: list[bytes]) -> RegressionResult:
-    result = RegressionResult()
-    for number in servable.regress(signature, examples):
+def _add_numbers(result: Any, numbers: list[float]) -> None:
+    for number in numbers:
         result.regressions.add(value=number)
-    return result
+
+
+def to_array(name: str, proto: TensorProto, info: TensorInfo, limits: Limits) -> np.ndarray:
+    """The tensor of an input as an array of the signature's type; texts are bytes."""
+    wanted, shape = _type_name(info.dtype), [dim.size for dim in proto.tensor_shape.dim]
+    if proto.dtype != info.dtype:
+        raise invalid(f"Input {name!r} should be {wanted}; received {_type_name(proto.dtype)}.")
+    # Before make_ndarray(), which repeats a last value as often as the shape claims. TensorFlow
+    # allows everywhere to leave such values out, so a few bytes may claim any shape.
+    limits.check_shape(name, tuple(shape))
+    try:
+        return tf.make_ndarray(proto)
+    except (TypeError, ValueError, OverflowError):
+        told = f"Input {name!r} holds values that do not fit its shape {shape!s:.80} of {wanted}."
+        raise invalid(told) from None
+
+
+def _type_name(number: int) -> str:
+    try:
+        return tf.as_dtype(number).name
+    except TypeError:  # Clients may send any number.
+        return f"type {number}"
+
+
+def serialized_examples(request_input: input_pb2.Input, limits: Limits) -> list[bytes]:
+    """The tf.Examples of a request, each with the features of the context they share."""
+    shared = request_input.example_list_with_context
+    # Input is a oneof: of its two lists, the one that is not there is empty.
+    examples = shared.examples or request_input.example_list.examples
+    if not examples:
+        raise invalid("The input holds no example: fill input.example_list.")
+    limits.check_rows(len(examples))
+    return limits.bounded_examples(_merged(shared.context, example) for example in examples)
+
+
+def _merged(context: tf.train.Example, example: tf.train.Example) -> bytes:
+    # Features are a map, so those of the example replace the context's of the same names.
+    merged = tf.train.Example()
+    merged.MergeFrom(context)
+    merged.MergeFrom(example)
+    return merged.SerializeToString()

@@ -39,24 +39,12 @@ _ENDING = b'{"error": "The server is ending and takes no further requests."}\n'
 
 
 class RestServer:
-    """An HTTP server around an application, in threads of its own.
-
-    Args:
-      app: the application.
-      host, port: address; port 0 takes a free one.
-      limits: the largest request.
-
-    Attributes:
-      port: the port that it listens on.
-
-    Raises:
-      UserError: the address cannot be listened on.
-    """
+    """An HTTP server around an application, in threads of its own, on its `port`."""
 
     def __init__(self, app: Flask, host: str, port: int, limits: Limits) -> None:
         self._app = app
         self._inside, self._is_ending = 0, False
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # Its lock guards both.
         try:
             self._server = waitress.create_server(
                 self._answer,
@@ -69,7 +57,7 @@ class RestServer:
                 cleanup_interval=_CLEANUP_SECONDS,
                 max_request_body_size=_READ_BEFORE_REFUSED * limits.max_request_bytes,
                 asyncore_use_poll=True,  # select() ends at 1,024 files.
-                log_socket_errors=False,  # Of clients that leave.
+                log_socket_errors=False,  # Those are clients that leave.
                 ident=None,
             )
         except OSError as error:
@@ -86,23 +74,26 @@ class RestServer:
     def stop(self) -> None:
         """Refuses further requests (503), waits for the answers of those that have begun, closes.
 
-        waitress itself would give them five seconds. The answers are sent when no connection has a
-        request or bytes left; a client that does not read them is waited for no longer than any.
+        waitress itself would give them five seconds.
         """
         with self._changed:
             self._is_ending = True
             self._changed.wait_for(lambda: not self._inside)
+        # The application has answered, but waitress may still be sending: until no connection has a
+        # request or bytes left. A client that does not read is waited for no longer than any other.
         deadline = time.monotonic() + _IDLE_SECONDS
         while self._is_sending() and time.monotonic() < deadline:
             time.sleep(0.01)
         self._server.close()
 
     def _is_sending(self) -> bool:
+        # A list, since waitress's own thread changes the dictionary meanwhile.
         channels = list(self._server.active_channels.values())
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
     def _answer(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
-        """The application, whose requests are counted; see WSGI for the arguments."""
+        """The application by WSGI, with its requests counted."""
+        # Looked at and counted under one lock: a request that `stop` does not see is refused.
         with self._changed:
             if self._is_ending:
                 start_response("503 Service Unavailable", [("Content-Type", "application/json")])
@@ -117,48 +108,30 @@ class RestServer:
 
 
 def create_grpc(host: str, port: int, limits: Limits) -> tuple[grpc.Server, int]:
-    """A gRPC server that is bound, but has no services yet.
-
-    Args:
-      host, port: address; port 0 takes a free one.
-      limits: the largest request.
-
-    Returns:
-      The server and its port.
-
-    Raises:
-      UserError: the address cannot be listened on.
-    """
+    """A gRPC server that is bound, but has no services yet, and its port."""
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
         options=[
             ("grpc.max_receive_message_length", limits.max_request_bytes),
-            ("grpc.max_send_message_length", -1),
+            ("grpc.max_send_message_length", -1),  # Answers are bounded by `check_answer`.
             # Otherwise two servers could share a port, and each would get half of the requests.
             ("grpc.so_reuseport", 0),
             ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
             ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
         ],
-        maximum_concurrent_rpcs=_CALLS,
+        maximum_concurrent_rpcs=_CALLS,  # Further ones would wait in a queue without an end.
     )
     try:
-        bound = server.add_insecure_port(address_of(host, port))
-    except RuntimeError:
-        bound = 0
-    if not bound:
+        return server, server.add_insecure_port(address_of(host, port))
+    except RuntimeError:  # It does not tell the reason.
         raise UserError(
             f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
             "a free port."
-        )
-    return server, bound
+        ) from None
 
 
 def resolved(host: str) -> str:
-    """The address of a host, of several the first: "localhost" -> "127.0.0.1".
-
-    Raises:
-      UserError: there is none.
-    """
+    """The address of a host, of several the first: "localhost" -> "127.0.0.1"."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:

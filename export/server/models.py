@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -18,7 +19,7 @@ import tensorflow as tf
 from data_pipeline.errors import UserError, needs_extra
 from data_pipeline.files import storage
 from export.saved_model import existing_versions
-from export.server.refusals import NOT_FOUND, Limits, ServingError, listed
+from export.server.refusals import Limits, ServingError, listed
 from export.server.servable import Servable
 
 _MAX_LOAD_ATTEMPTS = 5  # As TF Serving: a folder that is still being copied may load later.
@@ -29,7 +30,6 @@ class ModelConfig:
     """A served name, its folder, and which of the versions there are served.
 
     Attributes:
-      name, base_path: the name that clients use, and the folder of the numbered versions.
       latest: the number of highest versions that are served; 0: all of them.
       specific: the versions that are served instead, if any are given.
       labels: label -> version, as in "stable" -> 3.
@@ -49,7 +49,7 @@ class ModelConfig:
 
 
 def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
-    """["NAME=PATH", ...] -> models; raises UserError for anything else."""
+    """The models of --model: ["NAME=PATH", ...]."""
     models = []
     for argument in arguments:
         name, equals, path = argument.partition("=")
@@ -63,11 +63,7 @@ def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
 
 
 def read_config_file(path: str) -> list[ModelConfig]:
-    """The models of a file for TF Serving's --model_config_file.
-
-    Raises:
-      UserError: it is missing, does not parse, or lists no models.
-    """
+    """The models of a file for TF Serving's own --model_config_file."""
     with needs_extra("serving", "--model_config_file"):
         from google.protobuf import text_format
         from tensorflow_serving.config import model_server_config_pb2
@@ -88,24 +84,12 @@ def read_config_file(path: str) -> list[ModelConfig]:
             missing = "base_path" if model.name else "name"
             raise UserError(f"--model_config_file={path}: a model has no {missing}. Give it one.")
         policy = model.model_version_policy
+        # A policy that is not there reads as `latest` of 0 versions, and means 1.
         latest = 0 if policy.HasField("all") else max(1, policy.latest.num_versions)
         specific = tuple(policy.specific.versions)
         labels = dict(model.version_labels)
         models.append(ModelConfig(model.name, model.base_path, latest, specific, labels))
     return models
-
-
-def check_models(models: Sequence[ModelConfig]) -> None:
-    """Raises UserError unless there are models, each with a name of its own."""
-    if not models:
-        raise UserError(
-            "No model to serve. Pass --model=NAME=PATH with a folder that run_export wrote, or "
-            "--model_config_file."
-        )
-    names = [model.name for model in models]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"The model name {name!r} is given twice. Give each its own.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +102,12 @@ class _Failure:
 
 
 class _Model:
-    """A served name: its versions that are loaded, and those that do not load.
-
-    Requests read `loaded` and `failures` while a thread refreshes them: both are replaced as a
-    whole, so that readers need no lock.
-    """
+    """A served name: its versions that are loaded, and those that do not load."""
 
     def __init__(self, config: ModelConfig, limits: Limits) -> None:
         self.config, self._limits = config, limits
+        # Requests read both while the polling thread refreshes them. They are replaced as a whole
+        # and never changed, so that readers need no lock.
         self.loaded: dict[int, Servable] = {}
         self.failures: dict[int, _Failure] = {}
 
@@ -152,12 +134,13 @@ class _Model:
         path = os.path.join(self.config.base_path, str(version))
         content = _content(path)
         failed = self.failures.get(version)
+        # Files that have changed are a new version under an old number: its attempts begin anew.
         attempts = failed.attempts if failed and failed.content == content else 0
         if attempts >= _MAX_LOAD_ATTEMPTS:
             return
         try:
             servable = Servable(self.config.name, version, path, self._limits)
-        except Exception as error:
+        except Exception as error:  # Whatever is in a folder, the other versions go on.
             message = " ".join(str(error).split())
             self.failures = {**self.failures, version: _Failure(attempts + 1, message, content)}
             logging.error(
@@ -167,12 +150,14 @@ class _Model:
         self.loaded = dict(sorted([*self.loaded.items(), (version, servable)]))
         self.failures = {v: failure for v, failure in self.failures.items() if v != version}
 
-    def labeled(self, label: str) -> int:
-        """The version that a label points at."""
+    def number(self, version: int | None, label: str | None) -> int | None:
+        """The version that a request names by number or label; None where it names none."""
         labels = self.config.labels
+        if label is None:
+            return version
         if label not in labels:
             raise ServingError(
-                NOT_FOUND,
+                "NOT_FOUND",
                 f"Model {self.config.name!r} has no version label {label!r:.80}. It has: "
                 f"{listed(labels) or 'none'} (version_labels of --model_config_file).",
             )
@@ -180,7 +165,7 @@ class _Model:
 
 
 def _content(path: str) -> tuple:
-    """(file, length, time of change) of all files below a folder; a repaired one differs."""
+    """(file, length, time of change) of all files below a folder."""
     files = [
         os.path.join(folder, name)
         for folder, _, names in tf.io.gfile.walk(path)
@@ -191,18 +176,11 @@ def _content(path: str) -> tuple:
 
 
 class ModelStore:
-    """The versions of model folders, and a thread that looks for newer ones.
-
-    Args:
-      models: what to serve.
-      poll_seconds: seconds between two looks at the folders.
-      limits: the largest request that is answered.
+    """The loaded versions of models, and a thread that looks for newer ones.
 
     Attributes:
-      limits: as given.
-      computing: what a request holds while its body is read and its graph runs. As many do so at
-        once as there are cores: a body of JSON takes twenty times its bytes once it is read, and
-        a graph takes memory, too.
+      limits: the largest request that is answered.
+      computing: a semaphore that a request holds while its body is read and its graph runs.
     """
 
     def __init__(
@@ -211,7 +189,17 @@ class ModelStore:
         poll_seconds: float = 1.0,
         limits: Limits = Limits(),  # noqa: B008  (immutable)
     ) -> None:
+        if not models:
+            raise UserError(
+                "No model to serve. Pass --model=NAME=PATH with a folder that run_export wrote, or "
+                "--model_config_file."
+            )
+        for name, count in Counter(model.name for model in models).items():
+            if count > 1:
+                raise UserError(f"The model name {name!r} is given twice. Give each its own.")
         self.limits = limits
+        # As many requests compute at once as there are cores. More would not be faster but take
+        # more memory: JSON takes twenty times its bytes once it is read, and graphs take theirs.
         self.computing = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._models = {model.name: _Model(model, limits) for model in models}
         self._poll_seconds = poll_seconds
@@ -261,24 +249,15 @@ class ModelStore:
         return sorted(self._models)
 
     def get(self, name: str, version: int | None = None, label: str | None = None) -> Servable:
-        """A loaded version of a model.
-
-        Args:
-          name: the served name.
-          version: number of the version; None: the highest one that is loaded.
-          label: a label of the model's configuration, in place of a version.
-
-        Raises:
-          ServingError: NOT_FOUND when there is none.
-        """
+        """A loaded version, by number or label; without either the highest one."""
         model = self._model(name)
-        loaded, number = model.loaded, model.labeled(label) if label is not None else version
+        loaded, number = model.loaded, model.number(version, label)
         if number is None:
             return loaded[max(loaded)]
         if number not in loaded:
             versions = ", ".join(map(str, loaded))
             raise ServingError(
-                NOT_FOUND,
+                "NOT_FOUND",
                 f"Version {number} of model {name!r} is not loaded; version {versions} is.",
             )
         return loaded[number]
@@ -288,16 +267,18 @@ class ModelStore:
     ) -> list[tuple[int, str, str, str]]:
         """(version, state, error code, error message) for each known version, highest first."""
         model = self._model(name)
-        number = model.labeled(label) if label is not None else version
+        number = model.number(version, label)
         rows = [(loaded, "AVAILABLE", "OK", "") for loaded in model.loaded]
         rows += [(each, "END", "UNKNOWN", why.message) for each, why in model.failures.items()]
         rows = [row for row in rows if number in (None, row[0])]
         if not rows:
-            raise ServingError(NOT_FOUND, f"Version {number} of model {name!r} is not known here.")
+            raise ServingError(
+                "NOT_FOUND", f"Version {number} of model {name!r} is not known here."
+            )
         return sorted(rows, reverse=True)
 
     def _model(self, name: str) -> _Model:
         if name not in self._models:
             told = f"Model {name!r:.80} is not served here. Served: {listed(self._models)}."
-            raise ServingError(NOT_FOUND, told)
+            raise ServingError("NOT_FOUND", told)
         return self._models[name]

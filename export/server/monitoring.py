@@ -9,24 +9,19 @@ from collections.abc import Container
 
 import prometheus_client
 
-METRICS_PATH = "/monitoring/prometheus/metrics"  # TF Serving's.
+METRICS_PATH = "/monitoring/prometheus/metrics"  # As in TF Serving, like the names and buckets.
 _NAME = ":tensorflow:serving:request"
-_BUCKETS = [10 * 1.8**power for power in range(33)]  # Microseconds, TF Serving's buckets.
+_BUCKETS = [10 * 1.8**power for power in range(33)]  # Microseconds.
 
-prometheus_client.disable_created_metrics()  # TF Serving has no times of creation.
+prometheus_client.disable_created_metrics()  # TF Serving does not report times of creation.
 
 
 class Monitor:
-    """Counts of the requests of a server, under TF Serving's names.
-
-    Args:
-      models: the served names; a request for another one counts without a name, so that clients
-        cannot make the counts grow.
-      log_requests: whether each request is a line of JSON on stderr.
-    """
+    """Counts of the requests for `models`; with `log_requests` each is a line of JSON on stderr."""
 
     def __init__(self, models: Container[str], log_requests: bool = False) -> None:
         self._models, self._log_requests = models, log_requests
+        # A registry of its own, since the package's global one allows each name once a process.
         self._registry = prometheus_client.CollectorRegistry()
         self._counts = prometheus_client.Counter(
             f"{_NAME}_count", "Requests.", ["model_name", "status"], registry=self._registry
@@ -46,10 +41,9 @@ class Monitor:
         Args:
           entrypoint: "REST" or "GRPC".
           api: "predict", "classify", "regress", ...
-          model: name in the request, whatever it is.
           status: name of a gRPC status code.
-          seconds: time from the first line of its handler to the answer.
         """
+        # Names that clients make up would each be a further series, which is kept for ever.
         model = model if model in self._models else ""
         self._counts.labels(model, status).inc()
         self._latencies.labels(model, api, entrypoint).observe(seconds * 1e6)
@@ -62,7 +56,7 @@ class Monitor:
                 "status": status,
                 "milliseconds": round(seconds * 1e3, 3),
             }
-            sys.stderr.write(json.dumps(line) + "\n")  # At once: lines of threads do not mix.
+            sys.stderr.write(json.dumps(line) + "\n")  # In one call: lines of threads do not mix.
             sys.stderr.flush()
 
     def text(self) -> str:

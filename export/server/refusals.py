@@ -1,39 +1,34 @@
-"""Refusals of requests: the error that HTTP and gRPC share, and the limits of a request.
-
-Limits are checked before anything is expanded or computed: a message of 33 bytes may claim a
-tensor of gigabytes.
-"""
+"""Refusals of requests: the error that REST and gRPC share, and the limits of a request."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
-INVALID_ARGUMENT, NOT_FOUND = "INVALID_ARGUMENT", "NOT_FOUND"
-RESOURCE_EXHAUSTED, INTERNAL = "RESOURCE_EXHAUSTED", "INTERNAL"
+from data_pipeline.settings import Settings, setting
 
-_LONGEST_LIST = 400  # Characters: names of clients may be as long as a request.
+# Names of gRPC's status codes, which REST translates.
+Code = Literal["INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "INTERNAL"]
+
+MAX_DIMENSIONS = 8  # NumPy and TensorFlow fail at some more of them, each in its own way.
+_LONGEST_LIST = 400  # Characters: clients may send names that are as long as a request.
 
 
 class ServingError(Exception):
-    """A request that cannot be answered.
+    """A request that cannot be answered; the message is one sentence."""
 
-    Attributes:
-      code: name of a gRPC status code, one of the constants above.
-      message: one sentence.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
         self.code, self.message = code, message
 
 
 def invalid(message: str) -> ServingError:
     """A refusal because of the request itself."""
-    return ServingError(INVALID_ARGUMENT, message)
+    return ServingError("INVALID_ARGUMENT", message)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -43,82 +38,81 @@ def listed(names: Iterable[str]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
-    """The largest request that is answered.
+class Limits(Settings):
+    """The largest request that is answered; each check raises ServingError for a larger one.
 
-    Attributes:
-      max_request_bytes: bytes of a request's body or message.
-      max_batch_size: rows (texts, examples, instances) of a request.
-      max_text_bytes: bytes of one string, in UTF-8.
-      max_row_values: values in one row of an input, such as the ids of a sequence.
-      max_input_values: values in all rows of an input.
-      max_answer_values: values in all outputs together.
+    Shapes are checked before anything is expanded or computed: a message of 33 bytes may claim a
+    tensor of gigabytes.
     """
 
-    max_request_bytes: int = 8 << 20
-    max_batch_size: int = 128
-    max_text_bytes: int = 1 << 17
-    max_row_values: int = 4096
-    max_input_values: int = 1 << 16
-    max_answer_values: int = 1 << 21
+    max_request_bytes: int = setting(
+        8 << 20, "Largest body of a request (REST) or message (gRPC), in bytes.", at_least=1
+    )
+    max_batch_size: int = setting(
+        128, "Most rows of a request: texts, examples or instances.", at_least=1, expert=True
+    )
+    max_text_bytes: int = setting(
+        1 << 17, "Longest text of a request, in bytes of UTF-8.", at_least=1, expert=True
+    )
+    max_row_values: int = setting(
+        4096,
+        "Most values in one row of an input, such as the ids of a sequence.",
+        at_least=1,
+        expert=True,
+    )
+    max_input_values: int = setting(
+        1 << 16, "Most values in all rows of an input together.", at_least=1, expert=True
+    )
+    max_answer_values: int = setting(
+        1 << 21, "Most values in all outputs of an answer together.", at_least=1, expert=True
+    )
 
     def check_rows(self, count: int) -> None:
-        """Raises ServingError for more rows than allowed."""
-        if count > self.max_batch_size:
-            raise _too_large(f"The request has {count} rows", self.max_batch_size, "max_batch_size")
+        """The rows of a request."""
+        self._check("max_batch_size", count, f"The request has {count} rows")
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """Raises ServingError for a shape `[rows, ...]` that is impossible or too large."""
+        """The shape is [rows, ...], as the request claims it."""
+        # First, since the product of many sizes is too long a number for Python to print.
+        if len(shape) > MAX_DIMENSIONS:
+            told = f"{len(shape)} dimensions; {MAX_DIMENSIONS} is the most"
+            raise invalid(f"Input {name!r} has {told}.")
         if min(shape, default=0) < 0:
-            raise invalid(f"Input {name!r} has a negative dimension: {list(shape)!s:.80}.")
+            raise invalid(f"Input {name!r} has a negative dimension: {list(shape)}.")
+        # Python's integers do not overflow, as the sizes of NumPy and TensorFlow would.
+        row, values = math.prod(shape[1:]), math.prod(shape)
         self.check_rows(shape[0] if shape else 1)
-        values = math.prod(shape[1:])  # Python's integers, which do not overflow.
-        if values > self.max_row_values:
-            told = f"Input {name!r} has {values} values in a row"
-            raise _too_large(told, self.max_row_values, "max_row_values")
-        if math.prod(shape) > self.max_input_values:
-            told = f"Input {name!r} has {math.prod(shape)} values"
-            raise _too_large(told, self.max_input_values, "max_input_values")
+        self._check("max_row_values", row, f"Input {name!r} has {row} values in a row")
+        self._check("max_input_values", values, f"Input {name!r} has {values} values")
 
     def check_strings(self, name: str, array: np.ndarray) -> None:
-        """Raises ServingError when strings of an array of objects are too long.
-
-        All together count as well: one string of a message may be repeated for every element.
-        """
+        """The array has the dtype object."""
         sizes = [len(value) for value in array.flat if isinstance(value, bytes)]
-        longest = max(sizes, default=0)
-        if longest > self.max_text_bytes:
-            told = f"Input {name!r} holds a text of {longest} bytes"
-            raise _too_large(told, self.max_text_bytes, "max_text_bytes")
-        if sum(sizes) > self.max_request_bytes:
-            told = f"The texts of input {name!r} have {sum(sizes)} bytes"
-            raise _too_large(told, self.max_request_bytes, "max_request_bytes")
+        longest, total = max(sizes, default=0), sum(sizes)
+        self._check("max_text_bytes", longest, f"Input {name!r} holds a text of {longest} bytes")
+        # One text of a gRPC message may stand for all elements, so their sum can be far larger
+        # than the message was.
+        self._check("max_request_bytes", total, f"The texts of input {name!r} have {total} bytes")
 
     def bounded_examples(self, examples: Iterable[bytes]) -> list[bytes]:
-        """Serialized examples, made one by one as long as all fit into the size of a request.
-
-        The features that examples share (their context) are in the request once, but in each
-        example that is made of it.
-
-        Raises:
-          ServingError: they are larger.
-        """
-        made: list[bytes] = []
-        left = self.max_request_bytes
+        """Serialized examples, which together fit into the size of a request."""
+        # The features that examples share (their context) are in the request once, but in each of
+        # the examples made of it. So those are made one by one, up to the limit.
+        made, size = [], 0
         for example in examples:
-            left -= len(example)
-            if left < 0:
-                told = "The examples with their context are larger"
-                raise _too_large(told, self.max_request_bytes, "max_request_bytes")
+            size += len(example)
+            told = "The examples with their context are larger"
+            self._check("max_request_bytes", size, told)
             made.append(example)
         return made
 
     def check_answer(self, count: int) -> None:
-        """Raises ServingError for more values than allowed, each of which JSON makes larger."""
-        if count > self.max_answer_values:
-            told = f"The answer has {count} values"
-            raise _too_large(told, self.max_answer_values, "max_answer_values")
+        """The values of an answer, each of which JSON makes larger."""
+        self._check("max_answer_values", count, f"The answer has {count} values")
 
-
-def _too_large(told: str, most: int, flag: str) -> ServingError:
-    return invalid(f"{told}; this server allows up to {most} (--{flag}). Send less at once.")
+    def _check(self, limit: str, count: int, told: str) -> None:
+        most = getattr(self, limit)
+        if count > most:
+            raise invalid(
+                f"{told}; this server allows up to {most} (--{limit}). Send less at once."
+            )

@@ -7,7 +7,6 @@ import re
 import time
 from typing import Any
 
-import tensorflow as tf
 from flask import Flask, Response, g, request
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
@@ -16,14 +15,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from export.server import json_tensors
 from export.server.models import ModelStore
 from export.server.monitoring import METRICS_PATH, Monitor
-from export.server.refusals import (
-    INTERNAL,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    RESOURCE_EXHAUSTED,
-    ServingError,
-    invalid,
-)
+from export.server.refusals import Code, ServingError, invalid
 from export.server.servable import Servable
 
 _PATHS = (
@@ -31,18 +23,24 @@ _PATHS = (
     "/v1/models/<name>/versions/<version>",
     "/v1/models/<name>/labels/<label>",
 )
+_VERBS = ("predict", "classify", "regress")
 _KNOWN = (
     "Known: GET /v1/models/NAME, GET /v1/models/NAME/metadata, POST /v1/models/NAME:predict, "
     ":classify and :regress; with /versions/N or /labels/LABEL after NAME."
 )
 # Name of a gRPC status code -> status of HTTP, as TF Serving maps them.
-_STATUS = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, RESOURCE_EXHAUSTED: 429, INTERNAL: 500}
+_STATUS: dict[Code, int] = {
+    "INVALID_ARGUMENT": 400,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+}
 
 
 def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
     """The application that answers for the models of `store` and tells `monitor` what it did."""
     app = Flask("export.rest", static_folder=None)
-    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # Outputs in the signature's order.
     app.config["MAX_CONTENT_LENGTH"] = store.limits.max_request_bytes
     seen = monitor or Monitor(store.names())
     _register_models(app, store)
@@ -62,8 +60,9 @@ def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
     @app.after_request
     def record(response: Response) -> Response:
         given = request.view_args or {}
-        model, api = given.get("name", ""), given.get("verb", request.endpoint or "")
-        api = api if api in _VERBS else "status" if model else "other"
+        model, verb = given.get("name", ""), given.get("verb")
+        # A verb that a client makes up does not become a label, of which there would be no end.
+        api = verb if verb in _VERBS else "status" if model else "other"
         seen.record("REST", api, model, g.code, time.perf_counter() - g.start)
         return response
 
@@ -73,11 +72,15 @@ def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
 
 def _register_models(app: Flask, store: ModelStore) -> None:
     def get_status(name: str, version: str | None = None, label: str | None = None) -> Any:
-        rows = store.status(name, _number(version), label)
-        return {"model_version_status": [_version_json(*row) for row in rows]}
+        keys = ("error_code", "error_message")
+        rows = [
+            {"version": str(number), "state": state, "status": dict(zip(keys, why))}
+            for number, state, *why in store.status(name, _number(version), label)
+        ]
+        return {"model_version_status": rows}
 
     def get_metadata(name: str, version: str | None = None, label: str | None = None) -> Any:
-        return _metadata_json(store.get(name, _number(version), label))
+        return _metadata(store.get(name, _number(version), label))
 
     def post(name: str, verb: str, version: str | None = None, label: str | None = None) -> Any:
         if request.method != "POST":
@@ -85,8 +88,11 @@ def _register_models(app: Flask, store: ModelStore) -> None:
         servable = store.get(name, _number(version), label)
         if verb not in _VERBS:
             raise invalid(f"Unknown method {verb!r:.80}. Use :predict, :classify or :regress.")
+        # Held while the body is parsed, too: JSON takes twenty times its bytes.
         with store.computing:
-            return _VERBS[verb](servable, json_body())
+            if verb == "predict":
+                return _predict(servable, json_body())
+            return _infer(servable, json_body(), verb)
 
     for path in _PATHS:
         app.add_url_rule(path, f"status {path}", get_status)
@@ -96,16 +102,17 @@ def _register_models(app: Flask, store: ModelStore) -> None:
 
 
 def _number(version: str | None) -> int | None:
-    """The version in a path; Flask's own converter fails where Python reads no such long number."""
+    """The version in a path."""
     if version is None:
         return None
+    # Not Flask's own converter, which fails where a number is too long for Python to read.
     if not re.fullmatch("[0-9]{1,19}", version):
         raise NotFound
     return int(version)
 
 
 def _register_errors(app: Flask) -> None:
-    def refuse(code: str, message: str, status: int | None = None) -> tuple[dict[str, str], int]:
+    def refuse(code: Code, message: str, status: int | None = None) -> tuple[dict[str, str], int]:
         g.code = code
         return {"error": message}, status or _STATUS[code]
 
@@ -113,11 +120,11 @@ def _register_errors(app: Flask) -> None:
     def serving_error(error: ServingError) -> Any:
         return refuse(error.code, error.message)
 
-    @app.errorhandler(RecursionError)
+    @app.errorhandler(RecursionError)  # Of json.loads.
     def too_deep(error: RecursionError) -> Any:
-        return refuse(INVALID_ARGUMENT, "The body is nested too deeply.")
+        return refuse("INVALID_ARGUMENT", "The body is nested too deeply.")
 
-    @app.errorhandler(HTTPException)
+    @app.errorhandler(HTTPException)  # What Flask refuses itself.
     def http_error(error: HTTPException) -> Any:
         if error.code == 413:
             most = app.config["MAX_CONTENT_LENGTH"]
@@ -126,16 +133,18 @@ def _register_errors(app: Flask) -> None:
             methods = set(getattr(error, "valid_methods", None) or ()) - {"HEAD", "OPTIONS"}
             hint = f"Use {' or '.join(methods)}. " if methods else ""
             message = f"Malformed request: {request.method} {request.path:.200}. {hint}{_KNOWN}"
-        return refuse(NOT_FOUND if error.code == 404 else INVALID_ARGUMENT, message, error.code)
+        code: Code = "NOT_FOUND" if error.code == 404 else "INVALID_ARGUMENT"
+        return refuse(code, message, error.code)
 
     @app.errorhandler(Exception)
     def internal_error(error: Exception) -> Any:
         app.logger.exception("internal error")
-        return refuse(INTERNAL, f"Internal error: {type(error).__name__}.")
+        return refuse("INTERNAL", f"Internal error: {type(error).__name__}.")
 
 
 def json_body() -> dict[str, Any]:
     """The JSON object of the request; raises ServingError when the body is another thing."""
+    # Not request.get_json(), whose refusals do not say what is wrong.
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise invalid(f"Content-Encoding {encoding!r:.80} is not read here: send plain JSON.")
@@ -156,26 +165,35 @@ def _predict(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
     infos = servable.signature_def(signature).inputs
     if ("instances" in body) == ("inputs" in body):
         raise invalid("The body should hold either 'instances' (rows) or 'inputs' (columns).")
-    if "instances" in body:
-        rows = body["instances"]
-        servable.limits.check_rows(len(rows) if isinstance(rows, list) else 0)
-        outputs = servable.predict(signature, json_tensors.parse_rows(rows, infos))
-        return json_tensors.rows_answer(outputs, len(rows))
-    outputs = servable.predict(signature, json_tensors.parse_columns(body["inputs"], infos))
-    return json_tensors.columns_answer(outputs)
+    if "inputs" in body:
+        inputs = json_tensors.by_name(body["inputs"], infos)
+        outputs = servable.predict(signature, inputs, json_tensors.to_array)
+        return {"outputs": json_tensors.columns_answer(outputs)}
+    rows = _rows(servable, body, "instances")
+    columns = json_tensors.columns_of(rows, infos)
+    outputs = servable.predict(signature, columns, json_tensors.to_array)
+    return {"predictions": json_tensors.rows_answer(outputs, len(rows))}
 
 
-def _classify(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a :classify body: for each example a list of [class, score]."""
-    return {"results": servable.classify(_signature_name(body), _examples(servable, body))}
+def _infer(servable: Servable, body: dict[str, Any], verb: str) -> dict[str, Any]:
+    """The answer to a :classify or :regress body: a list of [class, score] or a number a row."""
+    signature = _signature_name(body)
+    rows, context = _rows(servable, body, "examples"), body.get("context", {})
+    if not all(isinstance(part, dict) for part in [*rows, context]):
+        raise invalid("Each example should be an object {feature: value}.")
+    examples = servable.limits.bounded_examples(
+        json_tensors.to_example({**context, **row}).SerializeToString() for row in rows
+    )
+    answer = servable.classify if verb == "classify" else servable.regress
+    return {"results": answer(signature, examples)}
 
 
-def _regress(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a :regress body: a number for each example."""
-    return {"results": servable.regress(_signature_name(body), _examples(servable, body))}
-
-
-_VERBS = {"predict": _predict, "classify": _classify, "regress": _regress}
+def _rows(servable: Servable, body: dict[str, Any], name: str) -> list[Any]:
+    rows = body.get(name)
+    if not isinstance(rows, list) or not rows:
+        raise invalid(f"{name!r} should be a list with at least one element.")
+    servable.limits.check_rows(len(rows))  # First: to read a million rows takes a while.
+    return rows
 
 
 def _signature_name(body: dict[str, Any]) -> str:
@@ -185,53 +203,15 @@ def _signature_name(body: dict[str, Any]) -> str:
     return name
 
 
-def _examples(servable: Servable, body: dict[str, Any]) -> list[bytes]:
-    """The serialized tf.Examples of a body: `examples`, each with the features of `context`."""
-    examples, context = body.get("examples"), body.get("context", {})
-    if not isinstance(examples, list) or not examples:
-        raise invalid("'examples' should be a list with at least one element.")
-    servable.limits.check_rows(len(examples))
-    if not all(isinstance(part, dict) for part in [*examples, context]):
-        raise invalid("Each example should be an object {feature: value}.")
-    return servable.limits.bounded_examples(
-        _example({**context, **example}).SerializeToString() for example in examples
-    )
-
-
-def _example(features: dict[str, Any]) -> tf.train.Example:
-    """{feature: value or list of values} -> tf.Example; strings, integers or numbers, not mixed."""
-    example = tf.train.Example()
-    for name, value in features.items():
-        values = value if isinstance(value, list) else [value]
-        kinds = {type(element) for element in values}
-        try:
-            feature = example.features.feature[name]
-            if kinds <= {int}:
-                feature.int64_list.value.extend(values)
-            elif kinds <= {int, float}:
-                feature.float_list.value.extend(values)
-            else:
-                feature.bytes_list.value.extend(json_tensors.to_bytes(name, values))
-        except (ValueError, TypeError, OverflowError):
-            raise invalid(
-                f"Feature {name!r:.80} does not fit a tf.Example: integers are int64, numbers "
-                "float32, everything else strings in a list."
-            ) from None
-    return example
-
-
-def _version_json(number: int, state: str, code: str, text: str) -> dict[str, Any]:
-    status = {"error_code": code, "error_message": text}
-    return {"version": str(number), "state": state, "status": status}
-
-
-def _metadata_json(servable: Servable) -> dict[str, Any]:
+def _metadata(servable: Servable) -> dict[str, Any]:
     """The JSON form of GetModelMetadataResponse."""
+    # By hand, since protobuf's json_format names the option for fields that are empty, which
+    # TF Serving prints, otherwise in each of its versions.
     spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
     signatures = {
         name: {
-            "inputs": {key: _tensor_json(info) for key, info in each.inputs.items()},
-            "outputs": {key: _tensor_json(info) for key, info in each.outputs.items()},
+            "inputs": {key: _tensor(info) for key, info in each.inputs.items()},
+            "outputs": {key: _tensor(info) for key, info in each.outputs.items()},
             "method_name": each.method_name,
         }
         for name, each in servable.signature_defs.items()
@@ -239,7 +219,7 @@ def _metadata_json(servable: Servable) -> dict[str, Any]:
     return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": signatures}}}
 
 
-def _tensor_json(info: meta_graph_pb2.TensorInfo) -> dict[str, Any]:
+def _tensor(info: meta_graph_pb2.TensorInfo) -> dict[str, Any]:
     dims = [{"size": str(dim.size), "name": dim.name} for dim in info.tensor_shape.dim]
     return {
         "dtype": types_pb2.DataType.Name(info.dtype),

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef, TensorInfo
 
 from export import saved_model
 from export.graphs.checks import REFUSALS, reason
-from export.server.refusals import RESOURCE_EXHAUSTED, Limits, ServingError, invalid, listed
+from export.server.refusals import Limits, ServingError, invalid, listed
 from export.signatures import DEFAULT_SIGNATURE
 from export.warmup import EXAMPLES_INPUT, check_warmup
 
+# Method of TF Serving -> the outputs that a signature for it may have, at least one of them.
+_OUTPUTS = {"Classify": {"classes", "scores"}, "Regress": {"outputs"}}
+
 
 class Servable:
-    """One loaded version of a model.
-
-    The first call of a graph takes seconds, so the requests of the export's warm-up file are
-    answered here, as TF Serving does: whoever gets this object does not wait for them.
-
-    Args:
-      name, version: name of the model, and number of the version.
-      path: folder of the version.
-      limits: the largest request that is answered.
-
-    Attributes:
-      name, version, path, limits: as given.
-      signature_defs: SignatureDef protos by name, as GetModelMetadata reports them.
-    """
+    """A version that answers: `signature_defs` are its SignatureDef protos by name."""
 
     def __init__(
         self,
@@ -43,9 +35,11 @@ class Servable:
         self.name, self.version, self.path, self.limits = name, version, path, limits
         self._loaded = saved_model.load(path)
         self.signature_defs = _read_signature_defs(path)
+        # The first call of a graph takes seconds. It happens here, as in TF Serving, so that no
+        # client waits for it: the store hands out only what was made completely.
         check_warmup(path, self._loaded.signatures)
 
-    def signature_def(self, signature: str) -> meta_graph_pb2.SignatureDef:
+    def signature_def(self, signature: str) -> SignatureDef:
         """The signature of a name; an empty one means the default."""
         name = signature or DEFAULT_SIGNATURE
         if name not in self.signature_defs:
@@ -55,38 +49,40 @@ class Servable:
             )
         return self.signature_defs[name]
 
-    def check_names(self, signature: str, names: Iterable[str]) -> None:
-        """Raises ServingError unless the names are those of the signature's inputs."""
-        wanted = self.signature_def(signature).inputs
-        if set(names) != set(wanted):
+    def predict(
+        self,
+        signature: str,
+        inputs: Mapping[str, Any],
+        to_array: Callable[[str, Any, TensorInfo], np.ndarray] = lambda name, value, info: value,
+    ) -> dict[str, np.ndarray]:
+        """Values by input name -> arrays by output name; string arrays hold bytes.
+
+        `to_array` makes an array of an input's name, value and TensorInfo.
+        """
+        infos = self.signature_def(signature).inputs
+        if set(inputs) != set(infos):
             raise invalid(
                 f"Signature {signature or DEFAULT_SIGNATURE!r} of model {self.name!r} takes the "
-                f"inputs {listed(wanted)}; received {listed(names) or 'none'}."
+                f"inputs {listed(infos)}; received {listed(inputs) or 'none'}."
             )
-
-    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Arrays by input name -> arrays by output name; string arrays hold bytes.
-
-        Raises:
-          ServingError: INVALID_ARGUMENT when names, types or shapes do not fit the signature or
-            are beyond the limits; RESOURCE_EXHAUSTED when memory does not suffice.
-        """
-        self.check_names(signature, inputs)
-        infos = self.signature_def(signature).inputs
-        tensors = {name: self._tensor(name, inputs[name], infos[name]) for name in inputs}
+        tensors = {
+            name: self._tensor(name, to_array(name, value, infos[name]), infos[name])
+            for name, value in inputs.items()
+        }
         try:
             answer = self._loaded.signatures[signature or DEFAULT_SIGNATURE](**tensors)
         except REFUSALS as error:
             raise invalid(f"Model {self.name!r}: {reason(error)}") from error
         except (tf.errors.ResourceExhaustedError, MemoryError) as error:
             raise ServingError(
-                RESOURCE_EXHAUSTED,
+                "RESOURCE_EXHAUSTED",
                 f"Model {self.name!r}: the answer needs more memory than there is. Send less.",
             ) from error
+        # Before `numpy()`, which may copy, and before the answer becomes JSON.
         self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}
 
-    def _tensor(self, name: str, value: np.ndarray, info: meta_graph_pb2.TensorInfo) -> tf.Tensor:
+    def _tensor(self, name: str, value: np.ndarray, info: TensorInfo) -> tf.Tensor:
         dtype = tf.as_dtype(info.dtype)
         self.limits.check_shape(name, value.shape)
         if value.dtype == object:
@@ -96,20 +92,16 @@ class Servable:
         except (TypeError, ValueError) as error:
             told = str(error).splitlines()[0]
             raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
+        # A concrete function would name its own tensors, in several lines, where a shape is wrong.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
             raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
         return tensor
 
     def classify(self, signature: str, examples: Sequence[bytes]) -> list[list[tuple[str, float]]]:
-        """Serialized tf.Examples [B] -> for each of them (class, score) for each class.
-
-        A signature without classes gives empty ones, one without scores zeros, as TF Serving does.
-
-        Raises:
-          ServingError: INVALID_ARGUMENT when signature or examples do not suit Classify.
-        """
+        """Serialized tf.Examples [B] -> for each of them (class, score) for each class."""
         outputs = self._answer_examples(signature, examples, "Classify")
+        # As in TF Serving, classes that the signature does not have are empty, and scores zeros.
         shape = next(iter(outputs.values())).shape
         classes = outputs.get("classes", np.full(shape, b"", object)).tolist()
         scores = outputs.get("scores", np.zeros(shape, np.float32)).tolist()
@@ -119,13 +111,8 @@ class Servable:
         ]
 
     def regress(self, signature: str, examples: Sequence[bytes]) -> list[float]:
-        """Serialized tf.Examples [B] -> a number for each of them.
-
-        Raises:
-          ServingError: INVALID_ARGUMENT when signature or examples do not suit Regress.
-        """
-        outputs = self._answer_examples(signature, examples, "Regress")
-        return outputs["outputs"].reshape(-1).tolist()
+        """Serialized tf.Examples [B] -> a number for each of them."""
+        return self._answer_examples(signature, examples, "Regress")["outputs"].reshape(-1).tolist()
 
     def _answer_examples(
         self, signature: str, examples: Sequence[bytes], method: str
@@ -134,27 +121,20 @@ class Servable:
             suiting = [name for name, each in self.signature_defs.items() if _suits(each, method)]
             raise invalid(
                 f"Signature {signature or DEFAULT_SIGNATURE!r} of model {self.name!r} is not for "
-                f"{method} (one input {EXAMPLES_INPUT!r}, {_OUTPUTS[method]}). These are: "
-                f"{', '.join(suiting) or 'none'}."
+                f"{method} (input {EXAMPLES_INPUT!r}, outputs {listed(_OUTPUTS[method])}). These "
+                f"are: {listed(suiting) or 'none'}."
             )
         return self.predict(signature, {EXAMPLES_INPUT: np.array(examples, dtype=object)})
 
 
-_OUTPUTS = {"Classify": "outputs 'classes' and 'scores'", "Regress": "one output 'outputs'"}
-
-
-def _suits(definition: meta_graph_pb2.SignatureDef, method: str) -> bool:
+def _suits(definition: SignatureDef, method: str) -> bool:
     """Whether a signature takes tf.Examples and gives what a method of TF Serving answers."""
-    outputs = set(definition.outputs)
-    if method == "Classify":
-        fits = bool(outputs) and outputs <= {"classes", "scores"}
-    else:
-        fits = outputs == {"outputs"}
-    return fits and list(definition.inputs) == [EXAMPLES_INPUT]
+    takes_examples = list(definition.inputs) == [EXAMPLES_INPUT]
+    return takes_examples and set() < set(definition.outputs) <= _OUTPUTS[method]
 
 
-def _read_signature_defs(path: str) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """The signatures in a SavedModel's folder, without running anything."""
+def _read_signature_defs(path: str) -> dict[str, SignatureDef]:
+    # From the file, since what TensorFlow loads no longer has the names and methods of the protos.
     content = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         content.ParseFromString(file.read())

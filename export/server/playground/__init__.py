@@ -24,9 +24,9 @@ from export.server.rest import json_body
 from export.server.servable import Servable
 
 _FOLDER = Path(__file__).parent
-_FILES = ("style.css", "app.js")
 _MAX_PIECES = 2048  # More do not help a reader.
-# Of what is loaded, not by path: a version's folder may be made again.
+# By what is loaded, not by path: a version's folder may be made again. Weak, or a version that was
+# replaced would stay in memory with its weights.
 _TOKENIZERS: weakref.WeakKeyDictionary[Servable, Tokenizer | None] = weakref.WeakKeyDictionary()
 # The page loads nothing from elsewhere and runs no code but its own.
 _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
@@ -41,32 +41,27 @@ def add_playground(app: Flask, store: ModelStore) -> None:
         response.headers["Content-Security-Policy"] = _POLICY
         return response
 
-    @app.get("/playground/<any(" + ", ".join(f"'{name}'" for name in _FILES) + "):file>")
+    @app.get("/playground/<any('style.css', 'app.js'):file>")
     def asset(file: str) -> Response:
         return send_from_directory(_FOLDER, file)
 
     @app.get("/playground/models")
     def models() -> list[dict[str, Any]]:
-        return [signatures_of(store.get(name)) for name in store.names()]
+        return [_described(store.get(name)) for name in store.names()]
 
     @app.post("/playground/pieces")
     def pieces() -> list[dict[str, Any]]:
         with store.computing:
-            return pieces_of(*_asked(store, json_body()))
+            body = json_body()
+            name, text = body.get("model"), body.get("text")
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise invalid("The body should hold a string 'model' and a string 'text'.")
+            if len(text.encode("utf-8", errors="replace")) > store.limits.max_text_bytes:
+                raise invalid("The text is too long for this server (--max_text_bytes).")
+            return pieces_of(store.get(name), text)
 
 
-def _asked(store: ModelStore, body: dict[str, Any]) -> tuple[Servable, str]:
-    """The model and the text of a request for pieces."""
-    name, text = body.get("model"), body.get("text")
-    if not isinstance(name, str) or not isinstance(text, str):
-        raise invalid("The body should hold a string 'model' and a string 'text'.")
-    servable = store.get(name)
-    if len(text.encode("utf-8", errors="replace")) > servable.limits.max_text_bytes:
-        raise invalid("The text is too long for this server (--max_text_bytes).")
-    return servable, text
-
-
-def signatures_of(servable: Servable) -> dict[str, Any]:
+def _described(servable: Servable) -> dict[str, Any]:
     """A model as the page needs it: name, version, inputs and outputs of each signature."""
     return {
         "name": servable.name,

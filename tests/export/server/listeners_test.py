@@ -15,7 +15,7 @@ from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from data_pipeline.errors import UserError
 from export.server import listeners
-from export.server.__main__ import reach
+from export.server.__main__ import describe_exposure
 from export.server.refusals import Limits
 from export.server.rest import create_app
 from tests.export.server.clients import PREDICT, call, predict_request, raw, serving_grpc
@@ -195,7 +195,7 @@ def test_pages_that_compute_nothing_are_answered_while_all_cores_compute(running
     ],
 )
 def test_the_server_says_who_reaches_it(host, part):
-    assert part in reach(host)
+    assert part in describe_exposure(host)
 
 
 def test_hosts_become_addresses():

@@ -13,7 +13,6 @@ from export.server import models, servable
 from export.server.models import (
     ModelConfig,
     ModelStore,
-    check_models,
     parse_models,
     read_config_file,
 )
@@ -34,7 +33,7 @@ from tests.export.server.conftest import save_tiny, store_of
 )
 def test_bad_model_flags(arguments, match):
     with pytest.raises(UserError, match=match):
-        check_models(parse_models(arguments))
+        ModelStore(parse_models(arguments))
 
 
 def test_good_model_flags():

@@ -108,7 +108,7 @@ def test_status_and_metadata(client):
         ("predict", {"instances": [3]}, "should hold strings"),
         ("predict", {"instances": ["a", ["b"]]}, "'text'"),
         ("predict", {"instances": [["a"]]}, "should have the shape"),
-        ("predict", {"inputs": {"txt": ["a"]}}, "allowed: text"),
+        ("predict", {"inputs": {"txt": ["a"]}}, "takes the inputs text; received txt"),
         ("predict", {"signature_name": "text_pair", "inputs": {"text_a": ["a"]}}, "text_a, text_b"),
         ("predict", {**NUMBERS, "instances": [{"ids": [2**70], "mask": [1]}]}, "do not fit"),
         ("predict", {**NUMBERS, "instances": [{"ids": [2, True], "mask": [1, 1]}]}, "numbers only"),
