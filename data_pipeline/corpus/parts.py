@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from data_pipeline.corpus.formats import Format
+from data_pipeline.corpus.reader import Reader
 from data_pipeline.corpus.text_part import TextPart
 
 MAX_DOCUMENT_BYTES = 16 << 20
 _CHARACTER_BYTES = 4  # Of UTF-8, at most.
-
-
-class LineReader(Protocol):
-    """The lines that a part is read from, such as `reader.Reader`."""
-
-    def read_line(self, limit: int) -> bytes:
-        """The next line with its end, or a part of `limit` bytes of it; nothing at the end."""
-
-    def read_lines(self, size: int, limit: int) -> bytes:
-        """Many whole lines at once, about `size` bytes, before one of `limit` bytes or more."""
 
 
 class PartBuilder:
@@ -40,7 +29,7 @@ class PartBuilder:
         self._first_line = self.next_line
         self.bytes = 0  # Collected since the last part.
 
-    def add_from(self, reader: LineReader, size: int) -> bool:
+    def add_from(self, reader: Reader, size: int) -> bool:
         """Adds some `size` bytes of whole lines, else one (part of a) line; False at the end."""
         lines, limit = b"", self._format.line_limit
         if size > 0 and not self.in_long_line:

@@ -24,6 +24,7 @@ from data_pipeline.pretraining.examples import BlockExamples
 from data_pipeline.pretraining.settings import PretrainingSettings
 from data_pipeline.pretraining.statistics import RecordStatistics
 from data_pipeline.records import example_bytes
+from data_pipeline.records.shards import write_shard
 from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 
@@ -159,7 +160,8 @@ def process_block(
             statistics.add_held_tokens(pairs, examples.ids, tokenizer.sep_id)
         if len(pairs):
             name = f"pretraining-{block.name}-{copy:02d}.tfrecord"
-            shards.append(_write_shard(name, parts, job, statistics))
+            path = os.path.join(job.folder, job.prefix + name)
+            shards.append({"name": name, **write_shard(_chunks(parts, statistics), path)})
     statistics.skipped.update(examples.skipped)
     key = _key(block, dropped, job)
     result = BlockResult(block.name, key, block.text_bytes, shards, report, statistics)
@@ -196,22 +198,10 @@ def process_with_kept(
         yield process_block(block, [place.number for place in places if place not in kept], job)
 
 
-def _write_shard(
-    name: str,
-    parts: Iterable[tuple[int, RecordColumns]],
-    job: Job,
-    statistics: RecordStatistics,
-) -> dict[str, Any]:
-    """Writes the records of a copy; returns the file's entry in the manifest."""
-    digest, size, num_records = hashlib.sha256(), 0, 0
-    with atomic_files.writing(os.path.join(job.folder, job.prefix + name)) as file:
-        for count, made in parts:
-            statistics.add_records(made, count)
-            content = b"".join(
-                map(example_bytes.frame, example_bytes.encode_examples(made.columns))
-            )
-            digest.update(content)
-            size += len(content)
-            num_records += count
-            file.write(content)
-    return {"name": name, "num_records": num_records, "bytes": size, "sha256": digest.hexdigest()}
+def _chunks(
+    parts: Iterable[tuple[int, RecordColumns]], statistics: RecordStatistics
+) -> Iterator[tuple[int, bytes]]:
+    """Numbers of records and their frames; they are counted in `statistics` on the way."""
+    for count, made in parts:
+        statistics.add_records(made, count)
+        yield count, b"".join(map(example_bytes.frame, example_bytes.encode_examples(made.columns)))

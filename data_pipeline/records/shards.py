@@ -5,28 +5,37 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from data_pipeline.files import atomic_files
+
+
+def write_shard(chunks: Iterable[tuple[int, bytes]], path: str) -> dict[str, Any]:
+    """Writes chunks, each a number of records and their frames, to a file. Returns its num_records,
+    bytes and sha256, for the manifest.
+    """
+    digest, size, num_records = hashlib.sha256(), 0, 0
+    with atomic_files.writing(path) as file:
+        for count, content in chunks:
+            file.write(content)
+            digest.update(content)
+            size += len(content)
+            num_records += count
+    return {"num_records": num_records, "bytes": size, "sha256": digest.hexdigest()}
 
 
 def write_shards(
     frames: Iterator[bytes], folder: str, prefix: str, records_per_file: int
 ) -> Iterator[dict[str, Any]]:
     """Writes frames (`example_bytes.frame`) to as many files as it takes, <prefix>-00000.tfrecord
-    and so on, and yields the manifest's entry of each: name, num_records, bytes and sha256.
+    and so on, and yields the manifest's entry of each: its name and `write_shard`'s fields.
     """
     for number in itertools.count():
         first = next(frames, None)
         if first is None:
             return
         name = f"{prefix}-{number:05d}.tfrecord"
-        digest, size, count = hashlib.sha256(), 0, 0
-        with atomic_files.writing(os.path.join(folder, name)) as file:
-            for frame in itertools.chain([first], itertools.islice(frames, records_per_file - 1)):
-                file.write(frame)
-                digest.update(frame)
-                size += len(frame)
-                count += 1
-        yield {"name": name, "num_records": count, "bytes": size, "sha256": digest.hexdigest()}
+        others = itertools.islice(frames, records_per_file - 1)
+        chunks = ((1, frame) for frame in itertools.chain([first], others))
+        yield {"name": name, **write_shard(chunks, os.path.join(folder, name))}
