@@ -37,9 +37,8 @@ class AttentionBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """The weights for `call`: of queries, keys and values in one, and of the output.
-
-        Queries come out scaled by 1 / sqrt(D).
+        """The weights for `call`: those of queries (scaled by 1 / sqrt(D)), keys and values in one,
+        and those of the output.
         """
         query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))
         # The scale goes into the weights, which are fewer numbers than the logits [B, N, S, S] of
@@ -57,10 +56,11 @@ class AttentionBlock(SizedLayer):
         positions: tf.Tensor | None = None,
         seed: Seed = None,
     ) -> tf.Tensor:
-        """The attention of tokens, or of those at positions, to the tokens of their sequence.
-
-        float [T, H] -> [T, H], or [B * P, H].
+        """float [T, H] -> [T, H], or [B * P, H]: tokens, or only those at positions, attend to
+        all tokens of their sequence.
         """
+        # The block begins and ends with rows; only between the two lines that call the layout do
+        # tensors have the axes B and S.
         for_query_key_value, for_output = weights
         query, key, value = self._query_key_value(x, for_query_key_value, forward, positions)
 
@@ -68,6 +68,7 @@ class AttentionBlock(SizedLayer):
         def drop(probs: tf.Tensor) -> tf.Tensor:
             return self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
 
+        # Two seeds, for a mask each: one seed would drop correlated entries in both places.
         dropout = drop if forward.training and self.probs_dropout.rate else None
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]
@@ -86,8 +87,8 @@ class AttentionBlock(SizedLayer):
         project, layout = forward.operations.dense, forward.layout
         if positions is None:
             return self._split_heads(layout.to_padded(project(x, weights)), 3)
-        # Only what heads read is computed of the last layer: P queries, but the keys and values of
-        # every token.
+        # In the last layer only what heads read is computed: P queries, such as the masked words
+        # and the pooler's position 0, but the keys and values of every token.
         for_query, for_key_value = weights.split(self._config.hidden_size)
         chosen = project(layout.gather_positions(x, positions), for_query)  # [B * P, H]
         chosen = tf.reshape(chosen, [-1, _length(positions), self._config.hidden_size])  # [B, P, H]
@@ -103,5 +104,6 @@ class AttentionBlock(SizedLayer):
 
 
 def _length(tensor: tf.Tensor) -> int | tf.Tensor:
-    """S of [B, S, ...], a number where it is known."""
+    """S of [B, S, ...]."""
+    # A number where it is known, so that shapes made of it stay static, too.
     return tensor.shape[1] or tf.shape(tensor)[1]

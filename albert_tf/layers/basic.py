@@ -49,6 +49,8 @@ def build_children(width: int, *layers: keras.layers.Layer) -> None:
 class SizedLayer(keras.layers.Layer):
     """A layer that knows how wide its output is, which `summary()` shows."""
 
+    # A subclassed Keras model has no graph of layers, so Keras would print "multiple" instead.
+
     def __init__(self, config: AlbertConfig, width: int, **kwargs) -> None:
         super().__init__(**kwargs)
         self._config = config
@@ -62,7 +64,10 @@ class SizedLayer(keras.layers.Layer):
 
 
 class SeededDropout(keras.layers.Layer):
-    """Dropout whose mask is a function of a seed, so that a resumed run draws the same masks."""
+    """Dropout whose mask is a function of a seed."""
+
+    # So a resumed run draws the masks that it would have drawn, and a block that is computed again
+    # for its gradient drops the same entries both times.
 
     def __init__(self, rate: float, **kwargs) -> None:
         super().__init__(**kwargs)

@@ -1,10 +1,9 @@
-"""Blocks with their weights, and the object that one forward pass computes with.
+"""Blocks with their weights, and the object that one forward pass computes with."""
 
-A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables while it computes.
-`Operations.read` does that before the first layer, because layers share blocks: the fast forms read
-a block once, where twelve layers of ALBERT-base would scale, join and cast the same matrices twelve
-times, and keep twelve copies for the gradient. The plain form below does just that.
-"""
+# A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables while it computes.
+# `Operations.read` does that before the first layer, because layers share blocks: the fast forms
+# read a block once, where twelve layers of ALBERT-base would scale, join and cast the same matrices
+# twelve times, and keep twelve copies for the gradient. The plain form below does just that.
 
 from __future__ import annotations
 
@@ -21,17 +20,11 @@ BlockWeights: TypeAlias = tuple[DenseWeights, DenseWeights]
 
 
 class Block(Protocol):
-    """A part of a layer.
-
-    Attributes:
-      name: the same in every layer that shares the block.
-      drops: whether it has dropout in training.
-      layer_norm: the LayerNorm that follows it.
-    """
+    """A part of a layer: attention, or the feed-forward network."""
 
     name: str
-    drops: bool
-    layer_norm: Any
+    drops: bool  # Whether it has dropout in training.
+    layer_norm: Any  # The LayerNorm that follows it.
 
     def read_weights(self) -> BlockWeights:
         """The current weights, in the precision of the computation."""
@@ -59,16 +52,11 @@ class ReadyBlock(NamedTuple):
 
 
 class Operations:
-    """The operations of the layers in one forward pass; here the plain formulas.
+    """The operations of the layers in one forward pass; here the plain formulas."""
 
-    The encoder hands all layers one object. `fast.operations_for` chooses its class.
-
-    Attributes:
-      row_multiple: packed rows are filled up to a multiple of this number.
-      ready_block: the class of the blocks that `read` gives.
-    """
-
-    row_multiple = 1
+    # One object for a forward pass, made by `fast.operations_for`, not one for a model: a model
+    # that trained with a fast form is exported with the plain one.
+    row_multiple = 1  # Packed rows are filled up to a multiple of this number.
     ready_block: type[ReadyBlock] = ReadyBlock
     attend = staticmethod(operations.attend)
 
@@ -84,9 +72,9 @@ class Operations:
         return [self.ready_block(self, *each) for each in zip(blocks, weights, strict=True)]
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """`read_weights()` of each block. Each use reads, and casts, for itself: so the gradients
-        of a block that occurs several times are added in the precision of its variables.
-        """
+        """`read_weights()` of each block."""
+        # Each use reads, and casts, for itself: so the gradients of a block that occurs several
+        # times are added in the precision of its variables, which is float32.
         return [block.read_weights() for block in blocks]
 
     def layer_norm(self, x: tf.Tensor, norm: Any) -> tf.Tensor:
@@ -103,17 +91,13 @@ class Operations:
 
 
 class ObservedOperations(Operations):
-    """The plain formulas, of which the attention probabilities of each layer are kept.
-
-    Attributes:
-      attention_probs: float [B, N, Q, S] of each call of `attend`, before dropout.
-    """
+    """The plain formulas, keeping the attention probabilities of each layer."""
 
     def __init__(self) -> None:
-        self.attention_probs: list[tf.Tensor] = []
+        self.attention_probs: list[tf.Tensor] = []  # [B, N, Q, S] each, before dropout.
 
     def attend(self, query, key, value, bias, dropout=None) -> tf.Tensor:
-        """`operations.attend`, of which the probabilities are kept."""
+        """`operations.attend`, keeping the probabilities."""
         probs = operations.attention_probs(query, key, bias)
         self.attention_probs.append(probs)
         return tf.matmul(dropout(probs) if dropout else probs, value)

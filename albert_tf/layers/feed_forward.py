@@ -28,7 +28,7 @@ class FeedForwardBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """The weights for `call`: of the intermediate layer, and of the output."""
+        """The weights of the intermediate layer, and of the output."""
         return DenseWeights.of(self.intermediate), DenseWeights.of(self.output_dense)
 
     def call(

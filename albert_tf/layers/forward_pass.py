@@ -9,7 +9,11 @@ import tensorflow as tf
 from albert_tf.layers.blocks import Operations
 from albert_tf.layers.packing import PaddedLayout
 
-# Added to logits that must not count, as in the reference; small enough for float16.
+# Added to logits that must not count, as in the reference. exp(-10000) is exactly 0 in float32, so
+# padding gets no weight. Not -inf: the softmax of a sequence that is all padding, such as one that
+# fills up a batch, would be NaN, and so would the gradients that it shares with the others, even if
+# its loss has weight 0. Not -1e30 either, which the reference has elsewhere: that is -inf in
+# float16.
 MASKED = -10000.0
 
 
@@ -31,6 +35,7 @@ class ForwardPass(NamedTuple):
 
 def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     """int32 [B, S], 1 for real tokens -> float32 [B, 1, 1, S], added to attention logits."""
+    # Of keys only, the same for all queries: what padding itself attends to is never read.
     # Not input_mask[:, None, None]: LiteRT lacks that operation in four dimensions.
     mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
     return (1.0 - tf.cast(mask, tf.float32)) * MASKED

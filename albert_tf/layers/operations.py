@@ -1,10 +1,10 @@
 """The formulas of the layers, in TensorFlow's own operations.
 
-Layers call them as methods of an `Operations` object (blocks.py). layers/fast has the same formulas
-faster on CPUs, with the same results up to rounding.
-
 Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N heads, D = H / N.
 """
+
+# Layers call them as methods of an `Operations` object (blocks.py), so that layers/fast can compute
+# the same faster on CPUs. A formula that is changed here has a twin there to change.
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import tensorflow as tf
 
 from albert_tf.keras_compat import keras
 
-# int32 [2], from which all dropout masks of a computation follow; None draws fresh ones.
+# int32 [2], from which all dropout masks of a computation follow; None draws fresh ones. Training
+# makes it of the run's seed and the number of the step, so that a run that was interrupted draws
+# the masks that it would have drawn; TensorFlow's own generator would go on from somewhere else.
 Seed: TypeAlias = "tf.Tensor | None"
 
 
@@ -43,11 +45,9 @@ class DenseWeights(NamedTuple):
 
 
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """float [..., out] + [out].
-
-    Not by `bias_add` in bfloat16: on CPUs its gradient is summed row after row in bfloat16, and was
-    wrong by 13 to 51 % at 4,096 rows.
-    """
+    """float [..., out] + [out]."""
+    # Not by `bias_add` in bfloat16: on CPUs its gradient is summed row after row in bfloat16, and
+    # was wrong by 13 to 51 % at 4,096 rows.
     return x + bias if x.dtype == tf.bfloat16 else tf.nn.bias_add(x, bias)
 
 
@@ -72,17 +72,9 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 
 
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """Normalization over the last axis, in float32 whatever the precision.
-
-    Args:
-      x: float [..., width].
-      gamma, beta: float32 [width].
-      epsilon: added to the variance.
-
-    Returns:
-      float [..., width], in x's precision.
-    """
-    # Half precision would round the sums over the width.
+    """float [..., width], in and out in x's precision; gamma and beta float32 [width]."""
+    # Half precision would round the sums over the width. The variance is the biased one, of the
+    # centered values: E[x^2] - E[x]^2 would cancel, and an epsilon of 1e-12 would not save it.
     x32 = tf.cast(x, tf.float32)
     centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
@@ -92,8 +84,10 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
 
 def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Softmax(query key^T + bias), float [B, N, Q, S], of the arguments of `attend`."""
+    # The paper's softmax(Q K^T / sqrt(D)); the queries bring 1 / sqrt(D) with them.
     logits = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, S]
-    # The softmax is in float32 for the sum over S; the second matmul is in half precision again.
+    # In float32, because a sum over S in bfloat16, which has 8 bits, would lose its small terms;
+    # the second matmul is in half precision again.
     return tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32) + bias), query.dtype)
 
 
@@ -104,16 +98,9 @@ def attend(
     bias: tf.Tensor,
     dropout: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.Tensor:
-    """Softmax(query key^T + bias) value.
-
-    Args:
-      query: float [B, N, Q, D], scaled by 1 / sqrt(D).
-      key, value: float [B, N, S, D].
-      bias: float32 [B, 1, 1, S].
-      dropout: applied to the probabilities, [B, N, Q, S]; None: nothing is dropped.
-
-    Returns:
-      float [B, N, Q, D], in the query's precision.
+    """Softmax(query key^T + bias) value, float [B, N, Q, D]. query [B, N, Q, D] is scaled by
+    1 / sqrt(D); key, value [B, N, S, D]; bias float32 [B, 1, 1, S].
     """
+    # Dropout of probabilities, so rows no longer sum to 1: the reference does so, too.
     probs = attention_probs(query, key, bias)
     return tf.matmul(dropout(probs) if dropout else probs, value)

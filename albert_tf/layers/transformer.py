@@ -1,27 +1,28 @@
-"""The stack of layers, and which of them share their weights.
+"""The stack of layers, and which of them share their weights."""
 
-One call, for a first reading. `AlbertEncoder` has embedded the ids as rows x [T, H], one for each
-token, and calls the stack with them and a `ForwardPass`, which holds what all layers of a batch
-have in common: operations, layout, bias, and whether dropout is on.
-
-1. `operations.read` (blocks.py) reads the weights of every layer's block and returns a `ReadyBlock`
-   for each layer, before the first layer is computed, because layers share blocks.
-2. `attention(x, forward, ...)` calls such a `ReadyBlock`, which passes its weights on to
-   `AttentionBlock.call` (attention.py). Steps 3 to 6 stand there, in ten lines.
-3. One matmul makes queries, keys and values of the rows, [T, 3H].
-4. `layout.to_padded` (packing.py) puts each row at its place in its sequence, [B, S, 3H], because
-   attention compares the tokens of a sequence. Dense layers do not, and in a packed layout padding
-   has no row, so they compute real tokens only. Split into heads: three tensors [B, N, S, D].
-5. `operations.attend`: softmax(q k^T + bias) v, where the bias of padding is -10000.
-6. `layout.to_rows` takes the rows out again, [T, H]; then one more dense layer, and dropout.
-7. Back here, x is added and the sum normalized. The feed-forward block goes the same way, but needs
-   no sequences.
-
-`operations` is one object for a forward pass, with the plain formulas (operations.py) or with forms
-that are faster on CPUs (layers/fast). Layers cannot tell which, and the results are equal up to
-rounding, so read the plain ones first. Where activations are recomputed, the call of step 2 goes
-through fast/recompute.py, which computes the block again for its gradient.
-"""
+# One call, for a first reading. `AlbertEncoder` has embedded the ids as rows x [T, H], one for each
+# token, and calls the stack with them and a `ForwardPass`, which holds what all layers of a batch
+# have in common: operations, layout, bias, and whether dropout is on.
+#
+# 1. `operations.read` (blocks.py) reads the weights of every layer's block, and returns a
+#    `ReadyBlock` for each layer. It does so before the first layer, because layers share blocks.
+# 2. `attention(x, forward, ...)` calls such a `ReadyBlock`, which passes its weights on to
+#    `AttentionBlock.call` (attention.py). Steps 3 to 6 stand there, in ten lines.
+# 3. One matmul makes queries, keys and values of the rows, [T, 3H]. The queries are scaled by
+#    1 / sqrt(D) already, since the weights are. (The last layer may need queries at a few positions
+#    only: it takes two matmuls.)
+# 4. `layout.to_padded` (packing.py) puts each row at its place in its sequence, [B, S, 3H], because
+#    attention compares the tokens of a sequence. Dense layers do not, and in a packed layout
+#    padding has no row, so they compute real tokens only. Heads are split: three [B, N, S, D].
+# 5. `operations.attend`: softmax(q k^T + bias) v, where the bias of padding is -10000.
+# 6. `layout.to_rows` takes the rows out again, [T, H]; then one more dense layer, and dropout.
+# 7. Back here, x is added and the sum normalized. The feed-forward block goes the same way, but
+#    needs no sequences.
+#
+# `operations` is one object for a forward pass, with the plain formulas (operations.py) or with
+# forms that are faster on CPUs (layers/fast). Layers cannot tell which, and the results are equal
+# up to rounding, so read the plain ones first. Where activations are recomputed, the call of step 2
+# goes through fast/recompute.py, which computes the block again for its gradient.
 
 from __future__ import annotations
 
@@ -40,22 +41,19 @@ from albert_tf.layers.operations import Seed, fold_in
 
 class SharedTransformer(SizedLayer):
     """L layers over G groups of weights (paper, section 3.1); each layer applies the
-    `inner_group_num` blocks of its group in turn. Without dropout, a layer is
-
-        x = norm(x + attention(x)); x = norm(x + feed_forward(x))
-
-    Attributes:
-      attention_blocks: AttentionBlock at group * inner_group_num + inner group.
-      ffn_blocks: FeedForwardBlock, likewise.
+    `inner_group_num` blocks of its group in turn.
     """
 
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.hidden_size, **kwargs)
 
+        # Variables have the names of these blocks, and checkpoints find them by these names.
         def blocks(kind: type, num_groups: int, name: str) -> list[keras.layers.Layer]:
             places = itertools.product(range(num_groups), range(config.inner_group_num))
             return [kind(config, name=f"group_{g}_inner_{i}_{name}") for g, i in places]
 
+        # At group * inner_group_num + inner group. Attention and feed-forward network have groups
+        # of their own, because the paper also tries to share only one of them (its table 4).
         self.attention_blocks = blocks(AttentionBlock, config.num_attention_groups, "attention")
         self.ffn_blocks = blocks(FeedForwardBlock, config.num_ffn_groups, "ffn")
 
@@ -89,6 +87,8 @@ class SharedTransformer(SizedLayer):
             # Only the last layer may leave tokens out: attention of the next one would need them.
             at = positions if number == last else None
             attended = attention(x, forward, at, seed=fold_in(layer_seed, 0))
+            # Post-LN, as in BERT and the reference: the sum is normalized, not what goes into the
+            # block. Written the other way, published weights would load and answer nonsense.
             x = attention.norm(forward.layout.gather_positions(x, at) + attended)
             x = feed_forward.norm(x + feed_forward(x, forward, seed=fold_in(layer_seed, 1)))
             outputs.append(x)

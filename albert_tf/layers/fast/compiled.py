@@ -1,10 +1,4 @@
-"""Two decorators for functions of tensors: `compiled` by XLA, and called `once_in_graph`.
-
-`compiled` is for a chain of small operations between matrix products, such as a normalization.
-TensorFlow reads and writes memory once for each operation, XLA once for the whole chain.
-`once_in_graph` is for what a deep model does again in every layer. It keeps graphs small, and can
-delay a computation until all its arguments are there.
-"""
+"""Two decorators for functions of tensors: `compiled` by XLA, and called `once_in_graph`."""
 
 from __future__ import annotations
 
@@ -18,11 +12,12 @@ from albert_tf.machine import fast_switch
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function of tensors with XLA where the fast form is on.
-
-    It is compiled again for every new shape, a tenth of a second each time. So it is for training
-    only, where the number of rows is a multiple of `Operations.row_multiple`: few shapes.
-    """
+    """Compiles a function of tensors with XLA where the fast form is on."""
+    # For a chain of small operations between matrix products, such as a normalization: TensorFlow
+    # reads and writes memory once for each operation, XLA once for the whole chain. The products
+    # stay outside: a whole step by XLA is slower than one with oneDNN's products.
+    # It compiles again for every new shape, a tenth of a second each time. So this is for training
+    # only, where the number of rows is a multiple of `Operations.row_multiple`: few shapes.
     by_xla = tf.function(function, jit_compile=True, autograph=False)
 
     @functools.wraps(function)
@@ -33,17 +28,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def once_in_graph(function: Callable[..., Any], inline: bool = True) -> Callable[..., Any]:
-    """A function of tensors that a graph calls instead of repeating its operations.
-
-    Without it a deep model is traced for seconds and its graph fills a hundred megabytes. Eagerly
-    the function runs as it is.
-
-    Args:
-      function: takes and returns tensors, and reads no variables.
-      inline: whether TensorFlow puts the operations in the places of the calls before it runs the
-        graph. If not, a call begins when all its arguments are there, and its memory is free again
-        before the next call.
+    """A function of tensors, which must not read variables, that a graph calls instead of repeating
+    its operations; eagerly it runs as it is. With inline=False a call begins only when all its
+    arguments are there, and its memory is free again before the next call.
     """
+    # For what a deep model does again in every layer: repeated, it is traced for seconds, and fills
+    # a hundred megabytes of graph. By default TensorFlow puts the operations in the places of the
+    # calls before it runs the graph, so nothing but tracing changes.
     attributes = None if inline else {"_noinline": True}
 
     # A graph traced with the fast form on holds compiled parts: after fast_switch has changed, a

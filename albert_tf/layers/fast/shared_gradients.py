@@ -1,12 +1,11 @@
-"""Gradients of weights that several layers share, added up as they come.
+"""Gradients of weights that several layers share, added up as they come."""
 
-TensorFlow keeps the gradient of every use until it has all of them, which for 12 layers is 12 times
-the weights. Here they are added a few at a time, in float32 whatever the precision.
-
-The trick is a chain of copies, since the gradient of a copy operation is a sum. For 7 layers, 3 at
-a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass comes to u7, u6, u5 and u4 first.
-Their sum is the gradient of w', and they are freed before the gradient of u3 is made.
-"""
+# TensorFlow keeps the gradient of every use until it has all of them, which for 12 layers is 12
+# times the weights. Here they are added a few at a time, in float32 whatever the precision.
+#
+# The trick is a chain of copies, since the gradient of a copy operation is a sum. For 7 layers, 3
+# at a time: w -> u1 u2 u3 w', w' -> u4 u5 u6 u7. The backward pass comes to u7, u6, u5 and u4
+# first. Their sum is the gradient of w', and they are freed before the gradient of u3 is made.
 
 from __future__ import annotations
 
@@ -19,17 +18,10 @@ from albert_tf.machine import fast_switch
 
 
 def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
-    """`Operations.weights_of_each` for one block: copies, whose gradients are added in float32.
-
-    Args:
-      tensors: weights, a structure of float tensors.
-      uses: how many copies.
-      at_once: how many gradients are added at a time, from the last copies to the first. Few have
-        to be kept if it is small; each sum is a pass over memory.
-
-    Returns:
-      `uses` structures like `tensors`, in the order in which they are to be used.
+    """`Operations.weights_of_each` for one block: a structure of tensors, copied `uses` times, in
+    the order of use. Gradients are added `at_once` at a time, from the last copies to the first.
     """
+    # With a small `at_once` few gradients have to be kept, but each sum is a pass over memory.
 
     def copies(tensor: tf.Tensor, number: int) -> list[tf.Tensor]:
         @tf.custom_gradient
@@ -50,11 +42,9 @@ def share(tensors: Any, uses: int, at_once: int) -> list[Any]:
 
 
 def _sum(*tensors: tf.Tensor) -> tf.Tensor:
-    """The sum of tensors in float32, returned in their precision.
-
-    In a function of its own, because TensorFlow would merge a chain of sums into one of all layers,
-    for which it keeps them all.
-    """
+    """The sum of tensors in float32, returned in their precision."""
+    # In a function of its own, because TensorFlow would merge a chain of sums into one of all
+    # layers, for which it keeps them all.
     return (_sum_in_kernel if fast_switch.is_on() else _sum_in_call)(*tensors)
 
 
