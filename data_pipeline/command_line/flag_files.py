@@ -46,7 +46,7 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
     """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
-    path = os.path.expanduser(path)
+    path = os.path.expanduser(path)  # In --flagfile=~/a the shell does not do it.
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")
     try:

@@ -61,7 +61,7 @@ def run_binary(main: Callable[[], None]) -> None:
         try:
             app.run(wrapped, flags_parser=_parse)
         finally:
-            sys.stdout.flush()
+            sys.stdout.flush()  # Here a closed pipe is handled; Python's own flush comes later.
     except BrokenPipeError:  # The reader of the output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
         sys.exit(_BROKEN_PIPE)
@@ -141,6 +141,8 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
 
 
 def _check_encoding() -> None:
+    # Python decodes bytes of the command line that are not UTF-8 to halves of surrogate pairs,
+    # which would end the program where it first prints or writes them.
     for flag in flags.defined():
         try:
             str(flag.value).encode("utf-8")
@@ -166,6 +168,7 @@ def _with_flag(message: str) -> str:
     """
     if re.search(r"(^|\s)--\w", message):
         return message
+    # The longest path first: of --data=x/y and --output_dir=x/y/z, the second is meant by x/y/z/a.
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
     paths = {name: value for name, value in values.items() if "/" in value}
     folder = message.partition(": ")[0] + "/"  # What TensorFlow could not make, perhaps above it.

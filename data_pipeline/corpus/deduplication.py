@@ -11,7 +11,7 @@ from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus, raw_documents
 from data_pipeline.corpus.report import ReadReport
 
-_BUFFER = 1 << 18
+_BUFFER = 1 << 18  # Numbers that wait in a Python set, some 20 MB.
 
 
 def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:

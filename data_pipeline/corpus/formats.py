@@ -23,7 +23,7 @@ from data_pipeline.corpus.streams import compression
 from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 
-_SAMPLE_LINES = 1000
+_SAMPLE_LINES = 1000  # By which paragraphs are told from lines.
 _MAX_LINE_BYTES, _MAX_JSON_BYTES = 1 << 20, 32 << 20
 # A sentence's end with more behind it; Chinese and Japanese leave no space between the two.
 _SENTENCE_END_INSIDE = re.compile(
@@ -141,6 +141,7 @@ class JsonLines(Format):
             if not isinstance(text, str):
                 report.add(f"no text in field {text_field!r}, skipped", part.where(index))
                 continue
+            # JSON may write half of a surrogate pair, which is not a character, and not UTF-8.
             repaired = replace_surrogates(text)
             if repaired != text:
                 report.add("half a surrogate pair, replaced by U+FFFD", part.where(index))

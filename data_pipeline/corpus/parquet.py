@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 MAGIC = b"PAR1"
-_ROWS_AT_ONCE = 64
+_ROWS_AT_ONCE = 64  # A row may be a whole book.
 _BUFFER_BYTES = 1 << 20
 
 
@@ -71,6 +71,7 @@ class JsonLines(io.RawIOBase):
 
     def _texts(self, column: pyarrow.Array) -> list[str | None]:
         """Values of some rows; bytes that are not UTF-8 are kept as half surrogates."""
+        # As lines of jsonl they are the same bytes again, and repaired and reported as in text.
         with contextlib.suppress(UnicodeDecodeError):
             return column.to_pylist()
         if self._arrow.types.is_dictionary(column.type):

@@ -142,6 +142,7 @@ def _decompressed(raw: io.BufferedReader[Any], extension: str) -> Any:
     if extension == ".zst":
         import zstandard
 
+        # Tools that compress in parallel write many frames.
         return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     raise AssertionError(extension)
 

@@ -58,6 +58,7 @@ def parse(kind: Any, value: Any, name: str) -> Any:
         return {key: parse(arguments[1], each, f"{name}.{key}") for key, each in value.items()}
     if dataclasses.is_dataclass(kind):
         return _parse_fields(kind, value, name)
+    # `type(value) is`, since True is an int to isinstance; an integer will do as a float.
     is_number = kind is float and type(value) in (int, float) and math.isfinite(value)
     _check(is_number or (type(value) is kind and kind is not float), name, _NAMES[kind], value)
     return value

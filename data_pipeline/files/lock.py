@@ -74,10 +74,10 @@ def _opened(folder: str, path: str, flag: str) -> IO[str]:
         with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
             file = stack.enter_context(open(path, "a+"))
             _lock(file, folder, flag)
+            # Otherwise the locked file is not the one of that name: its last holder removed it.
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                 stack.pop_all()
                 return file
-        # Its last holder has removed it, or the whole folder, just now.
 
 
 def _make(folder: str, flag: str) -> None:

@@ -113,7 +113,7 @@ def create_pretraining_data(
         merged = MergedResults.from_json(atomic_files.read_json(results_path))
         return creation.finish(plan, output_dir, tokenizer, merged)
     except RuntimeError as error:
-        # Beam wraps what happened on a worker in an error of its own.
+        # Beam wraps what happened on a worker in an error of its own, as text.
         if UserError.__name__ in str(error):
             raise UserError(_last_line(error)) from error
         raise

@@ -17,7 +17,7 @@ from data_pipeline.records.batches import check_batch, host_rows, map_host_rows,
 from data_pipeline.records.order import RecordOrder, batch_epochs
 from data_pipeline.tokenizers.loading import load_tokenizer
 
-SHUFFLE_WINDOW = 16_384
+SHUFFLE_WINDOW = 16_384  # 16 MB of dynamic records of 512 tokens.
 
 
 def check_compatible(
@@ -86,6 +86,7 @@ def source_of_batch(data: str, global_batch_size: int, step: int, *, seed: int) 
     def names(path: tf.Tensor) -> tf.data.Dataset:
         return tf.data.TFRecordDataset(path).map(lambda unused_record: path)
 
+    # The order of training is run again, with paths in place of records.
     manifest = record_folder.read_manifest(data)
     batches = _training_records(manifest, global_batch_size, step - 1, seed, names)
     paths = {path.decode("utf-8") for path in next(iter(batches)).numpy()}
@@ -168,6 +169,7 @@ def _evaluation_batches(
     num_missing = num_batches * (end - first) - sum(sizes[number::num_hosts])
     groups = tf.data.TFRecordDataset(paths).batch(GROUP).enumerate()
     own = groups.shard(num_hosts, number)
+    # Hosts have to end at the same step: those with fewer rows repeat some, with weight 0.
     fillers = groups.take(1).repeat(math.ceil(num_missing / sizes[0]))
     weighted = tf.data.Dataset.zip((own, _endless(1.0))).concatenate(
         tf.data.Dataset.zip((fillers, _endless(0.0)))

@@ -1,9 +1,6 @@
 """Documents to examples: what records, training text and datasets of text are all made by.
 
-    text -> ids -> pairs of segments -> columns (masked, if the records are static) -> bytes
-
-Every choice is drawn by a generator whose seed is made of the settings' seed, the place of the
-block and the number of the copy. So the same block gives the same bytes wherever it is worked on.
+text -> ids -> pairs of segments -> columns (masked, if the records are static) -> bytes
 """
 
 from __future__ import annotations
@@ -62,6 +59,7 @@ class BlockExamples:
         """The shuffled pairs of a copy; and their columns, once, some at a time, with how many
         these are.
         """
+        # Of this block and copy alone: the same bytes, wherever and whenever it is worked on.
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)
         self._skipped.update(skipped)

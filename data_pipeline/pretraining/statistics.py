@@ -20,7 +20,7 @@ from data_pipeline.pretraining.segments import Pairs
 from data_pipeline.pretraining.tokenized import TokenizedDocuments
 from data_pipeline.records.record_folder import LABEL_COUNTS_FILE
 
-_MOST_UNKNOWN = 0.01
+_MOST_UNKNOWN = 0.01  # Share of the tokens; a vocabulary that fits the text has far fewer <unk>.
 
 
 class RecordStatistics:
@@ -73,6 +73,7 @@ class RecordStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """A value that `from_json` reads again."""
+        # 8 bytes a piece, 240 KB for 30,000; most of them are zero.
         counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
         return {
             "corpus": dict(self.corpus),

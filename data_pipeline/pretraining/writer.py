@@ -61,6 +61,7 @@ def write_records(
         settings.masking, settings.max_seq_length, settings.max_predictions_per_seq
     )
     _check_columns(dataset, schema)
+    # An earlier call may have been interrupted while it put files in place: its data are finished.
     record_folder.complete_commit(output_dir)
     record_folder.check_output_dir(output_dir, overwrite)
     with record_folder.making(output_dir) as folder:
@@ -138,6 +139,7 @@ def _columns(
     if "token_ids" not in found:
         return columns
     (ids, sizes), (boundary, boundary_sizes) = found["token_ids"], found["token_boundary"]
+    # Id 0 is padding, which no text has: `pretraining_examples` refuses other vocabularies.
     lengths = np.count_nonzero(ids, axis=1)
     is_id = np.arange(ids.shape[1]) < lengths[:, None]
     wrong = np.flatnonzero((sizes != boundary_sizes) | ((ids > 0) != is_id).any(axis=1))

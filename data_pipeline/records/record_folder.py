@@ -19,12 +19,12 @@ from data_pipeline.files import atomic_files, sealed, storage
 
 MANIFEST = "manifest.json"
 LABEL_COUNTS_FILE = "label_counts.json"
-FULL_CHECK_BYTES = 256 << 20
+FULL_CHECK_BYTES = 256 << 20  # Of more data only sizes are compared, before each run.
 _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
 _ADVICE = "Copy it again, or make the data again with --overwrite."
-_COMMIT_THREADS = 16
-_HASH_THREADS = 16
+_COMMIT_THREADS = 16  # On gs:// a rename is a request and an answer.
+_HASH_THREADS = 16  # hashlib lets other threads run meanwhile.
 
 
 class Kind(NamedTuple):
@@ -109,6 +109,7 @@ def commit(
     ready = _described(manifest | {"extra_files": sorted(extra_files)}, kind)
     hashes = {name: hashlib.sha256(extra_files[name]).hexdigest() for name in ready["extra_files"]}
     atomic_files.write_json(path + MANIFEST, sealed.seal(ready, hashes))
+    # From here on the data are finished: whatever interrupts the rest, the next run completes it.
     published = complete_commit(output_dir)
     if published is None or content_fingerprint(published) != content_fingerprint(ready):
         raise UserError(
@@ -148,7 +149,7 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
     names = [*(entry["name"] for entry in manifest["files"]), *manifest["extra_files"]]
     with concurrent.futures.ThreadPoolExecutor(_COMMIT_THREADS) as pool:
         list(pool.map(publish, names))
-    publish(MANIFEST)
+    publish(MANIFEST)  # Last: a folder without it is not data.
     storage.remove_folder(folder)
     return manifest
 
