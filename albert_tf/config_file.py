@@ -6,9 +6,8 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-import tensorflow as tf
-
 from albert_tf.errors import UserError
+from data_pipeline.files import storage
 
 # Far more than any configuration: one with the names of 100,000 classes has a tenth.
 _MOST_BYTES = 64 << 20
@@ -41,19 +40,17 @@ def read_json(path: str, kind: type = dict) -> Any:
     Raises:
       UserError: the file is absent, too large, or no such JSON in UTF-8.
     """
-    if not tf.io.gfile.exists(path):
+    if not storage.exists(path):
         raise UserError(
             f"config file {path} does not exist. Pass the path of an albert_config.json."
         )
-    if tf.io.gfile.isdir(path):
+    if storage.is_folder(path):
         raise UserError(f"config file {path} is a folder. Pass the albert_config.json in it.")
-    size = tf.io.gfile.stat(path).length
+    size = storage.size(path)
     if size > _MOST_BYTES:
         raise UserError(f"config file {path} has {size:,} bytes, and is not a configuration.")
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content = file.read()
     try:
-        values = json.loads(content.decode())
+        values = json.loads(storage.read_bytes(path).decode())
     except RecursionError:
         raise UserError(f"config file {path} is nested too deeply for a configuration.") from None
     except UnicodeDecodeError as error:
