@@ -58,8 +58,8 @@ def define_flags() -> None:
 def main() -> None:
     """Serves until a signal ends the process."""
     with needs_extra("serving", "The server"):
-        from export.server.grpc_service import add_services
-        from export.server.listeners import RestServer, address_of, create_grpc, resolved
+        from export.server.grpc_service import create_server
+        from export.server.listeners import RestServer, address_of, resolved
         from export.server.monitoring import Monitor
         from export.server.playground import add_playground
         from export.server.rest import create_app
@@ -77,8 +77,7 @@ def main() -> None:
         add_playground(app, store)
     # A port in use is found before models are loaded, which may take minutes.
     rest = RestServer(app, host, FLAGS.rest_port, limits)
-    rpc, grpc_port = create_grpc(host, FLAGS.grpc_port, limits)
-    add_services(rpc, store, monitor)
+    rpc, grpc_port = create_server(host, FLAGS.grpc_port, store, monitor)
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     try:

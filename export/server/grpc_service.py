@@ -6,6 +6,7 @@ and the version's `Servable` (arrays -> arrays).
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import logging
@@ -32,6 +33,8 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.apis import get_model_metadata_pb2 as metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
 
+from data_pipeline.errors import UserError
+from export.server.listeners import address_of
 from export.server.models import ModelStore
 from export.server.monitoring import Monitor
 from export.server.refusals import Limits, ServingError, invalid, listed
@@ -46,9 +49,39 @@ _HEALTH = "grpc.health.v1.Health"
 _HEALTH_MESSAGES = types.SimpleNamespace(CheckRequest=StringValue, CheckResponse=Int32Value)
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
 
+_CALLS = 64  # At once; each has a thread, also while its message is awaited.
+# A connection is renewed after so long, and its calls have so much longer to end. Otherwise calls
+# whose message never comes would be open for ever.
+_CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 600
 
-def add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
-    """Registers the services, answering for the models of `store`."""
+
+def create_server(
+    host: str, port: int, store: ModelStore, monitor: Monitor
+) -> tuple[grpc.Server, int]:
+    """A server for the models of `store`, bound but not started, and its port."""
+    server = grpc.server(
+        concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
+        options=[
+            ("grpc.max_receive_message_length", store.limits.max_request_bytes),
+            ("grpc.max_send_message_length", -1),  # Answers are bounded by `check_answer`.
+            # Otherwise two servers could share a port, and each would get half of the requests.
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
+            ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
+        ],
+        maximum_concurrent_rpcs=_CALLS,  # Further ones would wait in a queue without an end.
+    )
+    _add_services(server, store, monitor)
+    try:
+        return server, server.add_insecure_port(address_of(host, port))
+    except RuntimeError:  # It does not tell the reason.
+        raise UserError(
+            f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
+            "a free port."
+        ) from None
+
+
+def _add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
     service = _Service(store)
     # A table, since TensorFlow 2.15's modules with the services' own descriptions do not import
     # with its protobuf. Methods that are not here, such as HandleReloadConfigRequest, are
@@ -121,6 +154,8 @@ def _model_of(request: Any) -> str:
 class _Service:
     """The methods of the services: each fills the response to a request, or raises ServingError."""
 
+    # Messages are Any, since the classes that protobuf makes have no types to check.
+
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
@@ -135,7 +170,7 @@ class _Service:
         read = functools.partial(to_array, limits=servable.limits)
         outputs = servable.predict(signature, request.inputs, read)
         response.model_spec.CopyFrom(_spec(servable, signature))
-        for name in wanted or outputs:
+        for name in wanted or outputs:  # An empty filter asks for all of them.
             # With the signature's type: an array of texts that is empty looks like one of numbers.
             value, dtype = outputs[name], infos[name].dtype
             proto = tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)

@@ -1,40 +1,32 @@
-"""The two listening servers: REST by waitress, gRPC by grpcio.
+"""The HTTP server of REST, by waitress, and the addresses that servers listen on.
 
-Both are bound to their ports when they are made, and answer once they are started. Slow, idle and
-hostile clients are left to the two libraries, which have the settings below and no more: this is
-a server for development.
+The server is bound to its port when it is made, and answers once it is started. Slow, idle and
+hostile clients are left to waitress with the settings below: this is a server for development.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import grpc
 import waitress
 from flask import Flask
 
 from data_pipeline.errors import UserError
 from export.server.refusals import Limits
 
-# Threads that answer requests of REST. Those that compute wait for one another (`computing` of the
+# Threads that answer requests. Those that compute wait for one another (`computing` of the
 # store), so status, /healthz and metrics are answered until this many wait.
 _THREADS = 32
-_MAX_CONNECTIONS = 500  # Of REST; each may take a file or two, and a process often has 1,024.
-_IDLE_SECONDS = 30  # A connection of REST on which nothing happens for so long is closed.
+_MAX_CONNECTIONS = 500  # Each may take a file or two, and a process often has 1,024.
+_IDLE_SECONDS = 30  # A connection on which nothing happens for so long is closed.
 _CLEANUP_SECONDS = 5  # Between two looks for such connections.
 # A body over the limit is read up to this many times the limit before it is refused (what is
 # larger, at once): a client that sends all before it reads would see its connection reset, not why.
 _READ_BEFORE_REFUSED = 4
-_CALLS = 64  # Of gRPC at once; each has a thread, also while its message is awaited.
-# A connection of gRPC is renewed after so long, and its calls have so much longer to end. Otherwise
-# calls whose message never comes would be open for ever.
-_CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 600
-
 _ENDING = b'{"error": "The server is ending and takes no further requests."}\n'
 
 
@@ -105,29 +97,6 @@ class RestServer:
             with self._changed:
                 self._inside -= 1
                 self._changed.notify_all()
-
-
-def create_grpc(host: str, port: int, limits: Limits) -> tuple[grpc.Server, int]:
-    """A gRPC server that is bound, but has no services yet, and its port."""
-    server = grpc.server(
-        concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
-        options=[
-            ("grpc.max_receive_message_length", limits.max_request_bytes),
-            ("grpc.max_send_message_length", -1),  # Answers are bounded by `check_answer`.
-            # Otherwise two servers could share a port, and each would get half of the requests.
-            ("grpc.so_reuseport", 0),
-            ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
-            ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
-        ],
-        maximum_concurrent_rpcs=_CALLS,  # Further ones would wait in a queue without an end.
-    )
-    try:
-        return server, server.add_insecure_port(address_of(host, port))
-    except RuntimeError:  # It does not tell the reason.
-        raise UserError(
-            f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
-            "a free port."
-        ) from None
 
 
 def resolved(host: str) -> str:

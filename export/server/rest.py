@@ -29,12 +29,7 @@ _KNOWN = (
     ":classify and :regress; with /versions/N or /labels/LABEL after NAME."
 )
 # Name of a gRPC status code -> status of HTTP, as TF Serving maps them.
-_STATUS: dict[Code, int] = {
-    "INVALID_ARGUMENT": 400,
-    "NOT_FOUND": 404,
-    "RESOURCE_EXHAUSTED": 429,
-    "INTERNAL": 500,
-}
+_STATUS = dict(INVALID_ARGUMENT=400, NOT_FOUND=404, RESOURCE_EXHAUSTED=429, INTERNAL=500)
 
 
 def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:

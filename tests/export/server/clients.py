@@ -11,8 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-from export.server.grpc_service import add_services
-from export.server.listeners import create_grpc
+from export.server.grpc_service import create_server
 from export.server.monitoring import Monitor
 
 PREDICT = "/v1/models/tiny:predict"
@@ -58,8 +57,7 @@ def predict_request(
 @contextlib.contextmanager
 def serving_grpc(store, host="127.0.0.1"):
     """The port of a gRPC server in this process that answers for a store."""
-    server, port = create_grpc(host, 0, store.limits)
-    add_services(server, store, Monitor(store.names()))
+    server, port = create_server(host, 0, store, Monitor(store.names()))
     server.start()
     yield port
     server.stop(None).wait()

@@ -122,8 +122,8 @@ def store_of(folder, **settings):
 @contextlib.contextmanager
 def serving(folder, limits):
     """A server of a folder's versions 1 and 2 under the name `tiny`, on free ports of loopback."""
-    from export.server.grpc_service import add_services
-    from export.server.listeners import RestServer, create_grpc
+    from export.server.grpc_service import create_server
+    from export.server.listeners import RestServer
     from export.server.monitoring import Monitor
     from export.server.rest import create_app
 
@@ -132,8 +132,7 @@ def serving(folder, limits):
     store.load()
     monitor = Monitor(store.names())
     rest = RestServer(create_app(store, monitor), "127.0.0.1", 0, limits)
-    rpc, grpc_port = create_grpc("127.0.0.1", 0, limits)
-    add_services(rpc, store, monitor)
+    rpc, grpc_port = create_server("127.0.0.1", 0, store, monitor)
     rest.start()
     rpc.start()
     yield Running(f"http://127.0.0.1:{rest.port}", f"127.0.0.1:{grpc_port}", store, monitor, folder)

@@ -72,7 +72,6 @@ def test_rows_and_columns_of_several_inputs_agree():
         ([{"ids": [1], "weights": [1]}, {"ids": [1, 2], "weights": [1]}], "ragged"),
         ([{"ids": [1.5], "weights": [1]}], "int32 numbers only"),
         ([{"ids": [True], "weights": [1]}], "int32 numbers only"),
-        ([{"ids": [2, True], "weights": [1, 1]}], "int32 numbers only"),
         ([{"ids": [2, 3], "weights": [1.5, False]}], "'weights' should hold float32 numbers only"),
         ([{"ids": [1], "weights": [10**400]}], "do not fit into float32"),
         ([{"ids": ["1"], "weights": [1]}], "int32 numbers only"),

@@ -14,7 +14,7 @@ import pytest
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from data_pipeline.errors import UserError
-from export.server import listeners
+from export.server import grpc_service, listeners
 from export.server.__main__ import describe_exposure
 from export.server.refusals import Limits
 from export.server.rest import create_app
@@ -155,8 +155,8 @@ def test_an_end_does_not_wait_for_a_client_that_does_not_read(monkeypatch):
 
 def test_calls_whose_message_never_comes_end(running, monkeypatch):
     """Their connection is renewed."""
-    monkeypatch.setattr(listeners, "_CONNECTION_SECONDS", 1)
-    monkeypatch.setattr(listeners, "_LAST_CALLS_SECONDS", 1)
+    monkeypatch.setattr(grpc_service, "_CONNECTION_SECONDS", 1)
+    monkeypatch.setattr(grpc_service, "_LAST_CALLS_SECONDS", 1)
     end = threading.Event()
 
     def never():

@@ -7,12 +7,10 @@ import json
 
 import numpy as np
 import tensorflow as tf
-from tensorflow_serving.apis import (
-    classification_pb2,
-    inference_pb2,
-    predict_pb2,
-    regression_pb2,
-)
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest, ClassificationResponse
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
+from tensorflow_serving.apis.regression_pb2 import RegressionRequest, RegressionResponse
 
 LABELS = ("short", "long")
 # Path of a version -> its number, which the model answers, too.
@@ -76,6 +74,12 @@ def by_numbers(rng, rows, version):
     return "numbers", {"ids": ids, "mask": mask}, {"sum": sums, "tenth": ids}
 
 
+# Methods on tf.Examples -> classes of request and response.
+EXAMPLES = {
+    "Classify": (ClassificationRequest, ClassificationResponse),
+    "Regress": (RegressionRequest, RegressionResponse),
+    "MultiInference": (MultiInferenceRequest, MultiInferenceResponse),
+}
 PREDICTIONS = (by_text, by_pair, by_question, by_options, by_words, by_numbers)
 
 
@@ -120,62 +124,45 @@ def rpc(rng):
     """(method, bytes, check of the response's bytes) of a correct call of gRPC."""
     label, version = rng.choice((("", 2), ("stable", 1), ("canary", 2)))
     rows = rng.randrange(1, 6)
-    kind = rng.randrange(6)
-    if kind > 2:
+    method = rng.choice(("Predict", "Predict", "Predict", *EXAMPLES))
+    if method == "Predict":
         signature, inputs, outputs = rng.choice(PREDICTIONS)(rng, rows, version)
         request = predict_pb2.PredictRequest()
         _name(request.model_spec, signature, label)
         for name, value in inputs.items():
             request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
-        return "Predict", request.SerializeToString(), lambda data: _check_outputs(data, outputs)
-    found = texts(rng, rows)
+        return method, request.SerializeToString(), lambda data: _check_outputs(data, outputs)
+    request_class, response_class = EXAMPLES[method]
+    found, request = texts(rng, rows), request_class()
     lengths = [size(text) for text in found]
-    if kind == 0:
-        request = classification_pb2.ClassificationRequest()
-        _name(request.model_spec, "classify", label)
-        _fill(request.input, found)
-        return (
-            "Classify",
-            request.SerializeToString(),
-            lambda data: _check_classes(
-                classification_pb2.ClassificationResponse.FromString(data).result, lengths
-            ),
-        )
-    if kind == 1:
-        request = regression_pb2.RegressionRequest()
-        _name(request.model_spec, "regress", label)
-        _fill(request.input, found)
-        return (
-            "Regress",
-            request.SerializeToString(),
-            lambda data: _check_numbers(
-                regression_pb2.RegressionResponse.FromString(data).result, lengths
-            ),
-        )
-    request = inference_pb2.MultiInferenceRequest()
-    _fill(request.input, found)
-    for method in ("classify", "regress"):
-        task = request.tasks.add(method_name=f"tensorflow/serving/{method}")
-        _name(task.model_spec, method, label)
+    for text in found:
+        feature = request.input.example_list.examples.add().features.feature["text"]
+        feature.bytes_list.value.append(text.encode())
+    if method == "MultiInference":
+        for verb in ("classify", "regress"):
+            task = request.tasks.add(method_name=f"tensorflow/serving/{verb}")
+            _name(task.model_spec, verb, label)
+    else:
+        _name(request.model_spec, method.lower(), label)
 
     def check(data):
-        first, second = inference_pb2.MultiInferenceResponse.FromString(data).results
-        _check_classes(first.classification_result, lengths)
-        _check_numbers(second.regression_result, lengths)
+        response = response_class.FromString(data)
+        if method == "MultiInference":
+            first, second = response.results
+            _check_classes(first.classification_result, lengths)
+            _check_numbers(second.regression_result, lengths)
+        elif method == "Classify":
+            _check_classes(response.result, lengths)
+        else:
+            _check_numbers(response.result, lengths)
 
-    return "MultiInference", request.SerializeToString(), check
+    return method, request.SerializeToString(), check
 
 
 def _name(spec, signature, label):
     spec.name, spec.signature_name = "tiny", signature
     if label:
         spec.version_label = label
-
-
-def _fill(message, found):
-    for text in found:
-        feature = message.example_list.examples.add().features.feature["text"]
-        feature.bytes_list.value.append(text.encode())
 
 
 def _check_outputs(data, expected):
