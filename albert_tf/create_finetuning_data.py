@@ -29,7 +29,7 @@ def main() -> None:
     """Makes the records, then prints their numbers and the next command."""
     manifest, was_there = write_training_records(
         finetuning_flags.task(),
-        finetuning_flags.data_source(),
+        finetuning_flags.task_data(),
         load_tokenizer(FLAGS.vocab_file, **tokenizer_flags.by_hand()),
         finetuning_flags.lengths(),
         FLAGS.output_dir,

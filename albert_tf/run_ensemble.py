@@ -20,7 +20,7 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     """Flags of this program."""
-    finetuning_flags.define_source_flags()
+    finetuning_flags.define_data_flags()
     finetuning_flags.define_split_flags()
     finetuning_flags.define_answer_flags(of_ensemble=True)
     flags.group("Ensemble")
@@ -60,7 +60,7 @@ def main() -> None:
     run_ensemble(
         FLAGS.runs,
         finetuning_flags.task(),
-        finetuning_flags.data_source(),
+        finetuning_flags.task_data(),
         FLAGS.output_dir,
         EnsembleSettings(FLAGS.checkpoints, FLAGS.average, FLAGS.choose, FLAGS.splits),
     )

@@ -60,21 +60,25 @@ def define_flags() -> None:
 
 def main() -> None:
     devices = shared_flags.prepare_flagged_devices()
-    task, data = finetuning_flags.task(), finetuning_flags.data_source()
+    task, data = finetuning_flags.task(), finetuning_flags.task_data()
     if FLAGS.mode == "train_and_eval":
         train(task, data, devices)
         return
     run = best_run(FLAGS.output_dir)
     folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
-    found = load_finetuned(folder, task, devices)
-    load_tokenizer(found.tokenizer.vocab_file, **tokenizer_flags.by_hand())  # Says what differs.
-    finetuning_flags.print_unused_lengths(found.lengths, folder)
-    use(found, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
+    finetuned = load_finetuned(folder, task, devices)
+    load_tokenizer(
+        finetuned.tokenizer.vocab_file, **tokenizer_flags.by_hand()
+    )  # Says what differs.
+    finetuning_flags.print_unused_lengths(finetuned.lengths, folder)
+    use(finetuned, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 
 
 def train(task: Task, data: TaskData, devices: Devices) -> None:
-    """A run, or those of --seeds and --search; what has learned nothing again, by --retries."""
+    """A run, or several by --seeds and --search; what has learned nothing is made again by
+    --retries.
+    """
     finetuning_flags.check_training()
     planned, strategy = finetuning_flags.series(), devices.strategy
     # A single run goes on or ends by itself; of several, the finished ones are left as they are.

@@ -1,4 +1,4 @@
-"""Asks the exported models in every way, and compares the answers with those of the Keras models.
+"""Asks the exported models in every way, and compares the answers with the Keras models' own.
 
 The ways: HTTP and gRPC of the local server (the calls that TF Serving answers), hub.load and
 hub.KerasLayer.
@@ -43,8 +43,8 @@ FLAGS = flags.FLAGS
 
 TICKETS = Path(__file__).parent / "tickets"
 START_SECONDS = 120
-# Of probabilities over the network, and of an encoder's output: with the package's weights, that of
-# Keras itself is 2e-5 from what float64 gives.
+# For probabilities over the network, and for an encoder's output: with the package's weights, Keras
+# itself is 2e-5 from what float64 gives.
 TOLERANCES = {"REST": 1e-5, "gRPC": 1e-5, "hub.load": 1e-4, "hub.KerasLayer": 1e-4}
 CLOZE = ["The value of the [MASK] is true.", "An exception is [MASK] by the statement."]
 
@@ -82,7 +82,7 @@ def main() -> None:
         if not difference <= TOLERANCES[way]
     ]
     if too_far:
-        raise UserError(f"answers differ from those of Keras: {', '.join(too_far)}.")
+        raise UserError(f"answers differ from Keras: {', '.join(too_far)}.")
 
 
 @contextlib.contextmanager

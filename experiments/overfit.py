@@ -44,10 +44,8 @@ _OWN_FLAGS = {
 
 
 def run_program(command: list[str], log: Path) -> None:
-    """Runs a command of fine-tuning to its end.
-
-    Raises:
-      CalledProcessError: it failed; its messages are in the log.
+    """Runs a command of fine-tuning to its end; CalledProcessError if it fails, with messages in
+    the log.
     """
     program = [sys.executable, "-m", "albert_tf.run_finetuning", *command]
     with open(log, "a", encoding="utf-8") as messages:

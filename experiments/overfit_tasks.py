@@ -247,13 +247,7 @@ REAL_TASKS = {
 
 
 def records_of(real: RealTask, data_dir: Path, count: int) -> list[Record]:
-    """The first `count` real examples of a task, as its program will read them.
-
-    Args:
-      real: the task.
-      data_dir: the folder of all data.
-      count: how many.
-    """
+    """The first `count` real examples of a task, in the order in which its program reads them."""
     records = (real.read_with or real.layout).read(data_dir / real.source)
     if real.choose:
         records = real.choose(records)

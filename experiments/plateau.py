@@ -140,11 +140,7 @@ def main() -> None:
 
 
 def run_program(program: str, *command: str) -> None:
-    """Runs a program of this project to its end.
-
-    Raises:
-      UserError: it failed; its messages are on the screen.
-    """
+    """Runs a program of this project to its end; its messages are on the screen."""
     ended = subprocess.run(
         [sys.executable, "-m", f"albert_tf.{program}", *command],
         env={**environment_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"},

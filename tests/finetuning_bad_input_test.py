@@ -256,7 +256,7 @@ def test_marks_line_ends_and_quotes_change_nothing(task, tmp_path):
 FLAGS = [
     ("tagging", {"data_dir": None}, "--data_dir is missing: .*tagging, or --train_file"),
     ("tagging", {"data_dir": "{data}/nowhere"}, "nowhere has none of the files train.conll"),
-    ("tagging", {"label_column": "x"}, "--label_column is for files of your own"),
+    ("tagging", {"label_column": "x"}, "--label_column means nothing to --task=tagging"),
     ("sst-2", {"data_dir": None}, "--data_dir is missing: the folder with the data of sst-2"),
     ("sst-2", {"train_file": "x"}, "--task=sst-2 reads the files of its benchmark in --data_dir"),
     ("tsv", {"dev_file": None}, "--dev_file is missing, and --task=tsv needs it"),
@@ -284,7 +284,7 @@ def test_bad_flags(task, changes, message, error_of, models, tmp_path):
     [
         ("tagging", "tsv", "holds a model for tsv, and --task=tagging needs one for"),
         ("tsv", "tagging", "holds a model for tagging, and --task=tsv needs one for"),
-        ("sst-2", "tsv", "with the classes a, b; those of --task=sst-2 are 0, 1"),
+        ("sst-2", "tsv", "with the classes a, b, and --task=sst-2 has 0, 1"),
         ("race", "tagging", "holds a model for tagging, and --task=race needs one for"),
         ("tsv", "nowhere", "nowhere is not a model folder"),
     ],

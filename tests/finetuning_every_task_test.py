@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,14 @@ import tensorflow as tf
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.training.report import machine
-from tests.finetuning_files import GOOD, LONG, lengths_of, write_files, write_start
+from tests.finetuning_files import (
+    GOOD,
+    LONG,
+    lengths_of,
+    read_answers,
+    write_files,
+    write_start,
+)
 
 # tf.data traces its functions all the same, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:Even though the .tf.config.experimental_run_func")
@@ -70,11 +76,6 @@ def train(call, start, tmp_path) -> Callable[..., list[dict[str, Any]]]:
     return train
 
 
-def table(path: Path) -> list[dict[str, str]]:
-    """The rows of a file of predictions."""
-    return list(csv.DictReader(path.open(), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
 def check_scores(name: str, result: dict[str, Any], folder: Path) -> None:
     """The result has the task's scores, which are those of the written answers."""
     task, split = TASKS[name], result["split"]
@@ -94,7 +95,7 @@ def check_scores(name: str, result: dict[str, Any], folder: Path) -> None:
             ["cat", "B-X"], ["sat", "O"], ["mat", "O"]
         ]  # fmt: skip
     else:
-        check_table(scores, table(Path(f"{answers}.tsv")))
+        check_table(scores, read_answers(Path(f"{answers}.tsv")))
 
 
 def check_table(scores: dict[str, float], rows: list[dict[str, str]]) -> None:
@@ -139,13 +140,13 @@ def test_mnli_is_trained_once_and_answers_the_diagnostic_set(train, call, tmp_pa
     for result, label in zip(results, ("entailment", "contradiction")):
         check_scores("mnli", result, tmp_path)
         answers = tmp_path / "run" / "predictions" / f"mnli_{result['split']}.tsv"
-        assert [row["label"] for row in table(answers)] == ["neutral", label]
+        assert [row["label"] for row in read_answers(answers)] == ["neutral", label]
     (tmp_path / "glue" / "diagnostic").mkdir(parents=True)
     (tmp_path / "glue" / "diagnostic" / "diagnostic.tsv").write_text(DIAGNOSTIC)
     path = tmp_path / "run" / "predictions" / "ax_test.tsv"
     shown = call(mode="predict", task="ax", data_dir=tmp_path / "glue")
     assert f"3 predictions: {path}" in shown
-    rows = table(path)
+    rows = read_answers(path)
     assert [row["id"] for row in rows] == ["0", "1", "2"]
     assert {row["prediction"] for row in rows} <= set(TASKS["ax"].labels)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 from albert_tf.config import AlbertConfig
 from albert_tf.finetuning.tasks.squad import SQUAD_TASKS
-from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS
+from albert_tf.finetuning.tasks.table import TASKS
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 from tests.conformance_cases import SMALLEST
 
@@ -117,7 +118,30 @@ def write_files(folder: Path, task: str, **changed: str | bytes | None) -> dict[
         if content is not None:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         found[f"{split}_file"] = path
-    return found if task in OWN_FILES else {"data_dir": folder / "data"}
+    return found if TASKS[task].reader is None else {"data_dir": folder / "data"}
+
+
+def six_updates(data: Path, work: Path) -> dict[str, object]:
+    """Flags of a training of six updates, evaluated and saved after every second."""
+    return {
+        "train_file": data / "train.tsv",
+        "dev_file": data / "dev.tsv",
+        "config_file": work / "config.json",
+        "vocab_file": work / "vocabulary" / "spiece.model",
+        "max_seq_length": 16,
+        "train_batch_size": 4,
+        "learning_rate": 0.01,
+        "num_train_steps": 6,
+        "steps_per_loop": 2,
+        "eval_steps": 2,
+        "checkpoint_steps": 2,
+    }
+
+
+def read_answers(path: Path) -> list[dict[str, str]]:
+    """The rows of a table of predictions."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def write_start(folder: Path, words: list[str]) -> AlbertConfig:

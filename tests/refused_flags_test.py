@@ -39,9 +39,9 @@ CASES = [
     ),
     (FINETUNING, ["--predict_file=/nowhere"], "--predict_file=/nowhere does not exist"),
     (FINETUNING, ["--splits=nope"], "--splits=nope is for --mode=eval or --mode=predict"),
-    (FINETUNING, ["--only_windows_with_answer"], "--only_windows_with_answer is for answers in a"),
-    (FINETUNING, ["--doc_stride=64"], "--doc_stride is for answers in a text, and --task=tsv has"),
-    (FINETUNING, ["--max_qa_length=64"], "--max_qa_length is for several answers to choose from,"),
+    (FINETUNING, ["--only_windows_with_answer"], "--only_windows_with_answer means nothing"),
+    (FINETUNING, ["--doc_stride=64"], "--doc_stride means nothing to --task=tsv"),
+    (FINETUNING, ["--max_qa_length=64"], "--max_qa_length means nothing to --task=tsv"),
     (
         FINETUNING,
         ["--distribution=multi_worker_mirrored"],

@@ -12,10 +12,11 @@ from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
 from albert_tf.keras_compat import keras
 from albert_tf.machine.targets import shapes_must_be_static
 from albert_tf.metrics import Scores
+from albert_tf.training.evaluation import evaluation_batch_size
 from data_pipeline.finetuning.batches import Features, finetuning_dataset
 from data_pipeline.records.batches import host_rows
 
-_LOWEST = np.float32(-1e30)  # Of positions that a batch did not have.
+_LOWEST = np.float32(-1e30)  # The logit of positions that a batch did not have.
 
 
 class Predictor:
@@ -26,44 +27,46 @@ class Predictor:
     """
 
     def __init__(self, model: keras.Model, features: Features, batch_size: int) -> None:
-        """Args:
-        model: made in the scope of the strategy that computes.
-        features: N rows.
-        batch_size: B, over all replicas; a multiple of their number.
-        """
+        """`batch_size` is the largest, over all replicas."""
         self._model, self._features = model, features
         self._strategy = model.distribute_strategy
-        with self._strategy.scope():
+        length, num_rows = features.max_seq_length, len(features)
+        batch_size = evaluation_batch_size(
+            model.config, batch_size, length, num_rows, self._strategy
+        )
+        with self._strategy.scope():  # XLA and TPUs compile anew for each shape.
             is_static = shapes_must_be_static()
         make = functools.partial(
             finetuning_dataset, features, batch_size, training=False, static_shapes=is_static
         )
         self._batches = _distribute(self._strategy, make, batch_size)
+        # Batches have a few lengths; one trace, whose length is unknown, serves them all.
         self._step = tf.function(self._compute, autograph=False, reduce_retracing=True)
 
     def __call__(self) -> dict[str, np.ndarray]:
         """Outputs by name, [N, ...]; `logits` where the model has a single one."""
-        found: dict[str, np.ndarray] = {}
+        outputs: dict[str, np.ndarray] = {}
         for batch in self._batches:
-            outputs = {name: value.numpy() for name, value in self._step(batch).items()}
-            rows = outputs.pop("row_numbers")
-            for name, values in outputs.items():
+            part = {name: value.numpy() for name, value in self._step(batch).items()}
+            rows = part.pop("row_numbers")
+            is_real = rows >= 0  # Others only fill the last batch.
+            for name, values in part.items():
                 shape = list(values.shape)
                 has_pieces = name in self._features.sequence_outputs
-                if has_pieces:
+                if has_pieces:  # A batch is as long as its longest row.
                     shape[1] = self._features.max_seq_length
-                if name not in found:
+                if name not in outputs:
                     filler = _LOWEST if has_pieces else 0  # Indices cannot be so low.
-                    found[name] = np.full([len(self._features), *shape[1:]], filler, values.dtype)
-                real = rows >= 0
+                    outputs[name] = np.full([len(self._features), *shape[1:]], filler, values.dtype)
                 if has_pieces:
-                    found[name][rows[real], : values.shape[1]] = values[real]
+                    outputs[name][rows[is_real], : values.shape[1]] = values[is_real]
                 else:
-                    found[name][rows[real]] = values[real]
-        return found
+                    outputs[name][rows[is_real]] = values[is_real]
+        return outputs
 
     def _compute(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Outputs of a global batch, and its row numbers."""
+        # All workers get all outputs, and so choose the same best checkpoint.
         per_replica = self._strategy.run(self._on_replica, args=(batch,))
         return {name: self._strategy.gather(value, 0) for name, value in per_replica.items()}
 
@@ -98,11 +101,8 @@ class ScoreEvaluator:
         splits: Mapping[str, Features],
         batch_size: int,
     ) -> None:
-        """Args:
-        task: what the model was made for.
-        model: made in the scope of its strategy.
-        splits: features by the name of the split; the first decides which checkpoint is best.
-        batch_size: B, over all replicas.
+        """The first of `splits` decides which checkpoint is best; `batch_size` is the largest, over
+        all replicas.
         """
         self._task, self.features = task, dict(splits)
         self._predictors = {
@@ -133,6 +133,7 @@ class ScoreEvaluator:
             for name in self._task.metrics:
                 score = scores.get(name)
                 figure = figure_name(split, name, list(self.features))
+                # The training loop compares numbers, and nan is never the best one.
                 figures[figure] = float("nan") if score is None else score
         return figures
 
@@ -153,6 +154,7 @@ def _distribute(
         dataset = make(input_context=context)
         if replicas == 1:
             return dataset
+        # Neighboring rows to one replica: `gather` puts them together again in their order.
         return dataset.rebatch((end - first) // replicas, drop_remainder=True)
 
     return strategy.distribute_datasets_from_function(read)

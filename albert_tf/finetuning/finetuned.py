@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,14 +17,13 @@ from albert_tf.finetuning.runs.run_files import (
     predictions_path,
     weights_sha256,
 )
-from albert_tf.finetuning.runs.stored_outputs import outputs_origin, write_outputs
+from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.training_examples import read_split
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
 from albert_tf.training.devices import Devices
-from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.strategy import is_chief
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
@@ -37,13 +37,12 @@ class FineTuned(NamedTuple):
     """A fine-tuned model with what its inputs and outputs mean.
 
     Attributes:
-      task: that it answers, as this model does.
-      model: on the devices that compute.
-      tokenizer: of its vocabulary.
+      task: answers as this model does.
+      model: on the devices that compute; None where none was asked for.
       lengths: where texts are cut, as in training.
       labels: names of the classes in order.
       metadata: the content of model.json.
-      folder: of the model.
+      folder: the model's.
     """
 
     task: Task
@@ -60,21 +59,18 @@ class FineTuned(NamedTuple):
 
 
 def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTuned:
-    """The fine-tuned model of a folder.
+    """The fine-tuned model of a folder, for its own task or another with the same classes, as AX
+    with a model of MNLI.
+
+    A benchmark refuses models of others, even if their classes have the same names.
 
     Args:
-      folder: a model folder.
-      task: that it was trained for, or another with the same classes, as AX with a model of MNLI.
       devices: those that compute; None: no model is made, only what its inputs and outputs mean.
-
-    Raises:
-      UserError: the model was not trained for this task. A benchmark refuses models of others, even
-        if their classes have the same names.
     """
     metadata = native.read_metadata(folder)
     expected = next(name for name, kind in native.MODELS.items() if kind is task.model_class)
     labels = metadata.get("labels")
-    # What was made by earlier versions does not say for which task.
+    # Model folders of earlier versions do not say which task they are for.
     trained_on = metadata.get("finetuned_on", metadata["task"])
     if metadata["task"] != expected or labels is None:
         raise UserError(
@@ -83,26 +79,25 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
         )
     if task.labels is not None and tuple(labels) != task.labels:
         raise UserError(
-            f"{folder} holds a model for {trained_on} with the classes {', '.join(labels)}; those "
-            f"of --task={task.name} are {', '.join(task.labels) or 'numbers'}. Name the model's "
-            "own task."
+            f"{folder} holds a model for {trained_on} with the classes {', '.join(labels)}, and "
+            f"--task={task.name} has {', '.join(task.labels) or 'numbers'}. Name the model's own "
+            "task."
         )
     if _is_other_benchmark(trained_on, task):
         raise UserError(
-            f"{folder} holds a model for {trained_on}, whose answers mean something else than "
-            f"those of --task={task.name}. Name the model's own task; texts of yours are read by "
+            f"{folder} holds a model for {trained_on}, whose answers mean something else than in "
+            f"--task={task.name}. Name the model's own task; texts of yours are read by "
             "--task=tsv."
         )
     _check_pairs(folder, task, metadata.get("data_settings", {}))
+    # SQuAD 2.0's threshold is stored with the scores that it gave.
     task = task.settled(metadata.get("metrics", {}))
     model = None
     if devices is not None:
         with devices.strategy.scope():
             model = native.load_model(folder, devices.packed)
-    known = LengthSettings()
-    lengths = LengthSettings(
-        *(metadata.get(name, getattr(known, name)) for name in LengthSettings.__annotations__)
-    )
+    usual = dataclasses.asdict(LengthSettings())  # Earlier versions wrote fewer lengths.
+    lengths = LengthSettings(**{name: metadata.get(name, usual[name]) for name in usual})
     tokenizer = load_tokenizer(native.vocabulary_file(folder))
     return FineTuned(task, model, tokenizer, lengths, tuple(labels), metadata, folder)
 
@@ -124,98 +119,80 @@ def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> No
 def _is_other_benchmark(trained_on: str, task: Task) -> bool:
     """Whether a model was trained on one benchmark, and is to answer another.
 
-    Their classes may have the same names, as those of RTE and QNLI. AX, which has nothing to be
-    trained on, is for models of MNLI; files of one's own are for all models of their classes.
+    Classes of two benchmarks may have the same names, as in RTE and QNLI.
     """
+    # AX, which has nothing to be trained on, is for models of MNLI; files of one's own are for all
+    # models of their classes.
     known = TASKS.get(trained_on)
     both = known is not None and known.file_reader is None and task.file_reader is None
     return both and trained_on != task.name and task.train_split != ""
 
 
 def evaluate(
-    found: FineTuned,
+    finetuned: FineTuned,
     data: TaskData,
     splits: Sequence[str],
     batch_size: int,
     output_dir: str,
 ) -> dict[str, Scores]:
-    """Scores a model on labeled splits, prints them, and writes scores.json.
+    """Scores a model on labeled splits, prints the scores, and writes them to scores.json.
 
-    Args:
-      found: the model.
-      data: of its task.
-      splits: names of labeled splits.
-      batch_size: B, over all replicas.
-      output_dir: where scores.json is written.
-
-    Returns:
-      Split -> scores by name.
-
-    Raises:
-      UserError: there is nothing to be scored on, or data are missing or wrong; nothing is written.
+    Returns split -> scores by name; where data are missing or wrong, nothing is written.
     """
+    task, model = finetuned.task, finetuned.model
     if not splits:
         raise UserError(
-            f"--task={found.task.name} has no labeled examples to score a model on. Predict with "
-            "it: --mode=predict."
+            f"--task={task.name} has no labeled examples to score a model on. Predict with it: "
+            "--mode=predict."
         )
     scores = {}
-    for split, examples in _read_all(found.task, data, splits).items():
-        features = found.features(examples, has_targets=True)
-        evaluator = ScoreEvaluator(
-            found.task, found.model, {split: features}, _size(found, features, batch_size)
-        )
+    for split, examples in _read_all(task, data, splits).items():
+        features = finetuned.features(examples, has_targets=True)
+        evaluator = ScoreEvaluator(task, model, {split: features}, batch_size)
         evaluator()
         scores[split] = evaluator.scores[split]
         figures = "  ".join(
             f"{name} {'undefined' if value is None else format(value, '.4f')}"
             for name, value in scores[split].items()
         )
-        print(f"{found.task.name}, {split}, {len(examples)} examples: {figures}")
-        for note in found.task.remarks(features, evaluator.predictions[split], found.labels):
+        print(f"{task.name}, {split}, {len(examples)} examples: {figures}")
+        for note in task.remarks(features, evaluator.predictions[split], finetuned.labels):
             print(note)
-    if is_chief(found.model.distribute_strategy):
+    if is_chief(model.distribute_strategy):
         path = os.path.join(output_dir, "scores.json")
-        atomic_files.write_json(path, {"task": found.task.name, "scores": scores})
+        atomic_files.write_json(path, {"task": task.name, "scores": scores})
         print(f"Scores: {path}")
     return scores
 
 
 def predict(
-    found: FineTuned, data: TaskData, splits: Sequence[str], batch_size: int, output_dir: str
+    finetuned: FineTuned, data: TaskData, splits: Sequence[str], batch_size: int, output_dir: str
 ) -> dict[str, Predictions]:
-    """Answers to the examples of splits, written into the folder `predictions`; what an ensemble
-    needs of the model's outputs, into the folder `outputs`.
+    """Answers to the examples of splits, written into the folder `predictions` of a run.
 
-    Args:
-      found: the model.
-      data: of its task.
-      splits: their names. Labels are shown next to the answers where a benchmark's files have them.
-      batch_size: B, over all replicas.
-      output_dir: folder of the run.
-
-    Returns:
-      Split -> answers.
-
-    Raises:
-      UserError: data are missing or wrong; nothing is written.
+    What an ensemble needs of the model's outputs is written into the folder `outputs`. Labels are
+    shown next to the answers where a benchmark's files have them. Where data are missing or wrong,
+    nothing is written.
     """
+    task, model = finetuned.task, finetuned.model
     answers = {}
-    checkpoint, weights = _checkpoint(found.folder), weights_sha256(formats.recognize(found.folder))
-    # Answers of the last model do not take the place of those of the best one.
-    best, own = map(os.path.realpath, (best_folder(output_dir), found.folder))
+    checkpoint = _checkpoint(finetuned.folder)
+    # By this hash an ensemble knows which model has answered.
+    weights = weights_sha256(formats.recognize(finetuned.folder))
+    # The last model's answers do not take the place of the best one's.
+    best, own = map(os.path.realpath, (best_folder(output_dir), finetuned.folder))
     has_better = checkpoint == "last" and best != own
-    for split, examples in _read_all(found.task, data, splits).items():
-        features = found.features(examples, has_targets=False)
-        outputs = Predictor(found.model, features, _size(found, features, batch_size))()
-        stored = found.task.keep(features, outputs)
-        answers[split] = found.task.answer(features, [stored])
-        if is_chief(found.model.distribute_strategy):
+    for split, examples in _read_all(task, data, splits).items():
+        features = finetuned.features(examples, has_targets=False)
+        outputs = Predictor(model, features, batch_size)()
+        stored = task.keep(features, outputs)
+        answers[split] = task.answer(features, [stored])
+        if is_chief(model.distribute_strategy):
             name = f"{split}.last" if has_better else split
-            path = predictions_path(output_dir, found.task.name, name)
-            about = outputs_origin(found.task, found.labels, examples, weights)
-            write_outputs(outputs_path(output_dir, split, checkpoint), stored, about)
-            for written in found.task.write(path, features, found.labels, answers[split]):
+            path = predictions_path(output_dir, task.name, name)
+            origin = Origin(task.name, finetuned.labels, examples.sha256(), weights)
+            write_outputs(outputs_path(output_dir, split, checkpoint), stored, origin)
+            for written in task.write(path, features, finetuned.labels, answers[split]):
                 print(f"{len(examples)} predictions: {written}")
     return answers
 
@@ -228,14 +205,3 @@ def _read_all(task: Task, data: TaskData, splits: Sequence[str]) -> dict[str, Sp
 def _checkpoint(folder: str) -> str:
     """The checkpoint of a run that a model folder has: runs/mrpc/last_model -> last."""
     return "last" if os.path.basename(folder.rstrip("/")) == LAST_MODEL else "best"
-
-
-def _size(found: FineTuned, features: Features, batch_size: int) -> int:
-    """The number of sequences in a step of evaluation."""
-    return evaluation_batch_size(
-        found.model.config,
-        batch_size,
-        features.max_seq_length,
-        len(features),
-        found.model.distribute_strategy,
-    )

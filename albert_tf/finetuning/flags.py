@@ -11,8 +11,14 @@ from collections.abc import Iterator
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.series import Variant, variants
 from albert_tf.finetuning.tasks.base import Task, TaskData
-from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, SquadSettings
-from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS, get_task
+from albert_tf.finetuning.tasks.squad import SquadSettings
+from albert_tf.finetuning.tasks.table import (
+    CONFIGURED,
+    TASKS,
+    Columns,
+    get_task,
+    tasks_by_setting,
+)
 from albert_tf.finetuning.training import FineTuningSettings
 from data_pipeline.command_line import flag_files, flags
 from data_pipeline.command_line.settings import define, read
@@ -25,35 +31,27 @@ FLAGS = flags.FLAGS
 
 # Split -> flag of its file.
 _FILES = {"train": "train_file", "dev": "dev_file", "predict": "predict_file"}
-_COLUMNS = ("text_column", "pair_column", "label_column")
-_ANSWERS = tuple(each.name for each in settings_of(SquadSettings))
-# Flags that mean something to some tasks only: (flags, those tasks, what the others do not have).
-_OF_SOME_TASKS = (
-    ((*_ANSWERS, "doc_stride", "max_query_length"), tuple(SQUAD_TASKS), "answers in a text"),
-    (("max_qa_length",), ("race", "copa"), "several answers to choose from"),
-)
+_TASK = "Task and data"  # Group of flags in --help.
 
 
-def define_source_flags() -> None:
+def define_data_flags() -> None:
     """Flags of the task and its data."""
-    flags.group("Task and data")
+    flags.group(_TASK)
     flags.DEFINE_enum("task", None, tuple(TASKS), "Task to fine-tune on.", required=True)
     flags.DEFINE_string(
         "data_dir",
         None,
         "Folder of the benchmark, such as GLUE's root, or the task's own folder in it.",
     )
-    flags.DEFINE_string("text_column", "text", "Column of the (first) text in your own files.")
-    flags.DEFINE_string("pair_column", None, "Column of the second text, for pairs.")
-    flags.DEFINE_string("label_column", "label", "Column of the label.")
+    define(Columns, _TASK)
 
 
 def define_task_flags(needs_vocabulary: bool = False) -> None:
     """Flags of the task, its training data and their lengths.
 
-    needs_vocabulary: no model is given that could have one.
+    `needs_vocabulary`: no model is given that could have one.
     """
-    define_source_flags()
+    define_data_flags()
     flags.DEFINE_string("train_file", None, "File to train on, for tasks of single files.")
     flags.DEFINE_string(
         "vocab_file",
@@ -63,9 +61,9 @@ def define_task_flags(needs_vocabulary: bool = False) -> None:
         expert=not needs_vocabulary,
     )
     tokenizer_flags.define_flags()
-    define(LengthSettings, "Task and data")
-    others = {name for name in _ANSWERS if name != "only_windows_with_answer"}
-    define(SquadSettings, "Task and data", without=others)
+    define(LengthSettings, _TASK)
+    of_answers = {each.name for each in settings_of(SquadSettings)} - {"only_windows_with_answer"}
+    define(SquadSettings, _TASK, without=of_answers)
 
 
 def define_split_flags() -> None:
@@ -121,9 +119,8 @@ def define_series_flags() -> None:
 
 
 def define_answer_flags(of_ensemble: bool = False) -> None:
-    """Flags of SQuAD's answers.
-
-    of_ensemble: they are those of several models, whose spans have been found before.
+    """Flags of SQuAD's answers. An ensemble averages spans that its members have found, so it has
+    no flags of the finding.
     """
     without = (
         ("max_answer_length", "only_windows_with_answer") if of_ensemble else ("span_average",)
@@ -132,33 +129,20 @@ def define_answer_flags(of_ensemble: bool = False) -> None:
 
 
 def task() -> Task:
-    """The task named by --task, configured by the column flags (--text_column, ...) and the answer
-    flags (--n_best_size, ...).
-
-    Raises:
-      UserError: a flag is for other tasks.
-    """
-    columns = {name: FLAGS[name].value for name in _COLUMNS}
-    for names, tasks, what in _OF_SOME_TASKS:
-        given = [name for name in names if name in FLAGS and FLAGS[name].present]
-        if given and FLAGS.task not in tasks:
+    """The task named by --task, with the settings that its own flags give it."""
+    for name, tasks in tasks_by_setting().items():
+        if name in FLAGS and FLAGS[name].present and FLAGS.task not in tasks:
             raise UserError(
-                f"--{given[0]} is for {what}, and --task={FLAGS.task} has none. Leave it out, or "
-                f"use --task={' or --task='.join(tasks)}."
+                f"--{name} means nothing to --task={FLAGS.task}. Leave it out, or use "
+                f"--task={' or --task='.join(tasks)}."
             )
-    if FLAGS.task in OWN_FILES:
-        return OWN_FILES[FLAGS.task](**columns)
-    if given := [name for name in _COLUMNS if FLAGS[name].present]:
-        raise UserError(
-            f"--{given[0]} is for files of your own, and --task={FLAGS.task} knows its columns. "
-            f"Leave it out, or use --task={' or --task='.join(OWN_FILES)}."
-        )
-    if FLAGS.task in SQUAD_TASKS:
-        return SQUAD_TASKS[FLAGS.task](settings=read(SquadSettings))
-    return get_task(FLAGS.task)
+    if FLAGS.task not in CONFIGURED:
+        return get_task(FLAGS.task)
+    kind, make = CONFIGURED[FLAGS.task]
+    return make(read(kind))
 
 
-def data_source() -> TaskData:
+def task_data() -> TaskData:
     """The data of --data_dir, --train_records and the flags of single files."""
     named = {split: _given(name) for split, name in _FILES.items()}
     files = {split: path for split, path in named.items() if path}
@@ -170,13 +154,13 @@ def _given(name: str) -> str | None:
     return FLAGS[name].value if name in FLAGS else None
 
 
-def splits(found: Task) -> list[str]:
+def splits(chosen: Task) -> list[str]:
     """The splits of --splits, or those that --mode is for."""
     if FLAGS.splits:
         return FLAGS.splits
     if FLAGS.mode == "eval":
-        return list(found.dev_splits)
-    return ["predict"] if FLAGS.predict_file else list(found.test_splits)
+        return list(chosen.dev_splits)
+    return ["predict"] if FLAGS.predict_file else list(chosen.test_splits)
 
 
 def lengths() -> LengthSettings:
@@ -206,10 +190,11 @@ def check_training() -> None:
 
 
 def _choose_length() -> None:
-    """Leaves one length of training: that of the command line counts before that of a recipe."""
+    """Leaves one length of training: the command line counts before a recipe."""
     names = ("num_train_epochs", "num_train_steps")
     if not all(FLAGS[name].present for name in names):
         return
+    # Words of a flag file have a place in it. A recipe's epochs make way for the user's own steps.
     words = [word for word in flag_files.expand(sys.argv[1:]) if not word.place]
     direct = [name for name in names if any(word.sets(name) for word in words)]
     epochs, steps = (f"--{name}={FLAGS[name].value:g}" for name in names)
@@ -228,45 +213,41 @@ def settings() -> FineTuningSettings:
     return read(FineTuningSettings, lengths=lengths())
 
 
-# Numbers that are no settings of a run.
+# Numbers that are not settings of a run.
 _NOT_SEARCHED = ("seed", "seeds", "retries", "max_failures")
 
 
 def series() -> list[Variant]:
-    """The runs of --seeds and --search; none: a single run is meant.
-
-    Raises:
-      UserError: --search names no number among the flags, or values that it cannot have.
-    """
+    """The runs of --seeds and --search; none: a single run is meant."""
     if FLAGS.seeds == 1 and not FLAGS.search:
         return []
     return variants(FLAGS.seed, FLAGS.seeds, parse_search(FLAGS.search or ""))
 
 
 def parse_search(text: str) -> dict[str, list[int | float]]:
-    """Values by flag: "learning_rate=1e-5,2e-5;seq=1" -> {"learning_rate": [1e-5, 2e-5], ...}.
-
-    Raises:
-      UserError: see `series`.
+    """Values by flag: "learning_rate=1e-5,2e-5;seq=1" -> {"learning_rate": [1e-5, 2e-5], "seq":
+    [1]}.
     """
     numbers = {flag.name: flag for flag in flags.defined() if _is_searched(flag)}
-    found: dict[str, list[int | float]] = {}
+    search: dict[str, list[int | float]] = {}
     for part in filter(None, text.split(";")):
         name, equals, values = part.strip().partition("=")
         name = name.strip().removeprefix("--")
-        if not equals or name not in numbers or name in found:
+        if not equals or name not in numbers or name in search:
             raise UserError(
                 f"--search: {part.strip()!r} should be a flag that is a number, once, with its "
                 "values, as in learning_rate=1e-5,2e-5;train_batch_size=16,32. There are: "
                 f"{', '.join(sorted(numbers))}."
             )
         try:
-            found[name] = [numbers[name].parser.parse(value.strip()) for value in values.split(",")]
+            search[name] = [
+                numbers[name].parser.parse(value.strip()) for value in values.split(",")
+            ]
         except ValueError as error:
             raise UserError(f"--search: {name}: {error}; received {values!r}.") from None
-        if len(set(found[name])) < len(found[name]):
+        if len(set(search[name])) < len(search[name]):
             raise UserError(f"--search: {part.strip()!r} names a value twice. Name each once.")
-    return found
+    return search
 
 
 def _is_searched(flag: flags.flags.Flag) -> bool:
@@ -275,13 +256,9 @@ def _is_searched(flag: flags.flags.Flag) -> bool:
 
 @contextlib.contextmanager
 def using_variant(folder: str, variant: Variant, overwrite: bool) -> Iterator[None]:
-    """A context in which the flags are those of one run of several, as if it were the only one.
-
-    Args:
-      folder: of the run.
-      variant: its settings.
-      overwrite: whether a run found in the folder is deleted.
-    """
+    """A context in which the flags describe one run of several, as if it were the only one."""
+    # Settings are read from the flags, and a run stores its flags: so a run of a series is what its
+    # own command would make, and that command can continue it.
     values = {
         **variant.values,
         "seed": variant.seed,

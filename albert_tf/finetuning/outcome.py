@@ -1,4 +1,6 @@
-"""The end of a fine-tuning run: both checkpoints scored, answers and scores written."""
+"""The end of a fine-tuning run: both checkpoints scored, answers and scores written, and the
+commands that come next.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.finetuning.evaluation import ScoreEvaluator
+from albert_tf.finetuning.runs import stored_outputs
 from albert_tf.finetuning.runs.results import (
     TABLE_FILE,
     Result,
@@ -23,8 +26,8 @@ from albert_tf.finetuning.runs.run_files import (
     predictions_path,
     weights_sha256,
 )
-from albert_tf.finetuning.runs.stored_outputs import outputs_origin, write_outputs
-from albert_tf.finetuning.tasks.base import Predictions, Task
+from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
+from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.keras_compat import keras
 from albert_tf.training.strategy import is_chief, wait_for_all
 from data_pipeline.finetuning.batches import Features
@@ -36,7 +39,6 @@ class Origin:
     """The origin of a fine-tuned model, for results.json; see `Result`.
 
     Attributes:
-      seed: of output layer, order and dropout.
       preset: the published model that it began with; None: another.
       init_sha256: hash of the initial weights; None: random ones.
       trained_on: the split that was trained on, and the hash of its examples.
@@ -57,32 +59,29 @@ def conclude(
     output_dir: str,
     origin: Origin,
 ) -> list[Result]:
-    """Scores the best model, and writes what the run has found.
+    """Scores the best model, and writes what the run has found; the scores of each dev split.
 
     Args:
-      task: of the run.
       model: as it is after the last step; takes the weights of the best one.
       evaluator: of `model` on the dev splits, which it has just evaluated.
-      labels: names of the classes.
       splits: examples of the dev splits, by name.
-      output_dir: folder of the run.
-      origin: of the model.
-
-    Returns:
-      The scores of each dev split.
     """
-    writes = is_chief(model.distribute_strategy)
+    writes = is_chief(model.distribute_strategy)  # All workers compute the same scores.
     last = os.path.join(output_dir, LAST_MODEL)
     last_scores, last_predictions = dict(evaluator.scores), dict(evaluator.predictions)
+    # A hash reads the whole file of weights: once for each model, not for each split.
     hash_of = functools.cache(lambda folder: weights_sha256(formats.recognize(folder)))
 
     def store_outputs(checkpoint: str, folder: str) -> None:
         for split, outputs in evaluator.outputs.items():
-            about = outputs_origin(task, labels, splits[split], hash_of(folder))
-            write_outputs(outputs_path(output_dir, split, checkpoint), outputs, about)
+            digest = splits[split].sha256()
+            about = stored_outputs.Origin(task.name, labels, digest, hash_of(folder))
+            stored_outputs.write_outputs(
+                outputs_path(output_dir, split, checkpoint), outputs, about
+            )
 
     if writes:
-        store_outputs("last", last)
+        store_outputs("last", last)  # Before the model takes other weights.
     wait_for_all(model.distribute_strategy)  # Until the first worker has written both models.
     best = best_folder(output_dir)
     if hash_of(best) != hash_of(last):  # Otherwise the best one has just been evaluated.
@@ -126,17 +125,8 @@ def fallen_back(
     labels: Sequence[str],
     results: Sequence[Result],
 ) -> list[str]:
-    """Sentences about a last model that tells no examples apart, where the best one does.
-
-    Args:
-      task: of the run.
-      features: rows of the dev splits, by name.
-      last_predictions: the last model's answers, by split.
-      labels: names of the classes.
-      results: of the best model.
-
-    Returns:
-      One sentence for each remark on the last model's answers.
+    """Sentences about a last model that tells no examples apart, where the best one does: one for
+    each remark on the last model's answers.
     """
     return [
         f"The last model has fallen back, and the best one is kept. {result.split}: {remark}"
@@ -152,14 +142,13 @@ def overtaken(results: Sequence[Result]) -> list[str]:
     """
     sentences = []
     for result in results:
-        best, last = (each.metrics[result.key] for each in (result.best, result.last))
+        best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
         if best is None or last is None or result.split != result.best_on:
             continue
         if best < last:
             sentences.append(
-                f"{result.split}: scored again, the last model's {result.key} is {last:.4f} and "
-                f"that of the best one {best:.4f}. Perhaps precision or processor are others than "
-                "in training."
+                f"{result.split}: scored again, the last model has {result.key} {last:.4f}, and "
+                f"the best one {best:.4f}. Perhaps precision or processor differ from training."
             )
     return sentences
 
@@ -168,3 +157,39 @@ def _step_of(folder: str) -> int:
     """The update after which a model folder was written."""
     metadata = native.read_metadata(folder)
     return metadata["step"] if "step" in metadata else metadata["num_train_steps"]
+
+
+def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[str]) -> list[str]:
+    """Command lines that use the result of a run, for people: prediction, if the program knows the
+    task and can read its data, and export, of classes.
+    """
+    commands = []
+    given = _data_to_predict(task, data)
+    if given and task.name in TASKS:
+        commands.append(
+            f"python -m albert_tf.run_finetuning --mode=predict --task={task.name} "
+            f"--output_dir={output_dir} {given}"
+        )
+    if task.export_task and labels:
+        commands.append(
+            f"python -m export.run_export --model_dir={best_folder(output_dir)} "
+            f"--task={task.export_task} --output_dir=..."
+        )
+    return commands
+
+
+def _data_to_predict(task: Task, data: TaskData) -> str:
+    """The flag of what the program predicts; "": it cannot read examples that are in memory."""
+    if data.data_dir and task.test_splits != ("predict",):
+        return f"--data_dir={data.data_dir}"
+    return f"--predict_file=...{_columns(task)}" if task.file_reader else ""
+
+
+def _columns(task: Task) -> str:
+    """The flags of a task's columns of text that do not have their usual names."""
+    usual = TASKS[task.name].data_settings if task.name in TASKS else {}
+    return "".join(
+        f" --{name}={task.data_settings[name]}"
+        for name in ("text_column", "pair_column")
+        if task.data_settings.get(name) != usual.get(name)
+    )

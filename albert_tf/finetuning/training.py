@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from albert_tf.analysis.costs import encoder_flops_per_token
 from albert_tf.errors import UserError
 from albert_tf.finetuning.evaluation import ScoreEvaluator
-from albert_tf.finetuning.head_labels import check_head
-from albert_tf.finetuning.outcome import Origin, conclude
-from albert_tf.finetuning.runs.next_commands import next_commands
+from albert_tf.finetuning.outcome import Origin, conclude, next_commands
 from albert_tf.finetuning.runs.results import Result
 from albert_tf.finetuning.runs.run_files import BEST_MODEL, LAST_MODEL, weights_sha256
 from albert_tf.finetuning.tasks.base import Task, TaskData
@@ -37,10 +35,9 @@ from albert_tf.training import (
     RunSettings,
 )
 from albert_tf.training.devices import Devices, prepare_devices
-from albert_tf.training.evaluation import evaluation_batch_size
 from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
 from albert_tf.training.running import run_experiment
-from data_pipeline.finetuning.batches import LENGTH_WINDOW, Features, finetuning_dataset
+from data_pipeline.finetuning.batches import LENGTH_WINDOW, finetuning_dataset
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.settings import Settings, setting
@@ -126,8 +123,9 @@ def finetune(
     """Trains a model on a task; keeps the best model on the dev set and the last one.
 
     Args:
-      model: where encoder and vocabulary come from, see --init_checkpoint.
-      task: a name in task_table.TASKS, or a task of one's own.
+      model: the name or path of the model that encoder and vocabulary come from, see
+        --init_checkpoint.
+      task: its name, see --task, or a task of one's own.
       data: the folder of the task's data.
       output_dir: folder of the run; a run found there is continued.
       settings: None: the defaults.
@@ -145,22 +143,23 @@ def finetune(
     task = get_task(task)
     settings = settings or FineTuningSettings()
     devices = devices or prepare_devices(DeviceSettings())
-    source = TaskData(data) if isinstance(data, str) else data
+    data = TaskData(data) if isinstance(data, str) else data
 
-    splits = _read_all(task, source)
+    # All data are read and checked before a model is made, which takes longer.
+    splits = _read_all(task, data)
     tokenizer = load_tokenizer(
         start.chosen_vocabulary(settings.vocab_file),
         settings.lower_case,
         strip_accents=settings.strip_accents,
         space_chinese=settings.space_chinese,
     )
-    if source.train_records:
-        training = read_training_records(source.train_records, task, tokenizer, settings.lengths)
+    if data.train_records:
+        training = read_training_records(data.train_records, task, tokenizer, settings.lengths)
     else:
         training = make_examples(task, splits[task.train_split], tokenizer, settings.lengths)
     labels = training.labels
     dev = {
-        name: task.features(splits[name], tokenizer, settings.lengths, labels, True)
+        name: task.features(splits[name], tokenizer, settings.lengths, labels, with_targets=True)
         for name in task.dev_splits
     }
     scored = {name: splits[name].sha256() for name in task.dev_splits}
@@ -168,9 +167,10 @@ def finetune(
     run = (run_settings or functools.partial(_default_run, output_dir))(recipe)
 
     preset = _preset_of(start)
+    # Right before the model, whose output layer then depends on nothing else.
     keras.utils.set_random_seed(settings.seed)
     trained = new_model(start, task, tokenizer, labels, settings, devices)
-    evaluator = ScoreEvaluator(task, trained, dev, _evaluation_size(trained, dev, settings, run))
+    evaluator = ScoreEvaluator(task, trained, dev, run.eval_batch_size)
     flops_per_token = encoder_flops_per_token(trained.config, settings.lengths.max_seq_length)
     trained_on = {task.train_split: training.sha256}
     origin = Origin(settings.seed, preset, _weights_hash(start), trained_on)
@@ -186,10 +186,10 @@ def finetune(
             data=_training_data(training, scored, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),
-            flops_per_token=3 * flops_per_token,
+            flops_per_token=3 * flops_per_token,  # The backward pass takes two forward ones.
             evaluator=evaluator,
             card=_card(recipe, training, labels, settings),
-            next_commands=functools.partial(next_commands, task, source, run.output_dir, labels),
+            next_commands=functools.partial(next_commands, task, data, run.output_dir, labels),
         ),
         score_and_write,
     )
@@ -204,19 +204,19 @@ def _default_run(output_dir: str, recipe: Recipe) -> RunSettings:
     )
 
 
-def _read_all(task: Task, source: TaskData) -> dict[str, Split]:
+def _read_all(task: Task, data: TaskData) -> dict[str, Split]:
     """The examples of the dev splits and, unless they are records, those to be trained on."""
     check_trainable(task)
-    if not source.train_records:
-        splits = {task.train_split: read_split(task, source, task.train_split)}
-    elif task.train_split in (*source.files, *source.splits):
+    if not data.train_records:
+        splits = {task.train_split: read_split(task, data, task.train_split)}
+    elif task.train_split in (*data.files, *data.splits):
         raise UserError(
-            f"--train_records={source.train_records} has the examples to be trained on, and "
+            f"--train_records={data.train_records} has the examples to be trained on, and "
             f"--{task.train_split}_file names others. Leave one of them out."
         )
     else:
         splits = {}
-    return {**splits, **{name: read_split(task, source, name) for name in task.dev_splits}}
+    return {**splits, **{name: read_split(task, data, name) for name in task.dev_splits}}
 
 
 def new_model(
@@ -227,21 +227,8 @@ def new_model(
     settings: FineTuningSettings,
     devices: Devices,
 ) -> keras.Model:
-    """The model that is trained, with the initial model's encoder and pooler.
-
-    Args:
-      start: the initial model.
-      task: that it is trained on.
-      tokenizer: of its vocabulary.
-      labels: names of the classes in order.
-      settings: dropout, lengths, and whether the output layer is taken over as well.
-      devices: those that it will compute on.
-
-    Returns:
-      The model; its output layer is random, unless `settings.init_head`.
-
-    Raises:
-      UserError: the initial model does not fit vocabulary, lengths or output layer.
+    """The model that is trained, with the initial model's encoder and pooler; its output layer is
+    random, unless `settings.init_head`.
     """
     if settings.init_head:
         check_head(start, labels)
@@ -256,10 +243,30 @@ def new_model(
     with devices.strategy.scope():
         model = task.new_model(config, labels, settings.classifier_dropout, devices.packed)
         if settings.init_head:
-            start.load_weights(model)
+            start.load_weights(model)  # Refuses weights without an output layer of this shape.
         else:
             start.load_start(model)
     return model
+
+
+def check_head(start: InitialModel, labels: Sequence[str]) -> None:
+    """Raises UserError unless an output layer that is to be taken over has these classes, in order.
+
+    Whether it has the right shape is seen when it is loaded.
+    """
+    if not start.init_checkpoint:
+        raise UserError(
+            "--init_head takes the output layer of --init_checkpoint, which is missing. Name a "
+            "fine-tuned model there, or leave --init_head out."
+        )
+    checkpoint = locate(start.init_checkpoint)
+    known = checkpoint.labels_as(labels)
+    if known is not None and known != list(labels):
+        raise UserError(
+            f"--init_head: {checkpoint.path} knows {', '.join(known) or 'numbers'}, and the "
+            f"examples have {', '.join(labels) or 'numbers'}. Leave --init_head out: the encoder "
+            "alone does not depend on them."
+        )
 
 
 def _training_data(
@@ -271,19 +278,10 @@ def _training_data(
     run: RunSettings,
     devices: Devices,
 ) -> TrainingData:
-    """The examples to be trained on as the data of a run.
+    """The examples to be trained on as the data of a run, with all that has to be the same for it
+    to go on.
 
-    Args:
-      training: the examples.
-      scored: split -> hash of those that the run is scored on, which decide which model is best.
-      tokenizer: of the model.
-      task: of the examples.
-      settings: of the run.
-      run: whether its steps are compiled as a whole.
-      devices: those that it computes on.
-
-    Returns:
-      The batches, and everything that has to be the same for the run to go on.
+    `scored` are the hashes of the examples that the run is scored on, by split.
     """
     with devices.strategy.scope():
         is_static = run.jit_compile or shapes_must_be_static()
@@ -309,8 +307,8 @@ def _training_data(
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(tokenizer.settings),
             "examples": training.content_sha256,
-            "scored_examples": dict(scored),
-            "length_window": settings.length_window,
+            "scored_examples": dict(scored),  # They decide which checkpoint is best.
+            "length_window": settings.length_window,  # The order of examples depends on it.
         },
         tokens_per_example=training.features.mean_tokens(),
     )
@@ -335,27 +333,11 @@ def _model_folders(
             **({"preset": preset} if preset else {}),
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(settings.lengths),
-            "data_settings": dict(task.data_settings),
+            "data_settings": dict(task.data_settings),  # A model of pairs reads no single texts.
         },
         vocab_file=tokenizer.vocab_file,
         tokenizer=dataclasses.asdict(tokenizer.settings),
         result=BEST_MODEL,
-    )
-
-
-def _evaluation_size(
-    model: keras.Model,
-    dev: Mapping[str, Features],
-    settings: FineTuningSettings,
-    run: RunSettings,
-) -> int:
-    """The number of sequences in a step of evaluation."""
-    return evaluation_batch_size(
-        model.config,
-        run.eval_batch_size,
-        settings.lengths.max_seq_length,
-        max(map(len, dev.values())),
-        model.distribute_strategy,
     )
 
 
@@ -376,6 +358,7 @@ def _card(
     if labels:
         shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
         card["classes"] = f"{len(labels)}: {shown}"
+        # An output layer that knows nothing gives all classes the same probability.
         card["expected first loss"] = f"{math.log(len(labels)):.2f} (ln {len(labels)})"
     return card
 
@@ -387,6 +370,7 @@ def _preset_of(start: InitialModel) -> str | None:
             return name
     if not start.init_checkpoint:
         return None
+    # A model that was fine-tuned on another task before says what it began with.
     return locate(start.init_checkpoint).metadata().get("preset")
 
 

@@ -24,8 +24,7 @@ class TrainingExamples:
     """Examples to be trained on.
 
     Attributes:
-      name: of their file or folder, for messages.
-      features: their rows.
+      name: their file or folder, for messages.
       labels: names of the C classes in order.
       sha256: hash of the examples.
       content_sha256: hash of the rows.
@@ -69,20 +68,7 @@ def check_trainable(task: Task) -> None:
 def make_examples(
     task: Task, split: Split, tokenizer: Tokenizer, lengths: LengthSettings
 ) -> TrainingExamples:
-    """Examples that were read, as rows of a model's inputs.
-
-    Args:
-      task: of the examples.
-      split: the examples.
-      tokenizer: of the model.
-      lengths: where texts are cut.
-
-    Returns:
-      The rows, with what they are recognized by.
-
-    Raises:
-      UserError: examples, lengths and vocabulary do not go together.
-    """
+    """Examples that were read, as rows of a model's inputs."""
     labels = task.labels_in(split)
     if task.labels is None and (note := numbers_note(labels)):
         print(note)
@@ -100,6 +86,7 @@ def made_with(task: Task, tokenizer: Tokenizer, lengths: LengthSettings) -> dict
         **dataclasses.asdict(lengths),
         **task.data_settings,
     }
+    # Without labels of its own a task has the examples' ones, which are compared by their hash.
     return settings if task.labels is None else {**settings, "labels": list(task.labels)}
 
 
@@ -114,34 +101,23 @@ def write_training_records(
 ) -> tuple[dict[str, Any], bool]:
     """Makes a folder of records of the examples to be trained on, unless it is there.
 
-    Args:
-      task: of the examples.
-      data: the place of their files.
-      tokenizer: of the model that will be trained.
-      lengths: where texts are cut.
-      output_dir: the folder.
-      overwrite: replace what `output_dir` holds.
-
-    Returns:
-      The manifest; whether the folder was there, made of the same examples by the same settings.
-
-    Raises:
-      UserError: the examples cannot be used, or the folder holds other data.
+    Returns the manifest, and whether the folder was there, made of the same examples by the same
+    settings; one with other data is refused.
     """
     check_trainable(task)
     split = read_split(task, data, task.train_split)
     settings = made_with(task, tokenizer, lengths)
     examples_sha256 = split.sha256()
-    record_folder.complete_commit(output_dir)
+    record_folder.complete_commit(output_dir)  # Of an earlier command that was killed.
     if not overwrite and storage.exists(os.path.join(output_dir, record_folder.MANIFEST)):
-        found = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
+        there = record_folder.verify_records(output_dir, kind=record_folder.FINETUNING)
         _check_same(
             f"--output_dir={output_dir}",
-            {**_settings_of(found, tokenizer), "examples": found["examples_sha256"]},
+            {**_settings_of(there, tokenizer), "examples": there["examples_sha256"]},
             {**settings, "examples": examples_sha256},
             "Choose another folder, or replace it with --overwrite.",
         )
-        return found, True
+        return there, True
     record_folder.check_output_dir(output_dir, overwrite)
     made = make_examples(task, split, tokenizer, lengths)
     with record_folder.making(output_dir) as folder:
@@ -162,19 +138,8 @@ def write_training_records(
 def read_training_records(
     folder: str, task: Task, tokenizer: Tokenizer, lengths: LengthSettings
 ) -> TrainingExamples:
-    """The examples of a folder of records.
-
-    Args:
-      folder: the folder.
-      task: that they have to be of.
-      tokenizer: that they have to be made with.
-      lengths: where their texts have to be cut.
-
-    Returns:
-      The same rows as `make_examples` gives.
-
-    Raises:
-      UserError: there is no such folder, it is damaged, or it was made with other settings.
+    """The examples of a folder of records, which has to be made with this tokenizer and these
+    lengths: the same rows as `make_examples` gives.
     """
     manifest = record_folder.verify_records(folder, kind=record_folder.FINETUNING)
     _check_same(
@@ -199,11 +164,11 @@ def _settings_of(manifest: dict[str, Any], tokenizer: Tokenizer) -> dict[str, An
     return {**dataclasses.asdict(tokenizer.resolve(tokenizer_settings)), **settings}
 
 
-def _check_same(place: str, found: dict[str, Any], expected: dict[str, Any], remedy: str) -> None:
+def _check_same(place: str, stored: dict[str, Any], expected: dict[str, Any], remedy: str) -> None:
     """Raises UserError that names the first setting in which records differ from what is wanted."""
-    for name in dict.fromkeys((*expected, *found)):
-        if found.get(name) != expected.get(name):
-            values = (f"{settings.get(name)!r:.24}" for settings in (found, expected))
+    for name in dict.fromkeys((*expected, *stored)):
+        if stored.get(name) != expected.get(name):
+            values = (f"{settings.get(name)!r:.24}" for settings in (stored, expected))
             raise UserError(
                 "{} was made with {} {}, and this command has {}. {}".format(
                     place, name, *values, remedy

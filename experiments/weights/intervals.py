@@ -30,17 +30,8 @@ def paired_interval(
     """The 95 % interval of `median_difference` over other examples and other seeds.
 
     Every sample draws N examples with replacement, the same for both sides, and as many runs of
-    each side as there are.
-
-    Args:
-      score: labels and predictions -> the score.
-      labels: [N].
-      left, right: [runs, N] predictions; the numbers of runs may differ.
-      num_samples: of the bootstrap.
-      seed: of the draws.
-
-    Returns:
-      The 2.5th and the 97.5th percentile.
+    each side as there are. `left` and `right` are predictions [runs, N]; the numbers of runs may
+    differ.
     """
     generator = np.random.default_rng(seed)
     differences = []

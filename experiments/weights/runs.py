@@ -81,26 +81,16 @@ def train_all(
     folder: Path,
     devices: Devices,
 ) -> Trained:
-    """The search with seed 0, then the other seeds with what it found; finished runs are read.
-
-    Args:
-      task: of GLUE.
-      start: the weights to begin with.
-      vocab_file: of both starts.
-      splits: train and dev.
-      plan: what is tried.
-      folder: of the runs.
-      devices: to train on.
-    """
+    """The search with seed 0, then the other seeds with what it found; finished runs are read."""
     labels = task.numbers([example.label for example in splits["dev"].examples])
     answers = functools.partial(
         _answers, task, start, vocab_file, splits, plan, folder, devices=devices
     )
     grid = list(itertools.product(plan.learning_rates, plan.epochs))
-    found = {point: answers(*point, seed=0) for point in grid}
-    best = max(grid, key=lambda point: task.score(labels, found[point]))
+    first = {point: answers(*point, seed=0) for point in grid}
+    best = max(grid, key=lambda point: task.score(labels, first[point]))
     others = [answers(*best, seed=seed) for seed in range(1, plan.num_seeds)]
-    predictions = np.stack([found[best], *others])
+    predictions = np.stack([first[best], *others])
     scores = [task.score(labels, run) for run in predictions]
     return Trained(predictions, scores, f"rate {best[0]:g}, {best[1]:g} epochs")
 
@@ -118,13 +108,7 @@ def _answers(
     seed: int,
     devices: Devices,
 ) -> np.ndarray:
-    """[N] answers of one run on the dev set; it is trained unless it is finished.
-
-    Args:
-      task, start, vocab_file, splits, plan, folder, devices: see `train_all`.
-      learning_rate, epochs: the combination.
-      seed: of the output layer, the order and dropout.
-    """
+    """[N] answers of one run on the dev set; it is trained unless it is finished."""
     path = folder / f"{learning_rate:g}-{epochs:g}-seed-{seed}"
     record = path.with_name(f"{path.name}.json")
     about = {
@@ -137,7 +121,7 @@ def _answers(
         "precision": keras.mixed_precision.global_policy().name,
         **dataclasses.asdict(dataclasses.replace(plan, learning_rates=(), epochs=(), num_seeds=0)),
     }
-    about = json.loads(json.dumps(about))
+    about = json.loads(json.dumps(about))  # To compare with what a file gives back: no tuples.
     if record.exists():
         finished = json.loads(record.read_text(encoding="utf-8"))
         if finished["about"] == about:
@@ -162,7 +146,7 @@ def _answers(
     predictions = read_predictions(f"{answers_path(str(path), task.name, 'dev')}.tsv")
     content = json.dumps({"about": about, "predictions": predictions})
     atomic_files.write_bytes(str(record), content.encode("utf-8"))
-    shutil.rmtree(path)
+    shutil.rmtree(path)  # Its answers are all that is used of it.
     return task.numbers(predictions)
 
 

@@ -17,11 +17,7 @@ def markdown_table(rows: Sequence[dict[str, str]]) -> str:
 
 
 def replace_table(document: Path, name: str, table: str) -> None:
-    """Puts a table between its marks, <!-- table: NAME --> and <!-- end of table -->.
-
-    Raises:
-      UserError: the document lacks them.
-    """
+    """Puts a table between its marks, <!-- table: NAME --> and <!-- end of table -->."""
     text = document.read_text(encoding="utf-8")
     begin, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

@@ -153,7 +153,7 @@ def test_records_that_do_not_fit_are_refused(flags, message, files, data, progra
 def test_examples_that_cannot_be_used(files, data, program):
     for flags, message in (
         ({"task": "ax", "data_dir": files, "train_file": None}, "ax has nothing to be trained on"),
-        ({"task": "cola", "only_windows_with_answer": True}, "--only_windows_with_answer is for"),
+        ({"task": "cola", "only_windows_with_answer": True}, "--only_windows_with_answer means"),
         ({"task": "regression"}, "train.tsv:2: expected a number as label"),
     ):
         code, _, errors = program(

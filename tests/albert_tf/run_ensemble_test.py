@@ -5,6 +5,7 @@ classes and of SQuAD's spans.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -119,8 +120,8 @@ def _prediction_finds_the_best_run(call, data, series, table) -> None:
     kept, about = read_outputs(str(best / "outputs" / "predict.best.npz"))
     assert len(rows) == 4 and kept["logits"].shape == (3, 2)
     results = json.loads((best / "results.json").read_text())["results"]
-    assert about["model_sha256"] == results[0]["best"]["model_sha256"]
-    assert (about["task"], about["labels"]) == ("tsv", ["bad", "good"])
+    assert about.model_sha256 == results[0]["best"]["model_sha256"]
+    assert (about.task, about.labels) == ("tsv", ("bad", "good"))
 
 
 def _all_members(call, files, series, tmp_path) -> None:
@@ -131,7 +132,7 @@ def _all_members(call, files, series, tmp_path) -> None:
         *(*files, f"--runs={series}", "--checkpoints=best,last", f"--output_dir={output}"),
     )
     paths = sorted(series.glob("seed-*/outputs/dev.*.npz"))
-    models = {read_outputs(str(path))[1]["model_sha256"]: path for path in paths}
+    models = {read_outputs(str(path))[1].model_sha256: path for path in paths}
     assert shown.count("counted once") == 4 - len(models)
     logits = np.stack([read_outputs(str(path))[0]["logits"] for path in models.values()])
     chosen = mean_probabilities(logits).argmax(axis=1)
@@ -209,10 +210,10 @@ def _wrong_members(result_of, data, files, series, tmp_path) -> None:
     kept, about = read_outputs(path)
     runs = f"--runs={series / 'seed-0'},{twin}"
     for change, words in (
-        ({"labels": ["good", "bad"]}, "same classes, in the same order"),
+        ({"labels": ("good", "bad")}, "same classes, in the same order"),
         ({"data_sha256": "0" * 64}, "has answers to other examples than"),
     ):
-        write_outputs(path, kept, {**about, **change})
+        write_outputs(path, kept, dataclasses.replace(about, **change))
         assert words in complaint(*files, runs)
     write_outputs(path, {"logits": kept["logits"][:5]}, about)
     assert "arrays of the shapes" in complaint(*files, runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import socket
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.config import AlbertConfig
@@ -22,6 +20,8 @@ from albert_tf.training import running
 from albert_tf.training.preemption import EXIT_CODE, StopRequest
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.tsv import read_tsv
+from tests.finetuning_files import read_answers, six_updates
+from tests.run_results import tensors
 
 METRICS = ("accuracy", "f1_macro", "matthews_corrcoef")
 
@@ -65,30 +65,8 @@ def run(result_of, fast_choice, work, files) -> Callable[..., tuple[int, str, st
 
 @pytest.fixture
 def training(work, files) -> dict[str, object]:
-    """Flags of a training of six updates, evaluated and saved after every second."""
-    return {
-        "train_file": files / "train.tsv",
-        "dev_file": files / "dev.tsv",
-        "config_file": work / "config.json",
-        "vocab_file": work / "vocabulary" / "spiece.model",
-        "max_seq_length": 16,
-        "train_batch_size": 4,
-        "learning_rate": 0.01,
-        "num_train_steps": 6,
-        "steps_per_loop": 2,
-        "eval_steps": 2,
-        "checkpoint_steps": 2,
-    }
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def weights(folder: Path) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(folder / native.WEIGHTS_PREFIX))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    """Flags of `six_updates` on the files."""
+    return six_updates(files, work)
 
 
 def stop_at(monkeypatch, stop: int) -> None:
@@ -130,8 +108,8 @@ def test_a_run_and_what_it_leaves_also_when_it_was_interrupted(
     assert code == 0, errors
     assert "resuming at step 4" in shown
     for name in ("model", "last_model"):
-        again = weights(files / "stopped" / name)
-        for variable, values in weights(out / name).items():
+        again = tensors(files / "stopped" / name / native.WEIGHTS_PREFIX)
+        for variable, values in tensors(out / name / native.WEIGHTS_PREFIX).items():
             np.testing.assert_array_equal(again[variable], values, err_msg=variable)
     for name in ("results.json", "results.md", "predictions/tsv_dev.tsv"):
         assert (files / "stopped" / name).read_bytes() == (out / name).read_bytes(), name
@@ -157,7 +135,7 @@ def check_results(out: Path, files: Path) -> None:
         assert tuple(scored["metrics"]) == METRICS
         assert scored["metrics"] == {key: metadata["metrics"][key] for key in METRICS}
         if name == "best":
-            rows = table(out / "predictions" / "tsv_dev.tsv")
+            rows = read_answers(out / "predictions" / "tsv_dev.tsv")
             right = [row["label"] == row["prediction"] for row in rows]
             assert scored["metrics"]["accuracy"] == pytest.approx(np.mean(right), abs=1e-9)
             assert [row["label"] for row in rows] == list("bababab")
@@ -219,7 +197,7 @@ def test_texts_are_predicted(run, files, earlier):
     assert code == 0, errors
     path = files / "run" / "predictions" / "tsv_predict.tsv"
     assert f"5 predictions: {path}" in shown
-    rows = table(path)
+    rows = read_answers(path)
     assert list(rows[0]) == ["id", "text", "prediction", "p(a)", "p(b)"]
     texts = (files / "new.tsv").read_text().splitlines()[1:]
     assert [row["text"] for row in rows] == texts and [row["id"] for row in rows] == list("23456")
@@ -232,7 +210,7 @@ def test_texts_are_predicted(run, files, earlier):
     assert code == 2 and "new_dev.tsv does not exist" in errors
     code, _, errors = run(mode="predict", splits="dev", dev_file=files / "dev.tsv", **other)
     assert code == 0, errors
-    rows = table(files / "other" / "predictions" / "tsv_dev.tsv")
+    rows = read_answers(files / "other" / "predictions" / "tsv_dev.tsv")
     assert list(rows[0]) == ["id", "text", "label", "prediction", "p(a)", "p(b)"]
 
 
@@ -257,7 +235,7 @@ def test_numbers_are_learned(run, training, files):
     assert "--task=regression" in shown
     metadata = json.loads((files / "run" / "model" / "model.json").read_text())
     assert metadata["labels"] == [] and metadata["num_classes"] == 1
-    rows = table(files / "run" / "predictions" / "regression_dev.tsv")
+    rows = read_answers(files / "run" / "predictions" / "regression_dev.tsv")
     assert list(rows[0]) == ["id", "text", "label", "prediction"]
 
 
@@ -291,8 +269,8 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
     }  # fmt: skip
     code, _, errors = run(**{**training, **start})
     assert code == 0, errors
-    theirs = weights(folder)
-    for name, values in weights(files / "run" / "last_model").items():
+    theirs = tensors(folder / native.WEIGHTS_PREFIX)
+    for name, values in tensors(files / "run" / "last_model" / native.WEIGHTS_PREFIX).items():
         np.testing.assert_array_equal(values, theirs[name], err_msg=name)
     [found] = json.loads((files / "run" / "results.json").read_text())["results"]
     assert found["init_sha256"] == atomic_files.file_sha256(
@@ -304,8 +282,8 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
     ("flags", "message"),
     [
         ({"mode": "predict", "task": "race"}, "holds a model for {trained_on}, and --task=race"),
-        ({"mode": "eval", "task": "regression"}, "with the classes a, b; those of --task=regr"),
-        ({"mode": "predict", "task": "mrpc"}, "with the classes a, b; those of --task=mrpc are 0"),
+        ({"mode": "eval", "task": "regression"}, "with the classes a, b, and --task=regr"),
+        ({"mode": "predict", "task": "mrpc"}, "with the classes a, b, and --task=mrpc has 0"),
         ({"mode": "predict"}, "--predict_file is missing, and --task=tsv needs it"),
         ({"mode": "eval"}, "--dev_file is missing, and --task=tsv needs it"),
         ({"mode": "train_and_eval"}, "--train_file is missing, and --task=tsv needs it"),
@@ -318,7 +296,7 @@ def test_the_output_layer_goes_on_from_another_model(run, training, files, save)
         ({"mode": "train_and_eval", "task": "ax"}, "--task=ax has nothing to be trained on"),
         (
             {"mode": "eval", "task": "mrpc", "text_column": "x"},
-            "--text_column is for files of your",
+            "--text_column means nothing to --task=mrpc",
         ),
     ],
 )

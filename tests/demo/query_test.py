@@ -136,6 +136,6 @@ def test_outputs_of_an_encoder_may_differ_more(demonstration):
 def test_answers_that_differ_end_the_program(demonstration, tmp_path, difference, of_hub, said):
     with pytest.raises(UserError) as error:
         demonstration(difference, of_hub)
-    assert str(error.value) == f"answers differ from those of Keras: {said}"
+    assert str(error.value) == f"answers differ from Keras: {said}"
     written = json.loads((tmp_path / "answers.json").read_text())
     assert written["differences"]["REST"] == pytest.approx(difference)

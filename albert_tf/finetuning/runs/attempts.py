@@ -22,7 +22,7 @@ from albert_tf.training import run_folder, starts
 from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 
-# From the seed of an attempt to that of the next; more than the seeds of any series of runs.
+# Between the seeds of two attempts: more than a series of runs has (--seeds is at most 1000).
 _SEED_STRIDE = 1000
 _SEED_LIMIT = 2**31
 # Flags that do not decide what a run finds; of its data the content does, which is hashed.
@@ -42,25 +42,18 @@ def run_until_good(
     retries: int,
     strategy: tf.distribute.Strategy,
 ) -> list[Result]:
-    """Runs until a run has learned something, or there were too many attempts.
-
-    Goes on where an earlier call was interrupted: the number of runs that were put aside says which
-    attempt is in `folder`.
+    """The results of a run that has learned something, or of the last attempt.
 
     Args:
       run: from a seed to the results of a run in `folder`, which is begun, continued, or finished.
-      folder: of the run.
-      seed: of the first attempt.
       retries: attempts after the first.
-      strategy: the run's; the chief alone moves folders.
-
-    Returns:
-      The results of the last attempt.
 
     Raises:
       Diverged: the last attempt has.
     """
     wait_for_all(strategy)  # No worker counts folders while another one moves them.
+    # What was put aside says which attempt is in the folder: nothing else has to be stored to go on
+    # where an earlier command was interrupted.
     attempt = max(put_aside(folder), default=0)
     wait_for_all(strategy)
     while True:
@@ -77,7 +70,7 @@ def run_until_good(
         if is_chief(strategy):
             print(_warning(folder, reason, is_last), flush=True)
         if is_last:
-            return results
+            return results  # A run without a good score is still a result.
         attempt += 1
         aside = f"{folder.rstrip('/')}.attempt-{attempt}"
         wait_for_all(strategy)
@@ -103,8 +96,8 @@ def put_aside(folder: str) -> list[int]:
     if not tf.io.gfile.exists(parent):
         return []
     pattern = re.compile(rf"{re.escape(name)}\.attempt-(\d+)/?")
-    found = (pattern.fullmatch(other) for other in tf.io.gfile.listdir(parent))
-    return sorted(int(match[1]) for match in found if match)
+    matches = (pattern.fullmatch(other) for other in tf.io.gfile.listdir(parent))
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def is_put_aside(folder: str) -> bool:
@@ -115,8 +108,8 @@ def is_put_aside(folder: str) -> bool:
 def nothing_learned(results: list[Result]) -> str | None:
     """A sentence on why a run counts as having learned nothing; None: it has learned something.
 
-    Its best model gives all examples one answer, or answers that are no numbers, or has no score,
-    on the split that decides which is best.
+    Its best model gives all examples one answer, or answers that are not numbers, or has no score,
+    on the split that decides which checkpoint is best.
     """
     result = results[0]
     if result.notes:
@@ -140,15 +133,12 @@ def _warning(folder: str, reason: str, is_last: bool) -> str:
 def finished_results(
     folder: str, flags: Mapping[str, Any], data: Callable[[], Mapping[str, str]]
 ) -> list[Result] | None:
-    """The results of a run that has ended; None: there is none, or it has to go on.
+    """The results of a run that has ended; None: there is none, or it has to go on. A run that was
+    made with other flags or examples is refused.
 
     Args:
-      folder: of the run.
       flags: those that the run would be started with now.
       data: the hashes of the examples that it would be made with; asked only where a run has ended.
-
-    Raises:
-      UserError: it has ended, and was made with other flags or other examples.
     """
     results = os.path.join(folder, RESULTS_FILE)
     started = os.path.join(folder, starts.FLAGS_FILE)
@@ -161,10 +151,11 @@ def finished_results(
     changes = [
         f"--{name} was {then[name]!r} and is {value!r}"
         for name, value in now.items()
+        # A flag that an earlier version did not have is not a difference.
         if name in then and name not in _WITHOUT_EFFECT and then[name] != value
     ]
-    found = read_results(folder)
-    hashes = {name: digest for each in found for name, digest in each.data_sha256.items()}
+    finished = read_results(folder)
+    hashes = {name: digest for each in finished for name, digest in each.data_sha256.items()}
     changes += [
         f"the examples of {split!r} have changed"
         for split, digest in data().items()
@@ -175,15 +166,11 @@ def finished_results(
             f"{folder} holds a finished run that was made differently: {'; '.join(changes)}. Use "
             "what it was made with, or another --output_dir, or --overwrite to make all runs anew."
         )
-    return found
+    return finished
 
 
 def delete(folder: str, strategy: tf.distribute.Strategy) -> None:
-    """Deletes the run in a folder, if there is one, and those that were put aside for it.
-
-    Raises:
-      UserError: another process trains there.
-    """
+    """Deletes the run in a folder, if there is one, and those that were put aside for it."""
     wait_for_all(strategy)
     if is_chief(strategy):
         for number in put_aside(folder):

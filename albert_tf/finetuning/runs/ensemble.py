@@ -5,7 +5,7 @@ Written into the folder of an ensemble:
 
     ensemble.json, ensemble.md          members and scores
     curve.csv, curve.png                the score of 1, 2, ... members
-    predictions/<task>_<split>.*        answers, as those of a run
+    predictions/<task>_<split>.*        answers, as a run writes them
 
 ensemble.json (version 1) has the fields of `Report`.
 """
@@ -39,11 +39,11 @@ class EnsembleSettings:
     """The settings of an ensemble.
 
     Attributes:
-      checkpoints: of each run, "best" and "last".
+      checkpoints: the models of each run that are members, "best" and "last".
       average: a name in `Task.averages`; None: the task's own.
       choose: "all" members, or, "greedy", those that `choose_greedily` adds as long as the score on
         the dev set rises; it is then a score on the very set that they were chosen on.
-      splits: that are answered; (): all that every member has stored outputs of.
+      splits: those that are answered; (): all that every member has stored outputs of.
     """
 
     checkpoints: Sequence[str] = ("best",)
@@ -59,20 +59,9 @@ def run_ensemble(
     output_dir: str,
     settings: EnsembleSettings | None = None,
 ) -> dict[str, Predictions]:
-    """Answers of several models as one, scored and written.
+    """Answers of several models as one, scored and written into `output_dir`; split -> answers.
 
-    Args:
-      runs: folders of runs or of series, or patterns of such.
-      task: of all of them.
-      data: that they have answered.
-      output_dir: where everything is written.
-      settings: None: the defaults.
-
-    Returns:
-      Split -> answers.
-
-    Raises:
-      UserError: outputs are missing, do not belong together or are of other data.
+    `runs` are folders of runs or of series, or patterns of such.
     """
     settings = settings or EnsembleSettings()
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
@@ -80,18 +69,20 @@ def run_ensemble(
             f"--output_dir={output_dir} holds a run, whose answers would be replaced. Name another "
             "folder."
         )
-    task = task.averaging(settings.average)
+    task = task.averaging(settings.average)  # Refuses an unknown one before anything is read.
     folders = find_runs(runs)
     splits = find_splits(task, data, folders, settings.checkpoints, settings.splits)
     members, hashes = load_members(task, folders, settings.checkpoints, splits)
-    found, answered = read_answered(task, data, folders, hashes)
+    model, answered = read_answered(task, data, folders, hashes)
     chosen = choose_members(task, members, answered, settings.choose)
 
     def answer(task: Task, split: str) -> Predictions:
         outputs = [members[number].outputs[split] for number in chosen.order]
         return task.answer(answered[split].features, outputs)
 
-    if not task.is_settled:  # SQuAD's threshold is found where answers are known.
+    # SQuAD's threshold is found where answers are known, and then used on every split. The members'
+    # own do not suit the ensemble, whose odds are means.
+    if not task.is_settled:
         if not chosen.split:
             raise UserError(
                 f"--task={task.name}: no split has known answers, from which the threshold of null "
@@ -100,10 +91,10 @@ def run_ensemble(
         scores = task.score(answered[chosen.split].features, answer(task, chosen.split))
         task = task.settled(scores)
     answers = {split: answer(task, split) for split in answered}
-    storage.make_folder(output_dir)
+    storage.make_folder(output_dir)  # Nothing is written before all is answered.
     for split, predictions in answers.items():
         path = predictions_path(output_dir, task.name, split)
-        for written in task.write(path, answered[split].features, found.labels, predictions):
+        for written in task.write(path, answered[split].features, model.labels, predictions):
             print(f"{len(answered[split].examples)} predictions: {written}")
     if chosen.split:
         write_curve(output_dir, members, chosen, task)
@@ -111,7 +102,7 @@ def run_ensemble(
     for split, rows in answered.items():
         if rows.is_scored:
             scores = task.score(rows.features, answers[split])
-            notes = task.remarks(rows.features, answers[split], found.labels)
+            notes = task.remarks(rows.features, answers[split], model.labels)
             results.append(SplitScore(split, len(rows.examples), hashes[split], scores, notes))
     average = settings.average or next(iter(task.averages), "its own")
     report = Report(

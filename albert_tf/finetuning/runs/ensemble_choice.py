@@ -13,12 +13,7 @@ from albert_tf.metrics import Scores, is_better
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A point of the curve: the score with one more member.
-
-    Attributes:
-      added: number of the member that is new.
-      scores: of this member and those of the steps before.
-    """
+    """A point of the curve: the scores with one more member, whose number is `added`."""
 
     added: int
     scores: Scores
@@ -32,7 +27,7 @@ class Chosen:
       split: name of the split that they were compared on; None: no answers are known.
       order: their numbers.
       alone: the scores of every member by itself, chosen or not.
-      steps: of the curve.
+      steps: points of the curve.
     """
 
     split: str | None
@@ -44,20 +39,9 @@ class Chosen:
 def choose_members(
     task: Task, members: Sequence[Member], answered: Mapping[str, Answered], choose: str
 ) -> Chosen:
-    """The members that answer, and what was found on the way.
+    """The members that answer: "all" of them, or the ones that a "greedy" choice takes.
 
-    Args:
-      task: of all of them.
-      members: with their outputs.
-      answered: the splits by name; they are compared on the first whose answers are known.
-      choose: "all" or "greedy".
-
-    Returns:
-      The numbers of the members in order, and the scores of each alone and of each step; no scores
-      where no answers are known.
-
-    Raises:
-      UserError: "greedy", and no answers are known.
+    They are compared on the first split whose answers are known; without any there are no scores.
     """
     split = next((name for name in task.dev_splits if name in answered), None)
     if split is None:
@@ -81,15 +65,10 @@ def choose_members(
 def take_all(
     alone: Sequence[Scores], score: Callable[[Sequence[int]], Scores], key: str
 ) -> tuple[list[int], list[Step]]:
-    """All members, from the best by itself to the worst, and the scores on the way.
+    """The numbers of all members, from the best by itself to the worst, and the scores on the way.
 
-    Args:
-      alone: the scores of each of M members by itself.
-      score: numbers of members -> the scores of their ensemble.
-      key: name of the score that is compared.
-
-    Returns:
-      Numbers of the chosen members; M steps.
+    `alone` are the scores of each member by itself, `score` gives the scores of an ensemble, and
+    `key` is the name of the one that is compared.
     """
     order = sorted(range(len(alone)), key=lambda number: -comparable(alone[number], key))
     return order, [Step(number, score(order[: n + 1])) for n, number in enumerate(order)]
@@ -101,26 +80,20 @@ def choose_greedily(
     """Members that are added one by one, each the one that helps most; the shortest best part.
 
     Begins with the best by itself, and adds all, so that the curve shows where adding stops to
-    help: scores 80, 82, 82, 81 with 1, 2, 3, 4 members -> the first two are chosen. The score of
-    what is chosen is too high for new data, as it is the highest of many on the same examples.
-
-    Args:
-      alone: the scores of each of M members by itself.
-      score: numbers of members -> the scores of their ensemble.
-      key: name of the score that is compared.
-
-    Returns:
-      Numbers of the chosen members; M steps.
+    help: scores 80, 82, 82, 81 with 1, 2, 3, 4 members -> the first two are chosen.
     """
     left = list(range(len(alone)))
     order: list[int] = []
     steps: list[Step] = []
     while left:
+        # M * (M + 1) / 2 ensembles are scored; the first ones, of one member, are known.
         tried = {number: score([*order, number]) if order else alone[number] for number in left}
         added = max(left, key=lambda number: comparable(tried[number], key))
         left.remove(added)
         order.append(added)
         steps.append(Step(added, tried[added]))
+    # The score of what is chosen is too high for new data: it is the highest of many on the same
+    # examples. Of equal ones the first, which needs the fewest models.
     best = 0
     for number, step in enumerate(steps):
         if is_better(step.scores[key], steps[best].scores[key]):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from albert_tf.finetuning.runs.ensemble_choice import Chosen, comparable
 from albert_tf.finetuning.runs.members import Member
-from albert_tf.finetuning.runs.results import shown_score
+from albert_tf.finetuning.runs.results import markdown_table, shown_score
 from albert_tf.finetuning.tasks.base import Task
 from albert_tf.metrics import Scores
 from data_pipeline.files import atomic_files, json_records
@@ -22,10 +22,9 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class MemberScore:
-    """A member of an ensemble.
+    """A member of an ensemble; see `Member`.
 
     Attributes:
-      run, checkpoint, model_sha256: see `Member`.
       is_chosen: whether it answers.
       metrics: its scores by itself; None: on no split are the right answers known.
     """
@@ -39,7 +38,7 @@ class MemberScore:
 
 @dataclasses.dataclass(frozen=True)
 class SplitScore:
-    """The scores of an ensemble on a split, as those of a run in results.json."""
+    """The scores of an ensemble on a split, as results.json has them of a run."""
 
     split: str
     num_examples: int
@@ -53,7 +52,6 @@ class Report:
     """The content of ensemble.json.
 
     Attributes:
-      task: name of the task.
       key: name of the score that members are compared by.
       average: how their outputs became one answer.
       choose: how they were chosen.
@@ -91,15 +89,8 @@ def member_scores(members: Sequence[Member], chosen: Chosen) -> list[MemberScore
 
 
 def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task: Task) -> None:
-    """Writes the score against the number of members, as CSV and as a picture.
-
-    Args:
-      output_dir: folder of the two files.
-      members: all that were at hand.
-      chosen: the steps in which they were added.
-      task: with the names of its metrics.
-    """
-    # Here, because it is slow.
+    """Writes the score against the number of members, as CSV and as a picture."""
+    # Imported here, because it takes long.
     from matplotlib.figure import Figure
 
     text = io.StringIO()
@@ -131,18 +122,26 @@ def write_curve(output_dir: str, members: Sequence[Member], chosen: Chosen, task
 def table_text(report: Report) -> str:
     """The Markdown of ensemble.md: the scores of each split, and the members, chosen ones first."""
     task, key, split = report.task, report.key, report.chosen_on
-    lines = []
-    if report.results:
-        lines = ["| split | score | ensemble |", "| --- | --- | ---: |"]
-    for result in report.results:
-        for name, value in result.metrics.items():
-            shown = f"**{name}**" if name == key else name
-            lines.append(f"| {result.split} | {shown} | {shown_score(task, name, value)} |")
-    lines += ["", f"| member | {key} on {split} by itself | chosen |", "| --- | ---: | --- |"]
-    for member in sorted(report.members, key=lambda member: not member.is_chosen):
-        alone = "-" if member.metrics is None else shown_score(task, key, member.metrics[key])
-        is_chosen = "yes" if member.is_chosen else "no"
-        lines.append(f"| {member.run} ({member.checkpoint}) | {alone} | {is_chosen} |")
+    scores = [
+        [
+            result.split,
+            f"**{name}**" if name == key else name,
+            shown_score(task, name, value),
+        ]
+        for result in report.results
+        for name, value in result.metrics.items()
+    ]
+    members = [
+        [
+            f"{member.run} ({member.checkpoint})",
+            "-" if member.metrics is None else shown_score(task, key, member.metrics[key]),
+            "yes" if member.is_chosen else "no",
+        ]
+        for member in sorted(report.members, key=lambda member: not member.is_chosen)
+    ]
+    lines = markdown_table("llr", ["split", "score", "ensemble"], scores) if scores else []
+    columns = ["member", f"{key} on {split} by itself", "chosen"]
+    lines += ["", *markdown_table("lrl", columns, members)]
     lines += ["", f"- {task}; average: {report.average}."]
     if report.choose == "greedy":
         lines.append(

@@ -1,4 +1,8 @@
-"""The members of an ensemble: outputs that runs have stored, checked to belong together."""
+"""The members of an ensemble: outputs that runs have stored, checked to belong together.
+
+Members are averaged row by row and class by class. So all of them must have answered the same
+examples, cut into the same rows, with the same classes in the same order.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.runs.attempts import is_put_aside
 from albert_tf.finetuning.runs.run_files import best_folder, outputs_path
 from albert_tf.finetuning.runs.series import run_folders
-from albert_tf.finetuning.runs.stored_outputs import read_outputs
+from albert_tf.finetuning.runs.stored_outputs import Origin, read_outputs
 from albert_tf.finetuning.tasks.base import StoredOutputs, Task, TaskData
 from albert_tf.finetuning.training_examples import read_split
 from data_pipeline.files import storage
@@ -21,6 +25,7 @@ from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
 
 CHECKPOINTS = ("best", "last")
+_PREDICT = "predict"  # The split of --predict_file, which every task can have.
 
 
 class Member(NamedTuple):
@@ -58,33 +63,38 @@ class Answered(NamedTuple):
     is_scored: bool
 
 
-def find_folders(patterns: Sequence[str]) -> list[str]:
-    """Folders by name, or by a pattern with * and ?, which leaves out runs that were put aside.
+class _Stored(NamedTuple):
+    """A file of stored outputs."""
 
-    Raises:
-      UserError: nothing has such a name, or one is given twice.
-    """
-    found: list[str] = []
+    path: str
+    outputs: StoredOutputs
+    origin: Origin
+
+
+def find_folders(patterns: Sequence[str]) -> list[str]:
+    """Folders by name, or by a pattern with * and ?, which leaves out runs that were put aside."""
+    folders: list[str] = []
     given = [os.path.realpath(pattern) for pattern in patterns]
     for pattern, path in zip(patterns, given):
-        if given.count(path) > 1:
+        if given.count(path) > 1:  # Also as runs/rte and runs/rte/.
             raise UserError(f"--runs names {pattern} twice. Name each run once.")
-        matches = storage.match(pattern)
-        folders = [name for name in matches if name == pattern or not is_put_aside(name)]
-        folders = [folder.rstrip("/") for folder in folders if storage.is_folder(folder)]
-        if not folders:
+        # runs/* has runs/rte.attempt-1, too, which learned nothing: its own name alone asks for it.
+        names = [
+            name for name in storage.match(pattern) if name == pattern or not is_put_aside(name)
+        ]
+        matches = [name.rstrip("/") for name in names if storage.is_folder(name)]
+        if not matches:
             raise UserError(
                 f"--runs: {pattern} is not a folder. Name the --output_dir of a run_finetuning run."
             )
-        found += folders
-    return list(dict.fromkeys(found))
+        folders += matches
+    return list(dict.fromkeys(folders))  # Two patterns may match one folder.
 
 
 def find_runs(patterns: Sequence[str]) -> list[str]:
     """The folders of runs; a folder of a series stands for its runs. See `find_folders`."""
-    return list(
-        dict.fromkeys(run for folder in find_folders(patterns) for run in run_folders(folder))
-    )
+    runs = [run for folder in find_folders(patterns) for run in run_folders(folder)]
+    return list(dict.fromkeys(runs))  # A series may be named with one of its runs.
 
 
 def find_splits(
@@ -94,43 +104,35 @@ def find_splits(
     checkpoints: Sequence[str],
     wanted: Sequence[str],
 ) -> list[str]:
-    """The splits of which all members have stored outputs.
+    """The splits of which all members have stored outputs, at least one.
 
-    Args:
-      task: whose splits they are.
-      data: of the task; splits of single files that are not named are left out.
-      runs: folders.
-      checkpoints: of each run.
-      wanted: splits that must be among them; (): all that are.
-
-    Returns:
-      Their names, at least one.
-
-    Raises:
-      UserError: outputs of a wanted split are missing, or there are none at all.
+    `wanted` are splits that must be among them; () takes all that are.
     """
-    found = []
-    known = [*dict.fromkeys([*task.dev_splits, *task.test_splits, "predict"])]
+    known = [*dict.fromkeys([*task.dev_splits, *task.test_splits, _PREDICT])]
+    # Files of one's own have no usual places: a split without its flag cannot be read.
     if task.reader is None or (data.files and not data.data_dir):
         known = [split for split in known if split in data.files or split in data.splits]
+    splits = []
     for split in wanted or known:
         paths = [outputs_path(run, split, name) for run in runs for name in checkpoints]
         missing = [path for path in paths if not storage.exists(path)]
         if not missing:
-            found.append(split)
+            splits.append(split)
         elif wanted:
             raise UserError(f"{missing[0]} is missing. {_how_to_store(task, split)}")
+        # What no run has answered is not worth a line. Runs store outputs on dev by themselves, on
+        # other splits by --mode=predict.
         elif len(missing) < len(paths):
             print(
                 f"Not answered: {split}, as {len(missing)} of {len(paths)} members have stored no "
                 f"outputs ({missing[0]}). {_how_to_store(task, split)}"
             )
-    if not found:
+    if not splits:
         raise UserError(
             f"the runs have stored no outputs for --task={task.name}: {runs[0]}. Name folders of "
             f"runs of this task, and its files. {_how_to_store(task, (known or ['dev'])[0])}"
         )
-    return found
+    return splits
 
 
 def _how_to_store(task: Task, split: str) -> str:
@@ -143,79 +145,61 @@ def _how_to_store(task: Task, split: str) -> str:
 def load_members(
     task: Task, runs: Sequence[str], checkpoints: Sequence[str], splits: Sequence[str]
 ) -> tuple[list[Member], dict[str, str]]:
-    """The members, and the hash of the examples of each split that they have answered.
-
-    A model that comes twice, as where the best checkpoint is the last one, is one member.
-
-    Args:
-      task: that was answered.
-      runs: folders.
-      checkpoints: of each run, of CHECKPOINTS.
-      splits: all of which have stored outputs.
-
-    Returns:
-      Members in order; split -> SHA-256.
-
-    Raises:
-      UserError: members differ in task, classes, data or the shape of their outputs.
-    """
+    """The members in order, and split -> hash of the examples that they have answered."""
     members: list[Member] = []
-    first: dict[str, tuple[str, dict, StoredOutputs]] = {}
+    first: dict[str, _Stored] = {}
     for run in runs:
         for checkpoint in checkpoints:
             outputs, model = {}, ""
             for split in splits:
                 path = outputs_path(run, split, checkpoint)
-                stored, about = read_outputs(path)
-                _check_task(path, task, about)
-                one = (path, about, stored)
-                _check_alike(task, one, first.setdefault(split, one))
-                if model not in ("", about["model_sha256"]):
+                stored = _Stored(path, *read_outputs(path))
+                _check_alike(task, stored, first.setdefault(split, stored))
+                # Outputs on dev are written at the end of a run, others by a later command: in
+                # between it may have been continued, and then they are of two models.
+                if model not in ("", stored.origin.model_sha256):
                     raise UserError(
-                        f"{path} is of another model than the outputs on {splits[0]} beside it: "
+                        f"{path} is of another model than the outputs on {splits[0]} next to it: "
                         "the run went on in between. Predict again, or name --splits of one model."
                     )
-                outputs[split], model = stored, about["model_sha256"]
+                outputs[split], model = stored.outputs, stored.origin.model_sha256
+            # Where the best checkpoint is the last one, it would count twice in every average.
             twin = next((member for member in members if member.model_sha256 == model), None)
             if twin:
                 print(f"{run} ({checkpoint}) is the same model as {twin.name}: counted once.")
                 continue
             members.append(Member(run, checkpoint, model, outputs))
-    return members, {split: first[split][1]["data_sha256"] for split in splits}
+    return members, {split: first[split].origin.data_sha256 for split in splits}
 
 
-def _check_task(path: str, task: Task, about: Mapping) -> None:
-    if about["task"] != task.name:
+def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
+    """Raises UserError where outputs are not the task's, or not of the same rows as the first."""
+    if one.origin.task != task.name:
         raise UserError(
-            f"{path} has answers to {about['task']}, and --task={task.name} is given. Name runs "
-            "of one task."
+            f"{one.path} has answers to {one.origin.task}, and --task={task.name} is given. Name "
+            "runs of one task."
         )
-
-
-def _check_alike(
-    task: Task, one: tuple[str, dict, StoredOutputs], first: tuple[str, dict, StoredOutputs]
-) -> None:
-    """Raises UserError where outputs, as (path, origin, arrays), are not of the same rows."""
-    path, about, stored = one
-    if about["labels"] != first[1]["labels"]:
+    # Logits are averaged by place: the same classes in another order would be mixed up.
+    if one.origin.labels != first.origin.labels:
         raise UserError(
-            f"{path} is of a model with the classes {', '.join(about['labels']) or 'none'}; that "
-            f"of {first[0]} has {', '.join(first[1]['labels']) or 'none'}. Name runs that were "
-            "trained on the same classes, in the same order."
+            f"{one.path} is of a model with the classes {', '.join(one.origin.labels) or 'none'}; "
+            f"the model of {first.path} has {', '.join(first.origin.labels) or 'none'}. Name runs "
+            "that were trained on the same classes, in the same order."
         )
-    if about["data_sha256"] != first[1]["data_sha256"]:
+    if one.origin.data_sha256 != first.origin.data_sha256:
         raise UserError(
-            f"{path} has answers to other examples than {first[0]}. Evaluate or predict the same "
-            "files with each run."
+            f"{one.path} has answers to other examples than {first.path}. Evaluate or predict the "
+            "same files with each run."
         )
+    # Equal examples may still be cut otherwise: words into pieces, contexts into windows.
     shapes = [
-        {name: array.shape for name, array in arrays.items() if name not in task.uneven_outputs}
-        for arrays in (stored, first[2])
+        {name: array.shape for name, array in outputs.items() if name not in task.uneven_outputs}
+        for outputs in (one.outputs, first.outputs)
     ]
     if shapes[0] != shapes[1]:
         raise UserError(
-            f"{path} has arrays of the shapes {shapes[0]}, {first[0]} of {shapes[1]}. Name runs "
-            "with the same lengths and vocabulary."
+            f"{one.path} has arrays of the shapes {shapes[0]}, {first.path} of {shapes[1]}. Name "
+            "runs with the same lengths and vocabulary."
         )
 
 
@@ -225,22 +209,14 @@ def read_answered(
     runs: Sequence[str],
     hashes: Mapping[str, str],
 ) -> tuple[FineTuned, dict[str, Answered]]:
-    """The examples that the members have answered; no model is loaded.
+    """The first run's inputs and outputs, without its weights, and the splits that were answered.
 
-    Args:
-      task: that they belong to.
-      data: of the task.
-      runs: folders, each with its model.
-      hashes: split -> SHA-256 of the examples that were answered.
-
-    Returns:
-      What inputs and outputs of the members mean; the splits.
-
-    Raises:
-      UserError: the data are not those that were answered, or rows of the members are different
-        parts of the examples.
+    `hashes` are of the examples that were answered, by split.
     """
-    found = load_finetuned(best_folder(runs[0]), task, None)
+    # The first run speaks for all: their classes are the same by now, and no weights are read.
+    model = load_finetuned(best_folder(runs[0]), task, None)
+    if not task.rows_are_examples:
+        _check_rows(runs)
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
@@ -249,25 +225,27 @@ def read_answered(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "
                 f"({split}). Name the data that the runs were given, or predict these."
             )
-        is_scored = split not in (*task.test_splits, "predict")
-        features = found.features(examples, is_scored)
-        if not task.rows_are_examples:
-            _check_windows(runs)
+        # What is predicted counts as unknown, even where a file has right answers.
+        is_scored = split not in (*task.test_splits, _PREDICT)
+        features = model.features(examples, has_targets=is_scored)
         splits[split] = Answered(examples, features, is_scored)
-    return found, splits
+    return model, splits
 
 
-def _check_windows(runs: Sequence[str]) -> None:
-    """Raises UserError where runs cut their examples into different rows."""
+def _check_rows(runs: Sequence[str]) -> None:
+    """Raises UserError where runs cut their examples into different rows.
+
+    Shapes of outputs need not tell: as many windows may begin elsewhere, and version 1.1 of SQuAD
+    stores nothing but spans.
+    """
     names = (*LengthSettings.__annotations__, "vocab_fingerprint")
-    cuts = []
-    for run in runs:
+    first = native.read_metadata(best_folder(runs[0]))
+    for run in runs[1:]:
         metadata = native.read_metadata(best_folder(run))
-        cuts.append({name: metadata.get(name) for name in names})
         for name in names:
-            if cuts[-1][name] != cuts[0][name]:
+            if metadata.get(name) != first.get(name):
                 raise UserError(
-                    f"{run} has {name} {cuts[-1][name]}, {runs[0]} has "
-                    f"{cuts[0][name]}: their windows differ, so that scores of spans cannot be "
-                    "added up. Name runs with the same lengths and vocabulary."
+                    f"{run} has {name} {metadata.get(name)}, {runs[0]} has {first.get(name)}: "
+                    "their windows differ, so that scores of spans cannot be added up. Name runs "
+                    "with the same lengths and vocabulary."
                 )

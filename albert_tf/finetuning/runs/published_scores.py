@@ -14,11 +14,11 @@ class PublishedScore(NamedTuple):
 
     Attributes:
       percent: its value, in percent.
-      source: where it was published.
+      publication: where it stands.
     """
 
     percent: float
-    source: str
+    publication: str
 
 
 _README = "google-research/albert, README, dev"
@@ -42,17 +42,6 @@ _ROWS = {
     "albert-large-v1": (90.6, 83.9, 82.3, 79.4, 83.5, 91.7, 68.5),
     "albert-xlarge-v1": (92.5, 86.1, 86.1, 83.1, 86.4, 92.4, 74.8),
     "albert-xxlarge-v1": (94.8, 89.3, 90.2, 87.4, 90.8, 96.9, 86.5),
-}
-# The README's "Avg" of each row, by which a test checks what is copied here.
-AVERAGES = {
-    "albert-base-v2": 82.3,
-    "albert-large-v2": 85.7,
-    "albert-xlarge-v2": 87.9,
-    "albert-xxlarge-v2": 90.9,
-    "albert-base-v1": 80.1,
-    "albert-large-v1": 82.4,
-    "albert-xlarge-v1": 85.5,
-    "albert-xxlarge-v1": 91.0,
 }
 # The paper's dev columns that the README does not have: accuracy also for MRPC and QQP.
 _XXLARGE_V1 = {
@@ -82,8 +71,8 @@ def _table() -> dict[str, dict[tuple[str, str], PublishedScore]]:
         ("albert-xxlarge-v1", _XXLARGE_V1_RACE_TEST, "Lan et al. (2020), RACE test"),
         ("albert-base-v2", _BASE_V2, "google-research/albert, its notebook on GLUE, dev"),
     )
-    for preset, scores, source in more:
-        table[preset].update({key: PublishedScore(v, source) for key, v in scores.items()})
+    for preset, scores, publication in more:
+        table[preset].update({key: PublishedScore(v, publication) for key, v in scores.items()})
     return table
 
 
@@ -92,14 +81,5 @@ PUBLISHED_SCORES = _table()
 
 
 def published_score(preset: str | None, task: str, metric: str) -> PublishedScore | None:
-    """The published score of a preset.
-
-    Args:
-      preset: such as albert-base-v2; None: the model is of no preset.
-      task: such as mrpc.
-      metric: name of the score, such as accuracy.
-
-    Returns:
-      None where nothing was published.
-    """
+    """The published score of a preset, such as albert-base-v2; None where nothing was published."""
     return PUBLISHED_SCORES.get(preset or "", {}).get((task, metric))

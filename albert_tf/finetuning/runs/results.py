@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.published_scores import PublishedScore, published_score
@@ -82,12 +82,7 @@ class _Results:
 
 
 def write_results(folder: str, results: Sequence[Result]) -> None:
-    """Writes results.json and results.md, each atomically.
-
-    Args:
-      folder: where they are written.
-      results: one for each split.
-    """
+    """Writes results.json and results.md, each atomically."""
     table = results_table(results)
     atomic_files.write_bytes(os.path.join(folder, TABLE_FILE), table.encode("utf-8"))
     # Last: a run that has it is finished.
@@ -95,17 +90,12 @@ def write_results(folder: str, results: Sequence[Result]) -> None:
 
 
 def read_results(folder: str) -> list[Result]:
-    """The results in a folder's results.json.
-
-    Raises:
-      UserError: naming the file and what is wrong in it.
-    """
+    """The results in a folder's results.json."""
     path = os.path.join(folder, RESULTS_FILE)
     return list(json_records.read(path, VERSION, _Results, "Evaluate the model again.").results)
 
 
-_HEADER = "| task | split | score | best | last | published |"
-_RULE = "| --- | --- | --- | ---: | ---: | ---: |"
+_COLUMNS = ("task", "split", "score", "best", "last", "published")
 # Scores that are means of squares, not shares.
 _NOT_IN_PERCENT = ("mean_squared_error",)
 
@@ -116,19 +106,29 @@ def results_table(results: Sequence[Result]) -> str:
     Shares and correlations are shown in percent: accuracy 0.865 -> 86.5. The row of the score that
     decided which checkpoint is best has it in bold.
     """
-    lines, sources, notes = [_HEADER, _RULE], [], []
+    rows: list[list[str]] = []
+    publications: list[str] = []
+    notes: list[str] = []
     for result in results:
         notes += [f"{result.task}, {result.split}: {note}" for note in result.notes]
         for name in result.best.metrics:
             published = _published(result, name)
-            if published and published.source not in sources:
-                sources.append(published.source)
-            lines.append(_row(result, name, published, sources))
-    for number, source in enumerate(sources, 1):
-        notes.append(f"[{number}] {source}")
-    steps = [_steps(result) for result in results]
-    paragraphs = ["\n".join(lines), *(f"- {line}" for line in [*steps, *notes])]
-    return "\n\n".join([paragraphs[0], "\n".join(paragraphs[1:])]) + "\n"
+            if published and published.publication not in publications:
+                publications.append(published.publication)
+            rows.append(_row(result, name, published, publications))
+    notes += [f"[{number}] {where}" for number, where in enumerate(publications, 1)]
+    table = markdown_table("lllrrr", _COLUMNS, rows)
+    return (
+        "\n".join([*table, "", *(f"- {line}" for line in [*map(_steps, results), *notes])]) + "\n"
+    )
+
+
+def markdown_table(
+    alignment: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+) -> list[str]:
+    """The lines of a table whose columns are aligned left or right: "lr" for the second to be."""
+    rule = ["---:" if each == "r" else "---" for each in alignment]
+    return [f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows)]
 
 
 def _steps(result: Result) -> str:
@@ -141,25 +141,27 @@ def _steps(result: Result) -> str:
 
 
 def _published(result: Result, metric: str) -> PublishedScore | None:
-    """The published score; of the dev set, like nearly all of the table, so for no other split."""
+    """The score to be compared with; nearly all that are published are of dev sets."""
+    # The README's column MNLI is one number; the task's first dev set is taken for it.
     if not result.split.startswith("dev") or result.split == "dev_mismatched":
         return None
     return published_score(result.preset, result.task, metric)
 
 
 def _row(
-    result: Result, metric: str, published: PublishedScore | None, sources: Sequence[str]
-) -> str:
-    """One line of the table; sources: their numbers are those of the notes below it."""
-    beside = "-"
+    result: Result, metric: str, published: PublishedScore | None, publications: Sequence[str]
+) -> list[str]:
+    """The cells of a score; a published one has the number of the note below the table."""
+    compared = "-"
     if published:
-        beside = f"{published.percent:.1f} [{sources.index(published.source) + 1}]"
+        number = publications.index(published.publication) + 1
+        compared = f"{published.percent:.1f} [{number}]"
     name = f"**{metric}**" if metric == result.key else metric
     values = [
         shown_score(result.task, metric, scored.metrics.get(metric))
         for scored in (result.best, result.last)
     ]
-    return f"| {' | '.join([result.task, result.split, name, *values, beside])} |"
+    return [result.task, result.split, name, *values, compared]
 
 
 def shown_score(task: str, metric: str, value: float | None) -> str:

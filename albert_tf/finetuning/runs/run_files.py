@@ -12,7 +12,7 @@ from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files, atomic_folders
 
 BEST_MODEL, LAST_MODEL = native.RUN_MODEL, "last_model"
-# Beside the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
+# Next to the models: answers on the dev splits, and what an ensemble needs of each model's outputs.
 PREDICTIONS, OUTPUTS = "predictions", "outputs"
 
 
@@ -22,23 +22,22 @@ def best_folder(output_dir: str) -> str:
     """
     best = os.path.join(output_dir, BEST_MODEL)
     last = os.path.join(output_dir, LAST_MODEL)
+    # A replacement that was interrupted leaves the best model under another name.
     has_best = tf.io.gfile.exists(atomic_folders.existing(best))
     return last if not has_best and tf.io.gfile.exists(last) else best
 
 
 def answering_folder(run: str, init_checkpoint: str | None) -> str:
-    """The model folder that answers where a run is named.
-
-    Args:
-      run: folder of the run.
-      init_checkpoint: one of the run's own models is taken; another one only where the run has
-        none, since a command of training may be repeated as it is with another mode.
+    """The model folder that answers where a run is named: --init_checkpoint if it is one of the
+    run's own models, or if the run has none.
     """
     own = best_folder(run)
+    # A command of training may be repeated as it is with another mode: its --init_checkpoint is
+    # what the run began with, and not what is to answer.
     if not init_checkpoint:
         return own
-    beside = os.path.dirname(init_checkpoint.rstrip("/"))
-    is_of_run = os.path.realpath(beside) == os.path.realpath(run)
+    parent = os.path.dirname(init_checkpoint.rstrip("/"))
+    is_of_run = os.path.realpath(parent) == os.path.realpath(run)
     if is_of_run or not tf.io.gfile.exists(own):
         return init_checkpoint
     print(f"{own} answers; --init_checkpoint={init_checkpoint} is what the run began with.")
@@ -63,11 +62,7 @@ def outputs_path(output_dir: str, split: str, checkpoint: str) -> str:
 
 
 def weights_sha256(source: formats.Source) -> str:
-    """Hash of the file of a model's weights; of several files, the hash of their hashes.
-
-    Raises:
-      UserError: there is none.
-    """
+    """Hash of the file of a model's weights; of several files, the hash of their hashes."""
     if not source.weights_files:
         raise UserError(f"{source.path} has lost the file of its weights. Copy it again.")
     hashes = [atomic_files.file_sha256(path) for path in source.weights_files]

@@ -14,14 +14,14 @@ import itertools
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import scipy.stats
 import tensorflow as tf
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.attempts import delete, put_aside
-from albert_tf.finetuning.runs.results import Result, shown_score
+from albert_tf.finetuning.runs.results import Result, markdown_table, shown_score
 from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.run_folder import RUN_FILE
 from albert_tf.training.strategy import is_chief
@@ -33,12 +33,7 @@ _CONFIDENCE = 0.95
 
 
 class Variant(NamedTuple):
-    """A run of a series.
-
-    Attributes:
-      values: the searched settings by name.
-      seed: of the run.
-    """
+    """A run of a series: the searched settings by name, and the seed."""
 
     values: Mapping[str, int | float]
     seed: int
@@ -53,12 +48,8 @@ class Variant(NamedTuple):
 def variants(
     seed: int, num_seeds: int, search: Mapping[str, Sequence[int | float]]
 ) -> list[Variant]:
-    """Every combination of settings with every seed.
-
-    Args:
-      seed: the first; the others follow it, 3 of them from 7 on: 7, 8, 9.
-      num_seeds: of each combination.
-      search: the values to try, by name of the setting.
+    """Every combination of the values to try with every seed: the first and those that follow it, 3
+    of them from 7 on: 7, 8, 9.
     """
     points = itertools.product(*search.values())
     return [
@@ -108,12 +99,12 @@ class Summary:
     values: Mapping[str, float]
     runs: int
     undefined: int
-    median: float | None
-    best: float | None
-    mean: float | None
-    deviation: float | None
-    low: float | None
-    high: float | None
+    median: float | None = None
+    best: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,15 +130,16 @@ class Series:
 
 def summarize(values: Mapping[str, float], scores: Sequence[float | None]) -> Summary:
     """Median, best, deviation and interval of scores: 0.7, 0.8, 0.9 -> 0.8, 0.9, 0.1, 0.55-1.05."""
+    # A run without a score is counted, and left out of every figure.
     defined = [score for score in scores if score is not None]
     number = len(defined)
     head = (values, len(scores), len(scores) - number)
     if not defined:
-        return Summary(*head, None, None, None, None, None, None)
+        return Summary(*head)
     mean = statistics.fmean(defined)
     center = (statistics.median(defined), max(defined), mean)
-    if number == 1:
-        return Summary(*head, *center, None, None, None)
+    if number == 1:  # One run has no deviation.
+        return Summary(*head, *center)
     deviation = statistics.stdev(defined)
     half = float(scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, number - 1)) * deviation / number**0.5
     return Summary(*head, *center, deviation, mean - half, mean + half)
@@ -162,39 +154,35 @@ def run_series(
     """Runs one after the other, and writes the table.
 
     Args:
-      output_dir: folder of the series.
-      planned: the runs.
       run: (folder, variant) -> results of a run, which may be finished.
       writes: whether this process writes the table: of several workers, one does.
-
-    Returns:
-      The scores of the runs.
-
-    Raises:
-      UserError: the folder holds a run, the runs differ in their data, or all have diverged.
     """
     if storage.exists(os.path.join(output_dir, RUN_FILE)):
         raise UserError(
             f"--output_dir={output_dir} holds a single run, and several are to be made. Name "
             "another folder."
         )
-    found: list[tuple[Variant, Result]] = []
+    finished: list[tuple[Variant, Result]] = []
     table: Series | None = None
+    # The table has what this command plans, so that one with more seeds makes it anew: runs that
+    # are finished give their results at once.
     for number, variant in enumerate(planned, 1):
         print(f"\nRun {number} of {len(planned)}: {variant.folder}", flush=True)
         try:
             result = run(os.path.join(output_dir, variant.folder), variant)[0]
         except Diverged as error:
+            # One setting of a search that diverges does not end it.
             print(f"Left out: {variant.folder}, whose {error}", flush=True)
             continue
-        if found and found[0][1].data_sha256 != result.data_sha256:
+        if finished and finished[0][1].data_sha256 != result.data_sha256:
             raise UserError(
                 f"{os.path.join(output_dir, variant.folder)} was made from other data than "
-                f"{found[0][0].folder}; their scores cannot be compared. Pass --overwrite to make "
-                "all runs anew."
+                f"{finished[0][0].folder}; their scores cannot be compared. Pass --overwrite to "
+                "make all runs anew."
             )
-        found.append((variant, result))
-        table = _table(output_dir, found, len(planned))
+        finished.append((variant, result))
+        # After each run: a series may take days, and may be ended early.
+        table = _table(output_dir, finished, len(planned))
         if writes:
             json_records.write(os.path.join(output_dir, SERIES_FILE), VERSION, table)
             text = table_text(table).encode("utf-8")
@@ -209,11 +197,12 @@ def run_series(
     return table
 
 
-def _table(output_dir: str, found: Sequence[tuple[Variant, Result]], num_planned: int) -> Series:
+def _table(output_dir: str, finished: Sequence[tuple[Variant, Result]], num_planned: int) -> Series:
     """The scores of finished runs, best first."""
-    first, scores = found[0][1], []
-    for variant, result in found:
+    first, scores = finished[0][1], []
+    for variant, result in finished:
         best, last = (scored.metrics[result.key] for scored in (result.best, result.last))
+        # The seed is the last attempt's: `variant` has the first one's.
         attempts = 1 + len(put_aside(os.path.join(output_dir, variant.folder)))
         scores.append(
             RunScore(
@@ -222,22 +211,13 @@ def _table(output_dir: str, found: Sequence[tuple[Variant, Result]], num_planned
             )
         )
     settings = [
-        summarize(values, [score.best for score in scores if score.values == values])
-        for values in _distinct(score.values for score in scores)
+        summarize(dict(point), [score.best for score in scores if score.values == dict(point)])
+        for point in dict.fromkeys(tuple(score.values.items()) for score in scores)
     ]
     runs = sorted(scores, key=lambda score: _descending(score.best))
     settings.sort(key=lambda point: _descending(point.median))
     split = (first.task, first.split, first.key)
     return Series(*split, num_planned, runs, settings, best_run=runs[0].folder)
-
-
-def _distinct(values: Any) -> list[Any]:
-    """The values without repetition, in the order in which they come first."""
-    found: list[Any] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return found
 
 
 def _descending(score: float | None) -> float:
@@ -252,20 +232,30 @@ def table_text(table: Series) -> str:
     def shown(score: float | None) -> str:
         return "-" if score is None else shown_score(table.task, table.key, score)
 
-    head = [*names, "runs", "median", "best", "mean", "standard deviation", "95 % interval"]
-    lines = [_row(head), _rule(len(names), len(head))]
+    points = []
     for point in table.settings:
         ends = [point.low, point.high]
         interval = "-" if None in ends else " to ".join(map(shown, ends))
         cells = map(shown, (point.median, point.best, point.mean, point.deviation))
         values = [f"{point.values[name]:g}" for name in names]
-        lines.append(_row([*values, str(point.runs), *cells, interval]))
-    head = ["run", "best", "last", "updates", "seed", "attempts"]
-    lines += ["", _row(head), _rule(1, len(head))]
-    for run in table.runs:
-        numbers = map(str, (run.step, run.seed, run.attempts))
-        lines.append(_row([run.folder, shown(run.best), shown(run.last), *numbers]))
-    return "\n".join([*lines, "", *_remarks(table)]) + "\n"
+        points.append([*values, str(point.runs), *cells, interval])
+    runs = [
+        [
+            run.folder,
+            shown(run.best),
+            shown(run.last),
+            *map(str, (run.step, run.seed, run.attempts)),
+        ]
+        for run in table.runs
+    ]
+    columns = [*names, "runs", "median", "best", "mean", "standard deviation", "95 % interval"]
+    lines = [
+        *markdown_table("l" * len(names) + "rrrrrr", columns, points),
+        "",
+        *markdown_table("lrrrrr", ["run", "best", "last", "updates", "seed", "attempts"], runs),
+        "",
+    ]
+    return "\n".join([*lines, *_remarks(table)]) + "\n"
 
 
 def _remarks(table: Series) -> list[str]:
@@ -273,7 +263,7 @@ def _remarks(table: Series) -> list[str]:
     lines = [
         f"- {table.task}, {table.split}: {table.key} of the best checkpoint; "
         f"{len(table.runs)} of {table.planned} runs.",
-        "- The interval is that of the mean over seeds, by Student's t. Checkpoints, and the best "
+        "- The interval is of the mean over seeds, by Student's t. Checkpoints, and the best "
         "run, were chosen on this very split, so that the best score is too high for new data.",
     ]
     if any(run.attempts > 1 for run in table.runs):
@@ -284,20 +274,8 @@ def _remarks(table: Series) -> list[str]:
     return lines + [f"- {run.folder}: {note}" for run in table.runs for note in run.notes]
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _rule(num_left: int, num_columns: int) -> str:
-    return _row(["---"] * num_left + ["---:"] * (num_columns - num_left))
-
-
 def read_series(folder: str) -> Series | None:
-    """The series in a folder; None: the folder holds none.
-
-    Raises:
-      UserError: its file is damaged or of another version.
-    """
+    """The series in a folder; None: the folder holds none."""
     path = os.path.join(folder, SERIES_FILE)
     if not storage.exists(path):
         return None
@@ -318,12 +296,8 @@ def best_run(folder: str) -> str:
 def delete_series(
     output_dir: str, planned: Sequence[Variant], strategy: tf.distribute.Strategy
 ) -> None:
-    """Deletes all runs in a folder, a single one or those of a series, and the table.
-
-    Args:
-      output_dir: the folder.
-      planned: runs that may have been begun there without being in the table.
-      strategy: the runs'; the chief alone deletes.
+    """Deletes all runs in a folder, a single one or a series with its table; of `planned`, also the
+    runs that were begun without being in the table.
     """
     folders = [os.path.join(output_dir, variant.folder) for variant in planned]
     for folder in dict.fromkeys([*run_folders(output_dir), *folders]):

@@ -1,65 +1,57 @@
-"""Outputs of a model in a file with their origin: of these ensembles are made."""
+"""Outputs of a model in a file with their origin: ensembles are made of these."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import UserError
-from albert_tf.finetuning.tasks.base import StoredOutputs, Task
-from data_pipeline.files import atomic_files, storage
-from data_pipeline.finetuning.examples import Split
+from albert_tf.finetuning.tasks.base import StoredOutputs
+from data_pipeline.files import atomic_files, json_records, storage
 
-_ABOUT = "about"  # Name of the array that says what the others are of.
+_ABOUT = "about"  # Name of the array that has the origin of the others, as JSON.
 
 
-def outputs_origin(
-    task: Task, labels: Sequence[str], examples: Split, model_sha256: str
-) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Origin:
     """The origin of outputs, by which several models' are found to belong together.
 
-    Args:
-      task: that was answered.
-      labels: names of the model's classes.
-      examples: that were answered.
+    Attributes:
+      task: name of the task.
+      labels: names of the model's classes in order.
+      data_sha256: hash of the examples that were answered.
       model_sha256: hash of the model's weights, see `weights_sha256`.
-
-    Returns:
-      An object for JSON.
     """
-    return {
-        "task": task.name,
-        "labels": list(labels),
-        "data_sha256": examples.sha256(),
-        "model_sha256": model_sha256,
-    }
+
+    task: str
+    labels: Sequence[str]
+    data_sha256: str
+    model_sha256: str
 
 
-def write_outputs(path: str, outputs: StoredOutputs, about: Mapping[str, Any]) -> None:
-    """Writes a model's outputs and their `outputs_origin` to one file, atomically."""
+def write_outputs(path: str, outputs: StoredOutputs, origin: Origin) -> None:
+    """Writes a model's outputs and their origin to one file, atomically; makes its folder."""
     tf.io.gfile.makedirs(os.path.dirname(path))
+    about = np.array(json.dumps(dataclasses.asdict(origin)))
     with atomic_files.writing(path) as file:
-        np.savez(file, **outputs, **{_ABOUT: np.array(json.dumps(dict(about)))})
+        np.savez(file, **outputs, **{_ABOUT: about})
 
 
-def read_outputs(path: str) -> tuple[StoredOutputs, dict[str, Any]]:
-    """The stored outputs of a model, and their `outputs_origin`.
-
-    Raises:
-      UserError: the file is damaged.
-    """
+def read_outputs(path: str) -> tuple[StoredOutputs, Origin]:
+    """The stored outputs of a model, and their origin."""
     try:
         with np.load(io.BytesIO(storage.read_bytes(path))) as file:
             outputs = {name: file[name] for name in file.files}
-        return outputs, json.loads(str(outputs.pop(_ABOUT)))
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        about = json.loads(str(outputs.pop(_ABOUT)))
+        return outputs, json_records.parse(Origin, about, _ABOUT)
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, UserError):
         raise UserError(
             f"{path} is damaged or of another version. Evaluate or predict with the model again."
         ) from None

@@ -74,7 +74,7 @@ class Task(abc.ABC, Generic[Source]):
     Attributes:
       name: such as mrpc.
       reader: reads a split from the benchmark's folder; None: the data are files of one's own.
-      labels: names of the C classes in order; () for none; None: those of the training examples.
+      labels: names of the C classes in order; () for none; None: the training examples' own.
       file_reader: reads a split from a single file; None: a benchmark, whose files are in a folder.
       train_split: "": there is nothing to be trained on, only to be predicted.
       dev_splits: splits that are scored in training; the first decides which checkpoint is best.
@@ -97,6 +97,7 @@ class Task(abc.ABC, Generic[Source]):
     objective: ClassVar[type]  # Model -> losses and metrics of training, see objectives.Objective.
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
+    lengths: ClassVar[tuple[str, ...]] = ("max_seq_length",)  # Fields of LengthSettings it uses.
     uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays, of each model another size.
     scores_are_percent: ClassVar[bool] = False  # False: shares and correlations, up to 1.
     export_task: ClassVar[str | None] = None  # --task of run_export, which its runs recommend.
@@ -140,7 +141,7 @@ class Task(abc.ABC, Generic[Source]):
         return self.reader(data.data_dir, split)
 
     def labels_in(self, examples: Split) -> tuple[str, ...]:
-        """Names of the classes: the task's own, or those of the examples to be trained on."""
+        """Names of the classes: the task's own, or the labels of the examples to be trained on."""
         return tuple(self.find_labels(examples)) if self.labels is None else self.labels
 
     def find_labels(self, examples: Split) -> Sequence[str]:

@@ -24,6 +24,7 @@ class MultipleChoiceTask(ExampleTask[ChoiceExample]):
     """A task in which one of C options is right; `labels` name their places: A, B, C, D."""
 
     model_class = AlbertMultipleChoice
+    lengths = ("max_seq_length", "max_qa_length")
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
         return {"dropout_rate": dropout_rate}

@@ -99,7 +99,7 @@ def window_settings(lengths: LengthSettings) -> WindowSettings:
     if room < lengths.doc_stride:
         raise UserError(
             f"--max_seq_length={lengths.max_seq_length} has room for {room} pieces of the context "
-            f"beside a question of --max_query_length={lengths.max_query_length}, and windows that "
+            f"after a question of --max_query_length={lengths.max_query_length}, and windows that "
             f"begin every --doc_stride={lengths.doc_stride} would not overlap. Use "
             "--max_seq_length=384, as google-research/albert, or a smaller --doc_stride."
         )
@@ -121,6 +121,7 @@ class SquadTask(Task[Windows]):
     model_class = AlbertSpanLabeler
     objective: ClassVar[type] = objectives.SpanObjective
     rows_are_examples = False
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
     uneven_outputs = Candidates._fields  # Each model proposes as many spans as it finds.
     scores_are_percent = True
     metrics: ClassVar[tuple[str, ...]] = ("exact", "f1")
@@ -161,7 +162,9 @@ class SquadTask(Task[Windows]):
         assert isinstance(split, SquadSplit)
         if with_targets:
             self.check_answers(split.content)
+        # A prediction must not see the file's answers: version 2.0 finds its threshold by them.
         content = split.content if with_targets else _without_answers(split.content)
+        # Positions are what is learned; dev is scored by texts, and needs none.
         training = with_targets and split.name == "train"
         windows = make_windows(content, tokenizer, window_settings(lengths), training)
         if windows.targets and self.settings.only_windows_with_answer:
@@ -225,7 +228,9 @@ class SquadTask(Task[Windows]):
         Version 2.0's official script takes the first and the last of them; version 1.1 has no odds.
         """
         answers: SquadAnswers = predictions.details
-        best = {name: [each._asdict() for each in found] for name, found in answers.best.items()}
+        best = {
+            name: [each._asdict() for each in answered] for name, answered in answers.best.items()
+        }
         contents = {"predictions": _texts(features, predictions), "nbest_predictions": best}
         if answers.odds is not None:
             contents["null_odds"] = answers.odds

@@ -50,32 +50,32 @@ def best_answers(
     1.1). `models` are the candidates of each model of an ensemble, or of one.
     """
     settings = settings or AnswerSettings()
-    found = average(models, settings.span_average)
-    numbers = windows.question_numbers[found.windows]
-    totals = found.start_scores + found.end_scores
+    spans = average(models, settings.span_average)
+    numbers = windows.question_numbers[spans.windows]
+    totals = spans.start_scores + spans.end_scores
     # Stable: spans of one score keep their order, earlier windows first.
     order = np.lexsort((-totals, numbers))
     bounds = np.searchsorted(numbers[order], np.arange(len(windows.examples.questions) + 1))
     return {
-        question.id: _distinct(windows, found, order[bounds[i] : bounds[i + 1]], settings)
+        question.id: _distinct(windows, spans, order[bounds[i] : bounds[i + 1]], settings)
         for i, question in enumerate(windows.examples.questions)
     }
 
 
 def _distinct(
-    windows: Windows, found: Candidates, order: np.ndarray, settings: AnswerSettings
+    windows: Windows, spans: Candidates, order: np.ndarray, settings: AnswerSettings
 ) -> list[ScoredAnswer]:
     """The first texts that differ, of one question's candidates in order."""
     kept: dict[str, int] = {}
     for i in order:
-        text = answer_text(windows, found.windows[i], found.starts[i], found.ends[i])
+        text = answer_text(windows, spans.windows[i], spans.starts[i], spans.ends[i])
         kept.setdefault(text, i)
         if len(kept) == settings.n_best_size:
             break
     if not kept:
         return [ScoredAnswer("", 1.0, NO_CANDIDATE_SCORE, NO_CANDIDATE_SCORE)]
     chosen = list(kept.values())
-    starts, ends = found.start_scores[chosen], found.end_scores[chosen]
+    starts, ends = spans.start_scores[chosen], spans.end_scores[chosen]
     weights = np.exp(starts + ends - (starts + ends).max())
     columns = (weights / weights.sum(), starts, ends)
     return [ScoredAnswer(*row) for row in zip(kept, *(column.tolist() for column in columns))]

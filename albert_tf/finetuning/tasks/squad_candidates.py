@@ -64,10 +64,6 @@ def candidates_from_logits(
 ) -> Candidates:
     """The candidates of version 1.1, start and end logits float [F, S]: the likeliest starts with
     the likeliest ends, at most n_best_size ** 2 spans a window.
-
-    As in the reference, all positions compete for a place among the likeliest, those of the
-    question and of the padding as well; spans of them are left out afterwards. Among equal logits
-    the first position wins.
     """
     settings = settings or AnswerSettings()
     shape = len(windows), windows.settings.max_seq_length
@@ -75,6 +71,8 @@ def candidates_from_logits(
     parts = []
     for first in range(0, len(windows), _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, len(windows)))
+        # As in the reference all positions compete, the question's and the padding's as well; spans
+        # of them are left out afterwards. The first of equal logits wins.
         start_scores, starts = _likeliest(start_logits[rows], settings.n_best_size)
         end_scores, ends = _likeliest(end_logits[rows], settings.n_best_size)
         size = starts.shape[1]
@@ -129,8 +127,8 @@ def check_outputs(windows: Windows, *pairs: tuple[tuple[int, ...], np.ndarray]) 
 
 def _likeliest(logits: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The highest logits and their positions: [B, S] -> [B, size] twice, highest first."""
-    found = np.argsort(-logits, axis=1, kind="stable")[:, :size]
-    return np.take_along_axis(logits, found, axis=1), found
+    positions = np.argsort(-logits, axis=1, kind="stable")[:, :size]
+    return np.take_along_axis(logits, positions, axis=1), positions
 
 
 def _allowed(
@@ -171,9 +169,9 @@ def _allowed(
 def average(models: Sequence[Candidates], over: str = "proposers") -> Candidates:
     """The candidates of an ensemble, with the mean of their scores over the models.
 
-    A span's place among those of its window is where it first appeared. One that two of three
-    models propose, with scores 1 and 2, has 1.5 over its proposers; if the lowest score that the
-    third gives in this window is -3, it has 0 over all members.
+    A span's place in its window is where it first appeared. One that two of three models propose,
+    with scores 1 and 2, has 1.5 over its proposers; if the lowest score that the third gives in
+    this window is -3, it has 0 over all members.
 
     Args:
       models: candidates of the same windows, of one model or more.

@@ -107,7 +107,7 @@ def _score_v2(examples: SquadExamples, predictions: Mapping[str, str]) -> _Score
         )
     exact, f1 = {}, {}
     for question in questions:
-        # A gold answer such as "The" is no answer; without any, "" is right.
+        # A gold answer such as "The" does not count; without any, "" is right.
         golds = [a.text for a in question.answers if normalize_answer(a.text)] or [""]
         exact[question.id] = _best(exact_match, golds, predictions[question.id])
         f1[question.id] = _best(f1_v2, golds, predictions[question.id])
@@ -148,8 +148,8 @@ def best_thresholds(
             f"none, such as {missing[0]}. Take both files from the same run."
         )
     ordered = sorted(scored.questions, key=lambda question: odds[question.id])
-    found = [_best_threshold(ordered, s, predictions, odds) for s in (scored.exact, scored.f1)]
-    return Thresholds(*found[0], *found[1])
+    best = [_best_threshold(ordered, s, predictions, odds) for s in (scored.exact, scored.f1)]
+    return Thresholds(*best[0], *best[1])
 
 
 def _best_threshold(

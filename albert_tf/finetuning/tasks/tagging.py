@@ -69,6 +69,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
         self, features: Features[TaggedPieces], outputs: Mapping[str, np.ndarray]
     ) -> StoredOutputs:
         """The logits at the first piece of each word that was not cut off, float32 [W, C]."""
+        # The first piece of a word answers for it, as it alone has a target in training.
         sentences = features.source
         return {"logits": outputs["logits"][sentences.rows, sentences.places]}
 

@@ -119,6 +119,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
             [example.guid for example in examples],
             self.texts(examples, predictions),
             answers,
+            # All or none: a column with gaps would look as if a label were empty.
             labels=None if None in right else [each for each in right if each is not None],
             probabilities=probabilities,
         )
@@ -135,6 +136,7 @@ class TextTask(ExampleTask[TextExample]):
     model_class = AlbertClassifier
 
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+        # Without labels, one output: the number of a regression.
         return {"num_classes": max(1, len(labels)), "dropout_rate": dropout_rate}
 
     def encode(

@@ -14,7 +14,7 @@ from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import TASKS, own_classes
+from albert_tf.finetuning.tasks.table import TASKS, Columns, own_classes
 from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.metrics import SCORERS
 
@@ -55,9 +55,9 @@ def test_a_model_of_another_task(folder, one_device, tiny_config, tmp_path):
         UserError, match=r"a model for mine, and --task=race needs one for multiple"
     ):
         load_finetuned(folder, TASKS["race"], one_device)
-    with pytest.raises(UserError, match="classes long, short; those of --task=rte are entailment"):
+    with pytest.raises(UserError, match="classes long, short, and --task=rte has entailment"):
         load_finetuned(folder, TASKS["rte"], one_device)
-    with pytest.raises(UserError, match="those of --task=sts-b are numbers"):
+    with pytest.raises(UserError, match="--task=sts-b has numbers"):
         load_finetuned(folder, TASKS["sts-b"], one_device)
     assert load_finetuned(folder, own_classes(), one_device).labels == LABELS
     with pytest.raises(UserError, match="--task=ax has no labeled examples .* --mode=predict"):
@@ -114,7 +114,7 @@ def test_pairs_are_not_read_as_single_texts(folder):
     for trained, given in (("text_b", None), (None, "text_b"), ("a", "b")):
         metadata = native.read_metadata(folder) | {"data_settings": {"pair_column": trained}}
         path.write_text(json.dumps(metadata))
-        task = own_classes(pair_column=given)
+        task = own_classes(Columns(pair_column=given))
         if trained and given:
             assert load_finetuned(folder, task, None).task is task
             continue

@@ -43,8 +43,8 @@ def test_the_defaults_are_those_of_the_library(given):
     assert finetuning_flags.settings() == FineTuningSettings()
     assert finetuning_flags.settings().lengths == LengthSettings()
     assert finetuning_flags.task() is TASKS["mrpc"]
-    source = finetuning_flags.data_source()
-    assert source.data_dir is None and not source.files and not source.splits
+    data = finetuning_flags.task_data()
+    assert data.data_dir is None and not data.files and not data.splits
 
 
 # Each field of the settings with another value than its default.
@@ -83,17 +83,17 @@ def test_files_and_columns_of_ones_own(given, tmp_path):
         task="regression", text_column="one", pair_column="two", label_column="score",
         train_file="t.tsv", dev_file=path, predict_file="p.tsv", data_dir="folder",
     )  # fmt: skip
-    source = finetuning_flags.data_source()
-    assert source.data_dir == "folder"
-    assert source.files == {"train": "t.tsv", "dev": str(path), "predict": "p.tsv"}
-    [example] = finetuning_flags.task().read(source, "dev").examples
+    data = finetuning_flags.task_data()
+    assert data.data_dir == "folder"
+    assert data.files == {"train": "t.tsv", "dev": str(path), "predict": "p.tsv"}
+    [example] = finetuning_flags.task().read(data, "dev").examples
     assert (example.text_a, example.text_b, example.label) == ("a", "b", 1.5)
 
 
 @pytest.mark.parametrize("name", ["text_column", "pair_column", "label_column"])
 def test_a_benchmark_knows_its_columns(given, name):
     given(task="cola", **{name: "text"})
-    message = f"--{name} is for files of your own, .* use --task=tsv or --task=regression"
+    message = f"--{name} means nothing to --task=cola.* use --task=tsv or --task=regression"
     with pytest.raises(UserError, match=message):
         finetuning_flags.task()
 

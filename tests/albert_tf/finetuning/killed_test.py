@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.finetuning_files import six_updates
 from tests.run_results import figures
 
 ROOT = Path(__file__).parents[3]
@@ -93,20 +94,7 @@ def flags(tmp_path_factory, few_words, work) -> list[str]:
     rows = [f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(texts)]
     for name, part in (("train", rows), ("dev", rows[3:10])):
         (data / f"{name}.tsv").write_text("text\tlabel\n" + "".join(part), encoding="utf-8")
-    values = {
-        "train_file": data / "train.tsv",
-        "dev_file": data / "dev.tsv",
-        "config_file": work / "config.json",
-        "vocab_file": work / "vocabulary" / "spiece.model",
-        "max_seq_length": 16,
-        "train_batch_size": 4,
-        "learning_rate": 0.01,
-        "num_train_steps": 6,
-        "steps_per_loop": 2,
-        "eval_steps": 2,
-        "checkpoint_steps": 2,
-    }
-
+    values = six_updates(data, work)
     return [f"--{name}={value}" for name, value in values.items()]
 
 

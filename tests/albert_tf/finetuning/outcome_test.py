@@ -1,10 +1,16 @@
-"""What a fine-tuning run says at its end."""
+"""What a fine-tuning run says at its end, and the commands that come next."""
 
 from __future__ import annotations
 
+import dataclasses
 import types
 
+import pytest
+
 from albert_tf.finetuning import outcome
+from albert_tf.finetuning.tasks.base import TaskData
+from albert_tf.finetuning.tasks.table import TASKS, Columns, own_classes
+from data_pipeline.finetuning.examples import Split
 
 
 def test_a_last_model_that_has_fallen_back():
@@ -29,6 +35,35 @@ def test_a_last_model_that_is_better_when_scored_again():
         return outcome.overtaken([found])
 
     (sentence,) = said("dev", 0.5, 0.75)
-    assert "last model's f1 is 0.7500 and that of the best one 0.5000" in sentence
+    assert "the last model has f1 0.7500, and the best one 0.5000" in sentence
     assert not said("dev", 0.5, 0.5) and not said("other", 0.5, 0.75)
     assert not said("dev", None, 0.75) and not said("dev", 0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "given"),
+    [
+        ("mrpc", TaskData("glue"), "--data_dir=glue"),
+        ("tagging", TaskData("ner"), "--data_dir=ner"),
+        ("tagging", TaskData(files={"train": "x"}), "--predict_file=..."),
+        ("squad2.0", TaskData("squad"), "--predict_file=..."),
+        ("tsv", TaskData(splits={"train": Split("train", [])}), "--predict_file=..."),
+        ("mrpc", TaskData(splits={"train": Split("train", [])}), None),
+    ],
+)
+def test_the_next_command_names_data_that_the_program_can_read(task, data, given):
+    commands = outcome.next_commands(TASKS[task], data, "runs/x", ())
+    expected = f"--mode=predict --task={task} --output_dir=runs/x {given}"
+    assert commands == ([f"python -m albert_tf.run_finetuning {expected}"] if given else [])
+
+
+def test_classes_can_be_exported():
+    mine = dataclasses.replace(TASKS["mrpc"], name="mine")  # Nothing that --task knows.
+    (command,) = outcome.next_commands(mine, TaskData("data"), "runs/x", ("0", "1"))
+    assert command.startswith("python -m export.run_export --model_dir=runs/x/model --task=class")
+
+
+def test_columns_that_are_not_the_usual_ones():
+    mine = own_classes(Columns("premise", "hypothesis", "gold"))
+    (command,) = outcome.next_commands(mine, TaskData(files={"train": "x"}), "runs/x", ())
+    assert command.endswith("--predict_file=... --text_column=premise --pair_column=hypothesis")

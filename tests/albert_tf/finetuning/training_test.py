@@ -8,9 +8,8 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf.checkpoints import native
+from albert_tf.checkpoints import huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training
 from albert_tf.finetuning.evaluation import ScoreEvaluator
@@ -20,19 +19,17 @@ from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.finetuning.training import FineTuningSettings, finetune
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import SCORERS
+from albert_tf.models import AlbertClassifier
 from albert_tf.training import InitialModel, LoopSettings, OptimizerSettings, RunSettings
 from albert_tf.training.devices import Devices
 from albert_tf.variable_names import variable_name
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.run_results import tensors
 
+LAST = f"last_model/{native.WEIGHTS_PREFIX}"
 LABELS = ("long", "short")
 TASK = ClassificationTask("mine", None, LABELS, SCORERS["cola"])
-
-
-def weights(folder) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(folder / native.WEIGHTS_PREFIX))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 @pytest.fixture
@@ -142,7 +139,7 @@ def test_two_devices_equal_one(train, tmp_path, two_devices):
     """At a low rate, a share of which is what AdamW makes of last bits of gradients near 0."""
     train("one", learning_rate=0.002)
     train("two", Devices(two_devices, packed=True, is_fast=False), learning_rate=0.002)
-    expected, found = (weights(tmp_path / name / "last_model") for name in ("one", "two"))
+    expected, found = (tensors(tmp_path / name / LAST) for name in ("one", "two"))
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
     one, two = (np.load(tmp_path / name / "outputs" / "dev.last.npz") for name in ("one", "two"))
@@ -155,12 +152,12 @@ def test_a_run_goes_on_with_the_same_bits(train, tmp_path, small_splits, vocab_f
         learning_rate=0.01, train_batch_size=4, lengths=LengthSettings(32), vocab_file=vocab_file
     )
     first = train("run", settings=settings, checkpoint_steps=5)
-    expected = weights(tmp_path / "run" / "last_model")
+    expected = tensors(tmp_path / "run" / LAST)
     for path in (tmp_path / "run" / "checkpoints").glob("*15*"):
         path.unlink()
     shutil.rmtree(tmp_path / "run" / "last_model")
     assert train("run", settings=settings, checkpoint_steps=5) == first
-    found = weights(tmp_path / "run" / "last_model")
+    found = tensors(tmp_path / "run" / LAST)
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
     other = dataclasses.replace(settings, length_window=1)
@@ -244,3 +241,44 @@ def test_what_cannot_be_trained(tmp_path, small_model, one_device):
     with pytest.raises(UserError, match="--data_dir is missing: the folder with the data of mrpc"):
         finetune(small_model, "mrpc", TaskData(), str(tmp_path / "run"), devices=one_device)
     assert not (tmp_path / "run").exists()
+
+
+MNLI = ("contradiction", "entailment", "neutral")
+
+
+@pytest.fixture
+def with_classes(tiny_config, tmp_path):
+    """Names of classes -> a Hugging Face folder that has them."""
+
+    def make(*names: str) -> InitialModel:
+        huggingface.save(AlbertClassifier(tiny_config, len(names)), str(tmp_path), names)
+        return InitialModel(init_checkpoint=str(tmp_path))
+
+    return make
+
+
+def test_an_output_layer_with_classes_in_another_order_is_refused(with_classes):
+    with pytest.raises(UserError, match="knows entailment, neutral, contradiction, and the exampl"):
+        training.check_head(with_classes("ENTAILMENT", "NEUTRAL", "CONTRADICTION"), MNLI)
+
+
+@pytest.mark.parametrize("names", [MNLI, ("Contradiction", "Entailment", "Neutral")])
+def test_an_output_layer_with_the_same_classes(with_classes, names):
+    training.check_head(with_classes(*names), MNLI)
+
+
+def test_an_output_layer_whose_names_say_nothing(with_classes, tmp_path):
+    model = with_classes("LABEL_0", "LABEL_1", "LABEL_2")
+    training.check_head(model, MNLI)
+    config = tmp_path / "config.json"
+    values = json.loads(config.read_text())
+    assert huggingface.read_labels(str(tmp_path)) == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    del values["id2label"]
+    config.write_text(json.dumps(values))
+    assert huggingface.read_labels(str(tmp_path)) == []
+    training.check_head(model, MNLI)
+
+
+def test_no_output_layer_to_take_over():
+    with pytest.raises(UserError, match="--init_checkpoint, which is missing"):
+        training.check_head(InitialModel(), MNLI)

@@ -1,51 +1,60 @@
-"""Averages of an ensemble, by name."""
+"""An ensemble from stored outputs to its files; run_ensemble_test.py has whole runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
+from albert_tf.finetuning.runs import members
+from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
+from albert_tf.finetuning.runs.run_files import outputs_path
+from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
+from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
+from data_pipeline.finetuning.examples import Split, TextExample
 
-GOLDEN = Path(__file__).parents[3] / "goldens" / "finetuning" / "metrics" / "ensemble.npz"
+DEV = Split("dev", [TextExample(f"{n}", "a", None, f"{n % 2}", "dev.tsv", n) for n in range(4)])
+# Logits of class 1 in four examples, of which the second and the last are of class 1.
+LOGITS = {"good": [-1, 3, -1, 1], "worse": [-1, -2, -1, 1], "bad": [1, -1, 1, -1]}
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch) -> list[str]:
+    """Folders of three runs, whose models are not there: no one needs their weights."""
+    features = SimpleNamespace(source=DEV.examples, targets={"label_ids": np.array([0, 1, 0, 1])})
+    model = SimpleNamespace(labels=("0", "1"), features=lambda examples, has_targets: features)
+    monkeypatch.setattr(members, "load_finetuned", lambda *_: model)
+    for name, logits in LOGITS.items():
+        arrays = {"logits": np.stack([np.zeros(4), logits], axis=1).astype(np.float32)}
+        origin = Origin("cola", ("0", "1"), DEV.sha256(), f"hash of {name}")
+        write_outputs(outputs_path(str(tmp_path / name), "dev", "best"), arrays, origin)
+    return [str(tmp_path / name) for name in LOGITS]
 
 
 @pytest.mark.parametrize(
-    ("average", "values", "probabilities"),
-    [
-        (None, "label_by_mean_probability", "mean_probabilities"),
-        ("probabilities", "label_by_mean_probability", "mean_probabilities"),
-        ("logits", "label_by_mean_logit", "probabilities_of_mean_logits"),
-        ("votes", "label_by_vote", None),
-    ],
+    ("choose", "accuracy", "chosen"), [("all", 0.75, [1, 1, 1]), ("greedy", 1.0, [1, 0, 0])]
 )
-def test_classes_equal_the_reference(average, values, probabilities):
-    with np.load(GOLDEN) as golden:
-        members = [{"logits": logits} for logits in golden["logits"]]
-        for task in ("mnli", "race"):
-            found = TASKS[task].averaging(average).answer(None, members)
-            np.testing.assert_array_equal(found.values, golden[values])
-            np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
-            if probabilities:
-                np.testing.assert_allclose(found.probabilities, golden[probabilities], atol=1e-12)
+def test_answers_and_scores(runs, tmp_path, choose, accuracy, chosen):
+    data, output = TaskData(splits={"dev": DEV}), tmp_path / "ensemble"
+    settings = EnsembleSettings(choose=choose, average="votes")
+    answers = run_ensemble(runs, TASKS["cola"], data, str(output), settings)
+    assert list(answers) == ["dev"]
+    content = json.loads((output / "ensemble.json").read_text())
+    assert (content["average"], content["choose"], content["chosen_on"]) == ("votes", choose, "dev")
+    (result,) = content["results"]
+    assert (result["split"], result["num_examples"]) == ("dev", 4)
+    assert (result["data_sha256"], result["metrics"]["accuracy"]) == (DEV.sha256(), accuracy)
+    assert [member["is_chosen"] for member in content["members"]] == chosen
+    assert [member["metrics"]["accuracy"] for member in content["members"]] == [1.0, 0.75, 0.0]
+    assert len((output / "predictions" / "cola_dev.tsv").read_text().splitlines()) == 5
+    assert (output / "curve.csv").exists()
 
 
-def test_shares_of_votes():
-    members = [{"logits": np.array([row], np.float32)} for row in ([9, 0, 0], [0, 1, 0], [0, 1, 0])]
-    found = TASKS["mnli"].averaging("votes").answer(None, members)
-    assert found.values == [1]
-    np.testing.assert_allclose(found.probabilities, [[1 / 3, 2 / 3, 0]])
-
-
-def test_values_are_averaged():
-    members = [{"logits": np.array([[1.0], [2.0]])}, {"logits": np.array([[2.0], [5.0]])}]
-    for average in (None, "values"):
-        assert TASKS["sts-b"].averaging(average).answer(None, members).values == [1.5, 3.5]
-
-
-def test_an_average_that_the_task_has_not():
-    with pytest.raises(UserError, match=r"--average=votes .* --task=sts-b has; there are: values"):
-        TASKS["sts-b"].averaging("votes")
+def test_the_answers_of_a_run_are_not_replaced(runs, tmp_path):
+    (tmp_path / "good" / "run.json").write_text("{}")
+    with pytest.raises(UserError, match="holds a run, whose answers would be replaced"):
+        run_ensemble(runs, TASKS["cola"], TaskData(splits={"dev": DEV}), runs[0])

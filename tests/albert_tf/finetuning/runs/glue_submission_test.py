@@ -1,5 +1,5 @@
-"""The archive for gluebenchmark.com: what is written passes, what is damaged is refused. The GLUE
-score of runs on the dev sets, and what is said where one is missing.
+"""The archive for gluebenchmark.com; the GLUE score of runs on the dev sets, and what is said where
+one is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from albert_tf.errors import UserError
 from albert_tf.finetuning.runs.glue_submission import (
     FILES,
     OFFICIAL_COUNTS,
-    check_submission,
     dev_score_sentence,
     submission_rows,
     write_submission,
@@ -44,12 +43,6 @@ def content(path: str) -> dict[str, str]:
         return {name: archive.read(name).decode("utf-8") for name in archive.namelist()}
 
 
-def rewrite(path: str, texts: dict[str, str | bytes]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in texts.items():
-            archive.writestr(name, text)
-
-
 def test_eleven_files(path):
     texts = content(path)
     expected = ("CoLA", "SST-2", "MRPC", "STS-B", "MNLI-m", "MNLI-mm", "QNLI", "QQP", "RTE", "WNLI")
@@ -59,7 +52,6 @@ def test_eleven_files(path):
     assert texts["AX.tsv"].splitlines()[1:] == ["0\tneutral", "1\tcontradiction", "2\tentailment"]
     assert texts["MNLI-m.tsv"] == texts["MNLI-mm.tsv"] == texts["AX.tsv"]
     assert texts["RTE.tsv"] == texts["QNLI.tsv"] and "not_entailment" in texts["RTE.tsv"]
-    check_submission(path, COUNTS)
 
 
 def test_equal_predictions_give_equal_bytes(path, tmp_path):
@@ -72,7 +64,7 @@ def test_equal_predictions_give_equal_bytes(path, tmp_path):
         assert {info.date_time for info in archive.infolist()} == {(2020, 1, 1, 0, 0, 0)}
 
 
-def test_the_official_sizes(path):
+def test_the_official_sizes(tmp_path):
     assert OFFICIAL_COUNTS == {
         "CoLA.tsv": 1063,
         "SST-2.tsv": 1821,
@@ -87,7 +79,7 @@ def test_the_official_sizes(path):
         "AX.tsv": 1104,
     }
     with pytest.raises(UserError, match="CoLA.tsv should have 1063 predictions.*received 3"):
-        check_submission(path)
+        write_submission(str(tmp_path / "glue.zip"), PREDICTIONS)
     assert {(file.task, file.split) for file in FILES.values()} >= {
         ("mnli", "test_matched"),
         ("mnli", "test_mismatched"),
@@ -114,52 +106,6 @@ def test_wrong_predictions_write_nothing(tmp_path):
         write_submission(str(tmp_path / "glue.zip"), {"AX.tsv": PREDICTIONS["AX.tsv"]}, COUNTS)
     assert not list(tmp_path.iterdir())
     assert submission_rows("CoLA.tsv", [1, 0]) == ["1", "0"]
-
-
-@pytest.mark.parametrize(
-    "name, text, message",
-    [
-        ("RTE.tsv", "", "RTE.tsv:1: expected the header"),
-        ("RTE.tsv", "index,prediction\n", "RTE.tsv:1: expected the header.*'index,prediction'"),
-        ("RTE.tsv", "index\tprediction\n", "RTE.tsv should have 3 predictions.*received 0"),
-        (
-            "CoLA.tsv",
-            "index\tprediction\n0\t1\n2\t0\n1\t1\n",
-            r"CoLA.tsv:3: expected 1<TAB>prediction.*'2\\t0'",
-        ),
-        ("CoLA.tsv", "index\tprediction\n0\n1\t0\n2\t1\n", "CoLA.tsv:2: expected 0<TAB>"),
-        ("CoLA.tsv", "index\tprediction\n0\t1\n1\t2\n2\t1\n", "CoLA.tsv:3: .* 0, 1; received '2'"),
-        ("CoLA.tsv", "index\tprediction\n0\t1\n1\t1\n2\t1\t1\n", "CoLA.tsv:4: the prediction"),
-        ("STS-B.tsv", "index\tprediction\n0\t1\n1\t2\n2\t5.1\n", "STS-B.tsv:4: .*0 to 5.*'5.1'"),
-        ("STS-B.tsv", "index\tprediction\n0\t1\n1\tnan\n2\t5\n", "STS-B.tsv:3: expected a number"),
-        ("STS-B.tsv", "index\tprediction\n0\t\n1\t1\n2\t5\n", "STS-B.tsv:2: expected a number"),
-        ("AX.tsv", b"\xff", "AX.tsv cannot be read: .*utf-8"),
-    ],
-)
-def test_damaged_files(path, name, text, message):
-    rewrite(path, {**content(path), name: text})
-    with pytest.raises(UserError, match=message) as error:
-        check_submission(path, COUNTS)
-    assert str(error.value).startswith(path)
-
-
-def test_damaged_archives(path):
-    texts = content(path)
-    rewrite(path, {f"glue/{name}": text for name, text in texts.items()})
-    with pytest.raises(UserError, match="missing: CoLA.tsv, .*unknown: glue/CoLA.tsv, "):
-        check_submission(path, COUNTS)
-    rewrite(path, {name: text for name, text in texts.items() if name != "AX.tsv"})
-    with pytest.raises(UserError, match="missing: AX.tsv, unknown: none"):
-        check_submission(path, COUNTS)
-    rewrite(path, texts)
-    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        archive.writestr("AX.tsv", texts["AX.tsv"])
-    with pytest.raises(UserError, match="every file once"):
-        check_submission(path, COUNTS)
-    with open(path, "wb") as file:
-        file.write(b"PK")
-    with pytest.raises(UserError, match="should be a zip archive and is none"):
-        check_submission(path, COUNTS)
 
 
 def write_run(folder, task: str, splits: dict[str, float | None]) -> str:

@@ -13,7 +13,7 @@ from albert_tf.finetuning.runs import members
 from albert_tf.finetuning.runs.members import find_folders, find_runs, find_splits, load_members
 from albert_tf.finetuning.runs.run_files import outputs_path
 from albert_tf.finetuning.runs.series import RunScore, Series
-from albert_tf.finetuning.runs.stored_outputs import write_outputs
+from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import TaskData
 from albert_tf.finetuning.tasks.table import TASKS
 from albert_tf.finetuning.tasks.texts import ClassificationTask
@@ -24,9 +24,9 @@ MNLI = TASKS["mnli"]
 
 
 def store(run, split: str, checkpoint: str = "best", model: str = "m", logits=((1.0, 2.0, 3.0),)):
-    about = {"task": "mnli", "labels": ["a"], "data_sha256": f"of {split}", "model_sha256": model}
+    origin = Origin("mnli", ("a",), f"of {split}", model)
     arrays = {"logits": np.array(logits, np.float32)}
-    write_outputs(outputs_path(str(run), split, checkpoint), arrays, about)
+    write_outputs(outputs_path(str(run), split, checkpoint), arrays, origin)
 
 
 def test_folders_by_name_by_pattern_and_of_a_series(tmp_path):
@@ -92,7 +92,7 @@ def test_members(tmp_path, capsys):
 def test_windows_of_other_lengths_are_refused(monkeypatch):
     """Rows that are no examples are parts of them, and only equal parts can be added up."""
     examples = Split("dev_matched", [TextExample("0", "a", None, "entailment", "f", 2)])
-    found = SimpleNamespace(features=lambda examples, is_scored: None)
+    found = SimpleNamespace(features=lambda examples, has_targets: None)
     monkeypatch.setattr(members, "load_finetuned", lambda *_: found)
     cuts = {"runs/a": {"doc_stride": 128}, "runs/b": {"doc_stride": 64}}
     read = lambda folder: cuts[folder.rpartition("/")[0]]  # noqa: E731

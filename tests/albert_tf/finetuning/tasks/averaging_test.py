@@ -1,4 +1,4 @@
-"""Averages of an ensemble equal those of the reference's numbers."""
+"""Averages of an ensemble, by name, equal those of the reference's numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_tf.finetuning.tasks.averaging import (
-    mean_probabilities,
-    probabilities_of_mean_logits,
-    vote_shares,
-)
+from albert_tf.errors import UserError
+from albert_tf.finetuning.tasks.averaging import vote_shares
+from albert_tf.finetuning.tasks.table import TASKS
 
 GOLDEN = Path(__file__).parents[3] / "goldens" / "finetuning" / "metrics" / "ensemble.npz"
 
@@ -22,24 +20,46 @@ def golden() -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def test_both_means(golden):
-    for function, name, label in (
-        (mean_probabilities, "mean_probabilities", "label_by_mean_probability"),
-        (probabilities_of_mean_logits, "probabilities_of_mean_logits", "label_by_mean_logit"),
-    ):
-        probabilities = function(golden["logits"])
-        np.testing.assert_allclose(probabilities, golden[name], rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(probabilities.argmax(axis=-1), golden[label])
+@pytest.mark.parametrize(
+    ("average", "values", "probabilities"),
+    [
+        (None, "label_by_mean_probability", "mean_probabilities"),
+        ("probabilities", "label_by_mean_probability", "mean_probabilities"),
+        ("logits", "label_by_mean_logit", "probabilities_of_mean_logits"),
+        ("votes", "label_by_vote", None),
+    ],
+)
+def test_classes_equal_the_reference(golden, average, values, probabilities):
+    members = [{"logits": logits} for logits in golden["logits"]]
+    for task in ("mnli", "race"):
+        found = TASKS[task].averaging(average).answer(None, members)
+        np.testing.assert_array_equal(found.values, golden[values])
+        np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+        if probabilities:
+            expected = golden[probabilities]
+            np.testing.assert_allclose(found.probabilities, expected, rtol=0, atol=1e-12)
 
 
-def test_votes(golden):
-    shares = vote_shares(golden["logits"])
-    np.testing.assert_array_equal(shares.argmax(axis=-1), golden["label_by_vote"])
+def test_the_reference_s_averages_differ(golden):
+    assert (golden["label_by_mean_probability"] != golden["label_by_mean_logit"]).any()
+
+
+def test_votes():
+    members = [{"logits": np.array([row], np.float32)} for row in ([9, 0, 0], [0, 1, 0], [0, 1, 0])]
+    found = TASKS["mnli"].averaging("votes").answer(None, members)
+    assert found.values == [1]
+    np.testing.assert_allclose(found.probabilities, [[1 / 3, 2 / 3, 0]])
     one_each = np.eye(3)[[2, 1, 1, 2]][:, None]  # Two votes for 1, two for 2.
     np.testing.assert_array_equal(vote_shares(one_each), [[0, 0.5, 0.5]])
     assert vote_shares(one_each).argmax(axis=-1) == [1]
 
 
-def test_they_differ(golden):
-    labels = (golden["label_by_mean_probability"], golden["label_by_mean_logit"])
-    assert (labels[0] != labels[1]).any()
+def test_values_are_averaged():
+    members = [{"logits": np.array([[1.0], [2.0]])}, {"logits": np.array([[2.0], [5.0]])}]
+    for average in (None, "values"):
+        assert TASKS["sts-b"].averaging(average).answer(None, members).values == [1.5, 3.5]
+
+
+def test_an_average_that_the_task_has_not():
+    with pytest.raises(UserError, match=r"--average=votes .* --task=sts-b has; there are: values"):
+        TASKS["sts-b"].averaging("votes")

@@ -147,7 +147,7 @@ def test_from_files_to_scores_and_answers(task, data_dir, program):
         ("squad1.1", (), "--max_seq_length=128 has room for 61 pieces"),
         ("squad2.0", ("--only_windows_with_answer",), "is for --task=squad1.1"),
         ("squad1.1", ("--null_score_diff_threshold=0",), "is for --task=squad2.0"),
-        ("mrpc", ("--n_best_size=5",), "--n_best_size is for answers in a text, and --task=mrpc"),
+        ("mrpc", ("--n_best_size=5",), "--n_best_size means nothing to --task=mrpc"),
     ],
 )
 def test_flags_that_do_not_go_together(task, flags, sentence, data_dir, program):
@@ -167,7 +167,7 @@ def test_flags_become_settings(new_flags):
     expected = SquadSettings(7, 5, null_score_diff_threshold=-2.5)
     assert task.settings == expected
     with new_flags():
-        finetuning_flags.define_source_flags()
+        finetuning_flags.define_data_flags()
         finetuning_flags.define_answer_flags(of_ensemble=True)
         FLAGS(["program", "--task=squad1.1", "--span_average=members"])
         assert finetuning_flags.task().settings == SquadSettings(span_average="members")

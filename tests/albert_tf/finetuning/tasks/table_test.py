@@ -8,7 +8,7 @@ import pytest
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import OWN_FILES, TASKS, get_task
+from albert_tf.finetuning.tasks.table import TASKS, Columns, get_task, own_classes, own_numbers
 from albert_tf.metrics import SCORED_GLUE_TASKS
 
 NLI = ("contradiction", "entailment", "neutral")
@@ -62,11 +62,11 @@ def test_a_task_by_name_or_itself():
 def test_files_of_ones_own(tmp_path):
     path = str(tmp_path / "x.tsv")
     (tmp_path / "x.tsv").write_text("q\tp\tgrade\none\ttwo\t2.5\nthree\tfour\t1\n")
-    columns = {"text_column": "q", "pair_column": "p", "label_column": "grade"}
+    columns = Columns("q", "p", "grade")
     data = TaskData(files={"train": path, "predict": path})
-    numbers = OWN_FILES["regression"](**columns).read(data, "train")
+    numbers = own_numbers(columns).read(data, "train")
     assert [example.label for example in numbers.examples] == [2.5, 1.0]
-    classes = OWN_FILES["tsv"](**columns)
+    classes = own_classes(columns)
     train = classes.read(data, "train")
     assert train.name == "train" and [e.text_b for e in train.examples] == ["two", "four"]
     assert classes.labels_in(train) == ("1", "2.5")
