@@ -78,7 +78,6 @@ class Servable:
                 "RESOURCE_EXHAUSTED",
                 f"Model {self.name!r}: the answer needs more memory than there is. Send less.",
             ) from error
-        # Before `numpy()`, which may copy, and before the answer becomes JSON.
         self.limits.check_answer(sum(math.prod(value.shape) for value in answer.values()))
         return {name: value.numpy() for name, value in answer.items()}
 
@@ -92,7 +91,7 @@ class Servable:
         except (TypeError, ValueError) as error:
             told = str(error).splitlines()[0]
             raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
-        # A concrete function would name its own tensors, in several lines, where a shape is wrong.
+        # A loaded signature computes with any shape, also with one that it does not declare.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
             raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
@@ -134,7 +133,7 @@ def _suits(definition: SignatureDef, method: str) -> bool:
 
 
 def _read_signature_defs(path: str) -> dict[str, SignatureDef]:
-    # From the file, since what TensorFlow loads no longer has the names and methods of the protos.
+    # From the file, since a loaded signature no longer has the names of tensors and the method.
     content = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         content.ParseFromString(file.read())
