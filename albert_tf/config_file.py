@@ -38,7 +38,7 @@ def read_json(path: str, kind: type = dict) -> Any:
     """The content of a JSON file, which may be damaged or foreign: an object, or another `kind`.
 
     Raises:
-      UserError: the file is absent, too large, or no such JSON in UTF-8.
+      UserError: the file is absent, too large, or not such JSON in UTF-8.
     """
     if not storage.exists(path):
         raise UserError(

@@ -1,7 +1,7 @@
 """Makes a folder of records of google-research/albert or of the Model Garden readable here.
 
 Their create_pretraining_data writes TFRecord files and nothing else; this program reads them once,
-and puts a manifest, the vocabulary and the counts of labels beside them.
+and puts a manifest, the vocabulary and the counts of labels next to them.
 
     python -m data_pipeline.adopt_records --data=records --vocab_file=30k-clean.model
 """

@@ -64,7 +64,7 @@ def quiet() -> None:
     assert process.stdin is not None  # As it was asked for.
     os.dup2(process.stdin.fileno(), 2)
     process.stdin.close()
-    process.returncode = 0  # Nobody waits for it.
+    process.returncode = 0  # It is not waited for.
     if sys.stderr is sys.__stderr__:  # In a notebook it does not lead to the descriptor.
         sys.stderr = open(shown, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
 

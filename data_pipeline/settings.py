@@ -88,7 +88,7 @@ def setting(
       one_of: the values that a text, or each text of a tuple, may have; (): any.
       expert: whether only --helpfull shows the flag.
       is_address: whether the text names a service on the network, not a path.
-      bounds: those of `Numbers`.
+      bounds: see `Numbers`.
 
     Returns:
       What `dataclasses.field` returns.
@@ -157,7 +157,7 @@ class Settings:
     """The base of dataclasses of settings, which checks their values.
 
     Raises:
-      UserError: a value is not allowed; the message is that of the flag.
+      UserError: a value is not allowed; the message names the flag.
     """
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ def run_binary(main: Callable[[], None]) -> None:
     """
 
     def wrapped(argv: Sequence[str]) -> None:
-        # Of libraries in Python: TensorFlow says at each save of a checkpoint that it begins.
+        # In Python, TensorFlow logs the beginning of each save of a checkpoint.
         absl.logging.set_verbosity(absl.logging.WARNING)
         logging.getLogger("tensorflow").addFilter(_is_no_advice)
         try:
@@ -49,7 +49,7 @@ def run_binary(main: Callable[[], None]) -> None:
             if not is_user_error(error):
                 raise
             if isinstance(error, BrokenPipeError):
-                print(flush=True)  # Fails, too, where it is stdout that was closed.
+                print(flush=True)  # Fails again if it is stdout that was closed.
             # What was written for the user is shown whole: it may list several findings.
             if isinstance(error, UserError):
                 _fail(_with_flag(str(error)))
@@ -75,7 +75,7 @@ def _is_no_advice(record: logging.LogRecord) -> bool:
 
 def _fail(message: str) -> NoReturn:
     folder, _, program = sys.argv[0].rpartition("/")
-    if program == "__main__.py":  # Of a package that is run by its name.
+    if program == "__main__.py":  # A package that is run by its name.
         program = folder.rpartition("/")[2]
     program = program or "program"
     print(f"{program}: error: {message}", file=sys.stderr, flush=True)

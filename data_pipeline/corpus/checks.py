@@ -53,7 +53,7 @@ def check_are_text(lines: Sequence[bytes], path: str, more: int = 0) -> None:
     `path` is the first of `more` + 1 files with a bad line.
     """
     lines = [line for line in lines if line.strip()]
-    files = f"{path} is" if not more else f"{path} (and {more} more of the files beside it) is"
+    files = f"{path} is" if not more else f"{path} (and {more} more of the files next to it) is"
     if binary := _most(lines, _has_controls):
         raise UserError(
             f"{files} not text: {binary} hold NUL bytes or control "

@@ -29,7 +29,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]+)*")
 
 @dataclasses.dataclass(frozen=True)
 class Corpus(Settings):
-    """The files of a corpus, those of `match_files(patterns)`, and the way they are read."""
+    """The files of a corpus that match `patterns`, and the way they are read."""
 
     patterns: Sequence[str] | str
     input_format: str = setting(
@@ -102,17 +102,8 @@ def number_of_documents(block: TextBlock, corpus: Corpus) -> int:
 def read_documents(
     corpus: Corpus, report: ReadReport | None = None, show_progress: bool = False
 ) -> Iterator[list[str]]:
-    """All documents of a corpus, one after the other; holds one block of text in memory.
-
-    Args:
-      corpus: the text.
-      report: problems are added to it while reading.
-      show_progress: draw a bar on stderr.
-
-    Raises:
-      UserError: no such file, unknown format, a file that is no text, UTF-16 or damaged. A few
-        lines that are not UTF-8, or not JSON, or hold NUL bytes are repaired or skipped, and
-        counted in `report`.
+    """All documents of a corpus, as lists of sentences, one after the other; one block of text is
+    in memory. Problems are added to `report`.
     """
     report = report if report is not None else ReadReport()
     files = corpus.files()

@@ -82,7 +82,7 @@ class JsonLines(io.RawIOBase):
         ]
 
     def _jsonl(self) -> Iterator[bytes]:
-        """Lines of jsonl, those of _ROWS_AT_ONCE rows at a time."""
+        """Lines of jsonl, _ROWS_AT_ONCE at a time."""
         try:
             for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=[self._field]):
                 self._rows += len(batch)

@@ -10,9 +10,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Reader(TextStream):
-    """One file, in lines; use as a context manager. Its arguments and errors are those of
-    `TextStream`.
-    """
+    """One file, in lines; use as a context manager. For arguments and errors see `TextStream`."""
 
     def __init__(self, path: str, text_field: str = "text") -> None:
         super().__init__(path, text_field)

@@ -6,7 +6,7 @@ The layers, from the file up; each is there only where it is needed:
     _Counted          bytes of the file, counted: progress is told in stored bytes
     BufferedReader    so that the first bytes can be looked at and read again
     gzip, bz2, ...    by the name's ending
-    BufferedReader    again, as the text itself is looked at, too
+    BufferedReader    again, so that the text can be looked at
     _LineFeeds        old Macintosh files, whose lines end with carriage returns
 """
 
@@ -159,7 +159,7 @@ def _decompression_errors(extension: str) -> tuple[type[Exception], ...]:
 
 
 def _check_is_text(path: str, head: bytes, extension: str) -> None:
-    """Raises UserError when a file's first bytes are those of something else."""
+    """Raises UserError when a file's first bytes show that it is something else."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(f"{path} is UTF-16; convert it to UTF-8.")
     if head.startswith(MAGIC):

@@ -97,7 +97,7 @@ def sync(path: str) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Of file systems that cannot.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Some file systems cannot.
             raise
     finally:
         os.close(handle)

@@ -80,7 +80,7 @@ def _parse_fields(kind: Any, value: Any, name: str) -> Any:
 
 
 def _has_default(field: dataclasses.Field) -> bool:
-    return field.default is not field.default_factory  # Of both MISSING, the field has none.
+    return field.default is not field.default_factory  # Both are MISSING where it has none.
 
 
 def _check(is_right: bool, name: str, expected: str, received: Any) -> None:

@@ -26,7 +26,7 @@ class Sealed(NamedTuple):
 
     path: str
     values: dict[str, Any]  # All entries but the hashes.
-    hashes: dict[str, str]  # Of the files next to it, by name; empty from an earlier version.
+    hashes: dict[str, str]  # The files' by name; empty where an earlier version wrote it.
 
     def check(self, folder: str, names: Iterable[str], advice: str) -> None:
         """Compares files of a folder, which have hashes, with these: the first that is missing or
@@ -46,7 +46,7 @@ class Sealed(NamedTuple):
 
 
 def seal(values: Mapping[str, Any], hashes: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The entries of a JSON file with the hashes of other files, and that of the entries."""
+    """The entries of a JSON file, with their own hash and the hashes of other files."""
     return {**values, KEY: {_OWN: _hash(values), **(hashes or {})}}
 
 

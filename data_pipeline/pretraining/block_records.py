@@ -39,7 +39,7 @@ class Job:
     settings: PretrainingSettings
     vocab_file: str
     tokenizer: TokenizerSettings  # Without None.
-    identity: tuple[str | bool | None, ...]  # Of the tokenizer.
+    identity: tuple[str | bool | None, ...]  # The tokenizer's.
     folder: str  # For records and notes.
     fast: bool = True  # Tokenize each word once (tokenizers/fast), to the same ids.
 
@@ -141,9 +141,9 @@ def process_block(
     job: Job,
     tokenizer: Tokenizer | None = None,
 ) -> BlockResult:
-    """Writes one file of records per copy of the text but the documents `dropped`, and notes it.
-    Returns the result, that of an earlier run if it was finished. `tokenizer`: the job's, if it is
-    loaded already.
+    """Writes one file of records per copy of the text, without the documents `dropped`, and notes
+    the result, which it returns; an earlier run's if it was finished. `tokenizer`: the job's, if it
+    is loaded already.
     """
     found = finished_block(block, dropped, job)
     if found is not None:
@@ -172,8 +172,8 @@ def process_block(
 class DocumentPlace(NamedTuple):
     """Place of a document in a corpus; places sort in the order of the corpus."""
 
-    group: int  # Of files, see `TextBlock`.
-    block: int  # In the group.
+    group: int  # Its number, and the block's in it, see `TextBlock`.
+    block: int
     number: int  # In the block, from 0.
 
 

@@ -52,8 +52,8 @@ def dynamic_counts(
     settings: PretrainingSettings,
     tokenizer: Tokenizer,
 ) -> RecordColumns:
-    """The counts, without columns, of dynamic records: ids int [T] of all records; of each (int
-    [R]) the tokens of A, those of A and B, and next_sentence_labels.
+    """The counts, without columns, of dynamic records with ids int [T] in all; `length_a`,
+    `lengths` and `labels` (int [R]) are the tokens of A, of A and B, and next_sentence_labels.
     """
     with_specials = lengths + 2 + (lengths > length_a)
     budgets = masking.prediction_budgets(

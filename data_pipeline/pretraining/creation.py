@@ -317,7 +317,7 @@ def create_pretraining_data(
                 bar.update(stored_bytes)
         return finish(plan, output_dir, tokenizer, merged)
     except OSError as error:
-        # Of a worker, too: the pool raises it here with its number.
+        # The pool raises a worker's error here as well, with its number.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(

@@ -100,7 +100,7 @@ def _masker(manifest: dict[str, Any]) -> DynamicMasking:
     )
     if tokenizer.fingerprint != manifest["vocab_fingerprint"]:
         raise UserError(
-            f"{tokenizer.vocab_file} is not the vocabulary that the records beside it were made "
+            f"{tokenizer.vocab_file} is not the vocabulary that the records next to it were made "
             "with. Copy the folder again, or make the data again."
         )
     return DynamicMasking(PretrainingSettings.from_manifest(manifest), tokenizer)
@@ -177,7 +177,7 @@ def _evaluation_batches(
 
     def to_rows(group: tuple[tf.Tensor, tf.Tensor], weight: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = parse(*group)
-        names = ("example_weights", "masked_lm_weights")  # Of pairs, and of words.
+        names = ("example_weights", "masked_lm_weights")  # The weights of pairs and of words.
         return {**rows, **{name: rows[name] * weight for name in names}}
 
     rows = weighted.map(to_rows, num_parallel_calls=tf.data.AUTOTUNE)

@@ -45,10 +45,9 @@ class DynamicMasking:
         number: tf.Tensor,
         first_row: int = 0,
     ) -> dict[str, tf.Tensor]:
-        """Masked rows, in a graph or outside of one: int32 [R, S], [R, P] and [R, 1], float32
-        masked_lm_weights [R, P]. `columns` are those of R dynamic records, see `features.parse`;
-        `number` (int64) is that of the batch, and `first_row` the first of these rows in it, a
-        multiple of GROUP.
+        """Masked rows of R dynamic records (`features.parse`), in a graph or outside of one: int32
+        [R, S], [R, P] and [R, 1], float32 masked_lm_weights [R, P]. `number` (int64) is the number
+        of the batch, and `first_row` the first of these rows in it, a multiple of GROUP.
         """
         ids = columns["token_ids"]
 

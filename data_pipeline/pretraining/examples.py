@@ -59,7 +59,8 @@ class BlockExamples:
         """The shuffled pairs of a copy; and their columns, once, some at a time, with how many
         these are.
         """
-        # Of this block and copy alone: the same bytes, wherever and whenever it is worked on.
+        # It depends on this block and copy alone: they become the same bytes wherever and whenever
+        # they are worked on.
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)
         self._skipped.update(skipped)

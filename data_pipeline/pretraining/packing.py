@@ -25,7 +25,7 @@ def with_separators(tokenized: TokenizedDocuments, sep_id: int) -> TokenizedDocu
     """
     first, last = tokenized.documents[:-1], tokenized.documents[1:]
     has_text = last > first
-    ends = tokenized.sentences[last[has_text]]  # Of documents, among the ids: [3, 4] above.
+    ends = tokenized.sentences[last[has_text]]  # Ends of documents among the ids: [3, 4] above.
     starts_word = tokenized.starts_word.copy()
     starts_word[tokenized.sentences[first[has_text]]] = True
     # A boundary moves by the [SEP]s before it: sentences [0, 2, 3, 4] -> [0, 2, 4, 6].

@@ -35,9 +35,9 @@ def write_records(
 ) -> dict[str, Any]:
     """Writes sharded TFRecords with a manifest, vocabulary and statistics.
 
-    The order is that of the dataset; equal datasets give equal bytes. The folder is not data until
-    all of it is written. After an interruption the next call writes it from the beginning; if files
-    were being put in place already, it completes that, as for any finished data.
+    Records have the order of the dataset; equal datasets give equal bytes. The folder is not data
+    until all of it is written. After an interruption the next call writes it from the beginning; if
+    files were being put in place already, it completes that, as for any finished data.
 
     Args:
       dataset: single examples with the columns of `features.pretraining_schema`, as from
@@ -128,8 +128,8 @@ def _rows(batch: tf.Tensor | tf.RaggedTensor) -> tuple[np.ndarray, np.ndarray]:
 def _columns(
     batch: Mapping[str, tf.Tensor | tf.RaggedTensor], schema: features.Schema, before: int
 ) -> dict[str, _Column]:
-    """The columns of a batch; those of variable length without the zeros behind the last id. Ids
-    that are zero before it, or boundaries of another number, are a UserError.
+    """The columns of a batch; columns of variable length end with the last id, without the zeros
+    behind it. Ids that are zero before it, or boundaries of another number, are a UserError.
     """
     found = {feature.name: _rows(batch[feature.name]) for feature in schema}
     columns = {
@@ -185,7 +185,7 @@ def _check_values(
                 "with?"
             )
         limit = limits.get(feature.name, 2)
-        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong, too.
+        wrong = np.flatnonzero(~((values >= 0) & (values < limit)))  # NaN is wrong as well.
         if len(wrong):
             example = np.searchsorted(np.cumsum(lengths), wrong[0], side="right")
             raise UserError(

@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 def float_column(values: np.ndarray, row_ends: np.ndarray | None = None) -> Column:
-    """A feature of float32; the arguments are those of `int_column`."""
+    """A feature of float32; for the arguments see `int_column`."""
     if row_ends is None:
         row_ends = values.shape[1] * np.arange(1, len(values) + 1)
     payload = np.ascontiguousarray(values, "<f4").tobytes()

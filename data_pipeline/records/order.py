@@ -30,7 +30,7 @@ def shuffled(
     records: tf.data.Dataset, window: int, seed: int, epoch: tf.Tensor, first_window: int = 0
 ) -> tf.data.Dataset:
     """Single records in random order within windows of `window` records, a function of (seed,
-    epoch). The records are those of an epoch from the beginning of window `first_window` on.
+    epoch). `records` are an epoch's, from the beginning of window `first_window` on.
     """
 
     def shuffle(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:

@@ -19,7 +19,7 @@ from data_pipeline.files import atomic_files, sealed, storage
 
 MANIFEST = "manifest.json"
 LABEL_COUNTS_FILE = "label_counts.json"
-FULL_CHECK_BYTES = 256 << 20  # Of more data only sizes are compared, before each run.
+FULL_CHECK_BYTES = 256 << 20  # With more data, only sizes are compared before each run.
 _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
 _ADVICE = "Copy it again, or make the data again with --overwrite."
@@ -127,7 +127,7 @@ def content_fingerprint(manifest: dict[str, Any]) -> str:
 
 def complete_commit(output_dir: str) -> dict[str, Any] | None:
     """Completes a commit that was interrupted; returns its manifest, or None without one. Files
-    that are not those of the manifest are removed with it: they have to be made again.
+    that are not what the manifest says are removed with it: they have to be made again.
     """
     folder = partial_dir(output_dir)
     names = [name for name in storage.names_in(folder) if name.endswith(MANIFEST)]
@@ -155,7 +155,7 @@ def complete_commit(output_dir: str) -> dict[str, Any] | None:
 
 
 def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]]) -> list[str]:
-    """Paths in `partial_dir` of the files that are not those of a manifest, there or published."""
+    """Paths in `partial_dir` of the files that are not what a manifest says, there or published."""
 
     def wrong_path(entry: dict[str, Any]) -> str | None:
         path = prefix + entry["name"]

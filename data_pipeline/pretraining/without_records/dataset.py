@@ -29,7 +29,7 @@ from data_pipeline.tokenizers.base import Tokenizer
 BLOCK_BYTES = 1 << 20
 # Largest and smallest number of documents in a block: a next-sentence pair needs another document.
 _DOCUMENTS, _NEIGHBORS = 128, 8
-PADDED_COLUMNS = ("token_ids", "token_boundary")  # Of dynamic examples.
+PADDED_COLUMNS = ("token_ids", "token_boundary")  # The padded ones of dynamic examples.
 
 
 def _blocks(documents: tf.data.Dataset) -> tf.data.Dataset:

@@ -102,7 +102,7 @@ class TrainingText:
         self.error: Exception | None = None  # The user's error that ended the reading of files.
 
     def manifest(self) -> dict[str, Any]:
-        """A manifest like that of records, with num_records None: the examples are not counted."""
+        """A manifest as records have it, with num_records None: the examples are not counted."""
         settings, tokenizer = self._settings, self._tokenizer
         folder, vocab_file = os.path.split(tokenizer.vocab_file)
         return {
@@ -204,8 +204,8 @@ class TrainingText:
         """Endless batches for training, see `pretraining.dataset.pretraining_dataset`. Each host
         makes the examples of the whole batch, and gets and masks its own rows.
         """
-        # To begin at a later step, examples are made again and passed over: those of an epoch at
-        # most, after one was counted, if it has fewer than the step asks for.
+        # To begin at a later step, examples are made again and passed over: one epoch at most,
+        # after one was counted, if it has fewer than the step asks for.
         check_batch(batch_size, start_step)
         num_examples = self.count(start_step * batch_size + 1)
         epoch = functools.partial(self.epoch, seed)

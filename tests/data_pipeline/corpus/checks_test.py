@@ -69,6 +69,6 @@ def test_small_files_are_looked_at_together():
     with pytest.raises(UserError, match=r"^1.txt is not UTF-8: 3 of 4 lines"):
         check_small_files(parts(GOOD, b"\n".join([LATIN_1] * 3)))
     with pytest.raises(
-        UserError, match=r"^1.txt \(and 2 more of the files beside it\) is not text: 3 of 5 lines"
+        UserError, match=r"^1.txt \(and 2 more of the files next to it\) is not text: 3 of 5 lines"
     ):
         check_small_files(parts(GOOD, BINARY, BINARY, GOOD, BINARY))
