@@ -228,7 +228,7 @@ def test_a_file_has_one_subject():
     assert not wrong
 
 
-def test_a_model_is_read_in_1400_lines():
+def test_a_model_is_read_in_1300_lines():
     """From the configuration to the models, docstrings included; the fast forms are apart, and
     comments do not count, which explain.
     """
@@ -236,7 +236,7 @@ def test_a_model_is_read_in_1400_lines():
     files = [ROOT / "albert_tf" / "models" / f"{name}.py" for name in models]
     files += [ROOT / "albert_tf" / "config.py", *(ROOT / "albert_tf" / "layers").glob("*.py")]
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len([line for line in lines if not line.lstrip().startswith("#")]) <= 1400
+    assert len([line for line in lines if not line.lstrip().startswith("#")]) <= 1300
 
 
 def test_every_public_function_and_class_of_the_library_is_documented():

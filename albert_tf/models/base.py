@@ -22,12 +22,10 @@ COMMON_SETTINGS = ("config", "packed", "name", "dtype", "trainable", "frozen")
 class AlbertModel(keras.Model):
     """A Keras model made from an AlbertConfig. Its variables exist as soon as the object does, and
     their names do not depend on the model's.
-
-    Attributes:
-      saved_as: the name of the class in model.json, by which checkpoints know its heads; "" of a
-        class that has no model folder.
     """
 
+    # The name of the class in model.json, by which checkpoints know its heads; "" for a class that
+    # has no model folder.
     saved_as: str = ""
 
     def __init__(
@@ -40,8 +38,8 @@ class AlbertModel(keras.Model):
     ) -> None:
         """Args:
         config: the architecture, also as a dict of its fields.
-        packed: leave padding out of the dense layers; None: see `targets.packs_here`.
-        name: of the Keras model; variables are not named after it.
+        packed: whether dense layers leave out padding; None: where that is faster, on CPUs.
+        name: the name of the Keras model; variables are not named after it.
         dtype: the Keras policy of all parts, e.g. "mixed_bfloat16"; None takes the global one.
         trainable: False freezes all variables.
         """
@@ -59,16 +57,18 @@ class AlbertModel(keras.Model):
         self._frozen_when_made: frozenset[str] = frozenset()
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Before Keras sees the inputs, because it takes a list for a structure of scalars.
         return super().__call__(lists_to_tensors(inputs), *args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
+        # Before the first call, so that a checkpoint can be loaded into a model that has not
+        # computed anything, and counted, and given an optimizer.
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shapes of the outputs, of `input_shape` or one by the name of each input; Keras's own
-        would try float32 ids.
-        """
+        """The shapes of the outputs; `input_shape` is one shape, or a dict of them by input."""
 
+        # Keras's own method would try float32 ids.
         def placeholder(shape: Any) -> Any:
             shape = tf.TensorShape(shape)
             return keras.Input(shape[1:], shape[0], dtype=tf.int32)
@@ -80,27 +80,28 @@ class AlbertModel(keras.Model):
         return tf.nest.map_structure(lambda output: output.shape, outputs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Keras's, after which the optimizer has its variables: otherwise `fit` makes them while it
-        traces its first step, and traces it again.
-        """
+        """Keras's, after which the optimizer has its variables."""
         require_keras_2(args[0] if args else kwargs.get("optimizer"), "optimizer")
         # Loading a SavedModel has put the saved moments into self.optimizer. Keras's compile
         # replaces it by a new optimizer; the moments are copied over below.
         restored = self.optimizer
-        if kwargs.get("from_serialized"):  # It has made all parts of a trainable model trainable.
+        if kwargs.get("from_serialized"):
+            # Keras passes this when it loads a SavedModel of a compiled model. By then it has made
+            # all parts of a trainable model trainable, also those that had been frozen.
             self._freeze(self._frozen_when_made)
         super().compile(*args, **kwargs)
         if not hasattr(self.optimizer, "build"):  # Keras's legacy optimizers lack it.
             return
+        # Otherwise `fit` makes these variables while it traces its first step, and traces it again.
         with self.distribute_strategy.scope():
             self.optimizer.build(self.trainable_variables)
         if kwargs.get("from_serialized") and restored is not None:
             _assign_by_name(self.optimizer.variables, restored.variables)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles with what `get_compile_config` returned; Keras's own does nothing for a class
-        that overrides `compile`.
-        """
+        """Compiles with what `get_compile_config` returned."""
+        # Keras's own method does nothing for a class that overrides `compile`, so a model would
+        # come out of a `.keras` file without its optimizer.
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def summary(self, *args: Any, expand_nested: bool = True, **kwargs: Any) -> None:
@@ -109,10 +110,11 @@ class AlbertModel(keras.Model):
         (kwargs.get("print_fn") or print)(_describe_stack(self.config))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor, and `frozen`: the parts ("encoder") and parts in them
-        ("encoder/embeddings") that are not trainable while what holds them is. They stay so in
-        `.keras` files and compiled SavedModels; of others Keras makes every part trainable.
+        """The arguments of the constructor, and `frozen`: the names of the parts ("encoder") and
+        the parts in them ("encoder/embeddings") that are not trainable while what holds them is.
         """
+        # They stay frozen in `.keras` files and in SavedModels of compiled models. When it loads
+        # another SavedModel, Keras makes every part trainable.
         frozen = [name for name, part in _parts(self) if not part.trainable]
         return {
             "config": self.config.to_dict(),
@@ -149,7 +151,7 @@ class AlbertModel(keras.Model):
 
         Arguments and errors are those of the function `albert_tf.from_preset`.
         """
-        # By the lazy table of the package: this module knows no downloads.
+        # By the lazy table of the package, since `pretrained`, which downloads, imports the models.
         return albert_tf.from_preset(name_or_path, cls, config=config, **arguments)
 
 

@@ -37,9 +37,8 @@ class _ClassesModel(TaskModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertClassifier(_ClassesModel):
-    """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
-
-    With one class it is a regression, and the logit its answer.
+    """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output. With
+    one class it is a regression, and the logit is its answer.
     """
 
     default_name, saved_as = "classifier", "classification"
@@ -69,7 +68,8 @@ class AlbertMultipleChoice(TaskModel):
         inputs = complete_inputs(inputs, rank=3)
         shape = tf.shape(inputs["input_mask"])
         names = ("input_word_ids", "input_mask", "input_type_ids")
-        flat = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}  # [B * C, S]
+        # Each choice is a text of its own, [B * C, S], with one logit; only the loss compares them.
+        flat = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
         pooled = self.pooled_output(flat, training, fold_in(seed, 0))
         logits = self.classification(pooled, training=training, seed=fold_in(seed, 1))
         return tf.reshape(logits, shape[:2])
@@ -87,6 +87,8 @@ class AlbertSentenceEncoder(TaskModel):
         inputs = complete_inputs(inputs)
         outputs = self.encoder(inputs, training=training, seed=seed)
         hidden = outputs["sequence_output"]
+        # In float32, since a sum over S in bfloat16 would lose digits; a text of padding alone gets
+        # zeros, not a division by zero.
         weights = tf.cast(inputs["input_mask"], tf.float32)  # [B, S]
         weights /= tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
         mean = tf.linalg.matvec(tf.cast(hidden, tf.float32), weights, transpose_a=True)

@@ -53,6 +53,8 @@ class AlbertEncoder(AlbertModel):
         with policy_scope(self.dtype_policy):
             self.embeddings = AlbertEmbedding(config, name="embeddings")
             self.transformer = SharedTransformer(config, name="transformer")
+            # Reads position 0, the [CLS] of every text. Sentence order is learned through it, so
+            # that vector is what heads for whole texts start from.
             self.pooler = dense_layer(config.hidden_size, config, "pooler", activation="tanh")
         self.build()
 
@@ -73,15 +75,11 @@ class AlbertEncoder(AlbertModel):
         seed: Seed = None,
         output_attentions: bool = False,
     ) -> dict[str, Any]:
-        """The outputs, see the class.
-
-        Args:
-          inputs: see the class.
-          training: whether dropout is on.
-          seed: of all dropout masks, int32 [2]; None: fresh ones.
-          output_attentions: give `attention_probs`, too, those before dropout. The layers then
-            compute with TensorFlow's own operations, without recomputation.
+        """The outputs, see the class; with `output_attentions` also `attention_probs`, before
+        dropout.
         """
+        # No fast form returns probabilities, so the layers then compute by the plain formulas, and
+        # recompute nothing.
         observed = ObservedOperations() if output_attentions else None
         outputs = self._layers(inputs, None, training, seed, observed)
         result = {
@@ -100,12 +98,9 @@ class AlbertEncoder(AlbertModel):
         training: bool = False,
         seed: Seed = None,
     ) -> tf.Tensor:
-        """The sequence output at positions, float [B, P, H], all that the last layer computes.
-
-        Args:
-          inputs, training, seed: see `call`.
-          positions: int32 [B, P], in the sequences.
-        """
+        """The sequence output at positions, float [B, P, H]."""
+        # The last layer computes nothing else: of 128 positions, heads of pre-training read about
+        # 20, and a classifier reads one.
         (hidden,) = self._layers(inputs, positions, training, seed)
         return hidden
 
@@ -119,7 +114,8 @@ class AlbertEncoder(AlbertModel):
         operations: Operations | None = None,
     ) -> list[tf.Tensor]:
         """The outputs of all layers, [B, S, H], or of the last one at positions, [B, P, H]."""
-        # `training` means dropout; only here it also says that there will be a gradient.
+        # `training` means dropout, everywhere. Here it also tells that there will be a gradient,
+        # which no argument of a Keras model says.
         operations = operations or operations_for(training, self.config.recompute)
 
         # A fast form calls this with parts of the batch, so all that depends on the batch is made

@@ -1,6 +1,6 @@
 """The heads on an encoder: the masked language model, and dropout with a dense layer for the rest.
 
-Logits are float32 whatever the precision of the computation.
+Logits are float32 whatever the precision of the computation, since losses and scores need it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class MaskedLMHead(SizedLayer):
         [V, E] -> float32 [B, P, V].
         """
         shape = tf.shape(hidden)
-        # Logits of V pieces are large, so only masked positions have any.
+        # H -> E, the activation, a norm, and the product with the table [V, E] that embeds the
+        # words: the way in, backwards. V numbers for each position are many, 30,000 where H is 768,
+        # so only masked positions have any.
         rows = tf.reshape(hidden, [-1, self._config.hidden_size])  # [B * P, H]
         rows = self.layer_norm(self._activation(self.transform(rows)))  # [B * P, E]
         table = word_embeddings if self._config.tie_word_embeddings else self.output_embeddings
@@ -57,7 +59,7 @@ class MaskedLMHead(SizedLayer):
 
 
 class OutputHead(SizedLayer):
-    """Dropout and a dense layer to `units` logits, C or 2 for start and end: of most tasks."""
+    """The head of most tasks: dropout and a dense layer to `units` logits."""
 
     def __init__(
         self, config: AlbertConfig, units: int, dropout_rate: float = 0.0, **kwargs

@@ -11,14 +11,15 @@ _TOKENS = (
     "a dict with input_word_ids (and, where they are not all 1 and all 0, input_mask and "
     "input_type_ids)"
 )
-# What other libraries call them: an attention_mask that nobody reads would be taken for all ones.
+# The names that other libraries have for these inputs. They are refused, not ignored: a model that
+# did not read an attention_mask would compute padding as text, without a word.
 _FOREIGN = {
     "input_ids": "input_word_ids",
     "attention_mask": "input_mask",
     "token_type_ids": "input_type_ids",
 }
 _AXES = {2: "batch, sequence", 3: "batch, choices, sequence"}
-# What only some models read: its axes, and what it is cast to.
+# Inputs that only some models read: name -> axes and dtype.
 _FURTHER = {
     "impossible_positions": ("batch, sequence", tf.int32),
     "start_positions": ("batch", tf.int32),
@@ -32,24 +33,20 @@ _FURTHER = {
 def complete_inputs(
     inputs: Any, rank: int = 2, also: Sequence[str] = (), if_given: Sequence[str] = ()
 ) -> dict[str, tf.Tensor]:
-    """The inputs of a model, from all that it may be called with.
+    """The inputs of a model, from all that it may be called with: `input_word_ids`, `input_mask`
+    (missing: 1) and `input_type_ids` (missing: 0) as int32 tensors of one shape, and further ones.
 
     Args:
-      inputs: a dict with `input_word_ids`, and `input_mask` (1 for real tokens; missing: all are)
-        and `input_type_ids` (segment; missing: 0); or word ids alone. Integers or booleans of any
-        width, as tensors, arrays or lists [B, S].
-      rank: of these three; 3 where each example has several sequences.
-      also: names of further inputs that the model cannot do without.
-      if_given: names of those that it can.
-
-    Returns:
-      `inputs` with `input_word_ids`, `input_mask` and `input_type_ids` as int32 tensors of one
-      shape, and with the further ones, int32 or float32.
+      inputs: a dict, or word ids alone; integers or booleans of any width, as tensors or arrays.
+      rank: 2 for [B, S]; 3 where each example has several sequences, [B, C, S].
+      also: names of further inputs that the model needs.
+      if_given: names of further inputs that it can do without.
 
     Raises:
-      ValueError: something is missing, has the name that it has in other libraries, has another
-        shape, or is no integer where it must be one.
+      ValueError: an input is missing, has its name in another library, or does not fit.
     """
+    # Keras checks nothing of this for a subclassed model: a wrong shape or dtype would fail in some
+    # layer, whose error names no input. All checks are of static shapes, so a graph has none.
     is_dict = isinstance(inputs, Mapping)
     given = dict(inputs) if is_dict else {"input_word_ids": inputs}
     further = (*also, *(name for name in if_given if given.get(name) is not None))
@@ -79,11 +76,7 @@ def complete_inputs(
 
 
 def lists_to_tensors(inputs: Any) -> Any:
-    """Lists, alone or in a dict, as tensors; Keras would take them for structures of scalars.
-
-    Raises:
-      ValueError: the rows of a list differ in length, or hold something else than numbers.
-    """
+    """Inputs whose lists, alone or in a dict, have become tensors; a ValueError for ragged ones."""
     if isinstance(inputs, Mapping):
         return {name: lists_to_tensors(value) for name, value in inputs.items()}
     if not isinstance(inputs, (list, tuple)):
@@ -108,7 +101,9 @@ def _expected(rank: int, also: Sequence[str]) -> str:
 def _cast(
     name: str, value: Any, shape: tf.TensorShape, dtype: tf.DType, expected: str
 ) -> tf.Tensor:
-    """An input as a tensor of the dtype; fractions are no integers, and shapes have to fit."""
+    """Casts an input to the dtype; refuses fractions where integers are expected, and shapes that
+    do not fit.
+    """
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:

@@ -1,9 +1,9 @@
-"""Losses and metrics as ratios of two sums, so that batches, replicas and steps add up exactly.
+"""Losses and metrics as ratios of two sums, so that batches, replicas and steps add up exactly."""
 
-A mean over a batch that is spread over replicas is not the mean of the replicas' means, since
-replicas may hold different numbers of masked positions. Every figure is therefore a `Ratio`;
-whoever adds them up divides last.
-"""
+# The mean over a batch that is spread over replicas is not the mean of the replicas' means, since
+# replicas may hold different numbers of masked positions: of 6 / 3 and 4 / 1 the mean is 3, but
+# (6 + 4) / (3 + 1) is 2.5. Every figure is therefore a `Ratio`; sums are added, and division comes
+# last.
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Added to the denominator of every mean: the reference's guard against a batch without any
-# prediction.
+# Added to the denominator of every mean, as the reference does with masked words:
+# sum(weights * cross_entropy) / (sum(weights) + 1e-5). A batch without any prediction has the loss
+# 0, and not NaN, which would end up in every weight.
 EPSILON = 1e-5
 
 

@@ -12,24 +12,21 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
+    ReplacedTokenPretrainer,
 )
 from albert_tf.models.losses import EPSILON, Ratio, correct, cross_entropy, weighted_mean
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 Batch = dict[str, tf.Tensor]
 
-# Objective of a pair of segments -> the name in its metrics.
+# Objective of a pair of segments, as --sentence_objective has it -> its name in the metrics.
 SENTENCE_OUTPUTS = {"sop": "sentence_order", "nsp": "next_sentence", "none": None}
 
 
 class Objective(Protocol):
-    """A model with the losses and metrics that it has on a batch.
-
-    Attributes:
-      model: the Keras model.
-    """
+    """A model with the losses and metrics that it has on a batch."""
 
     model: keras.Model
 
@@ -38,6 +35,8 @@ class Objective(Protocol):
         """The ratios that are minimized, and for each the batch's weights whose sum is its
         denominator: {"masked_lm_loss": "masked_lm_weights"}. The loss is the sum of these ratios.
         """
+        # The weights are named so that denominators are known before the model runs: a batch that
+        # is trained on in parts divides each part's gradients by the sum of the whole batch.
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -46,13 +45,7 @@ class Objective(Protocol):
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Losses and metrics of one batch, by name.
-
-        Args:
-          batch: the model's inputs, labels and weights, by name.
-          training: whether dropout is on.
-          seed: int32 [2], from which all dropout masks follow; None draws fresh ones.
-        """
+        """Losses and metrics of one batch (the model's inputs, labels and weights), by name."""
 
 
 def loss_denominators(objective: Objective, batch: Batch) -> dict[str, tf.Tensor]:
@@ -64,17 +57,24 @@ def loss_denominators(objective: Objective, batch: Batch) -> dict[str, tf.Tensor
 def total_loss(
     objective: Objective, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
 ) -> tf.Tensor:
-    """The loss that is minimized, a float32 scalar.
-
-    Args:
-      ratios: of `objective.ratios`.
-      denominators: of the whole batch, when `ratios` are those of a part of it.
+    """The loss that is minimized, a float32 scalar. `denominators` are those of the whole batch,
+    where `ratios` are a part's.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in objective.losses}
     return tf.add_n(
         [ratios[name].numerator / (denominators[name] + EPSILON) for name in objective.losses]
     )
+
+
+def _loss_and_accuracy(
+    name: str, logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+) -> dict[str, Ratio]:
+    """{name_loss, name_accuracy} of classes; logits [..., C], labels and weights [...]."""
+    return {
+        f"{name}_loss": weighted_mean(cross_entropy(logits, labels), weights),
+        f"{name}_accuracy": weighted_mean(correct(logits, labels), weights),
+    }
 
 
 class PretrainingObjective:
@@ -101,17 +101,14 @@ class PretrainingObjective:
     ) -> dict[str, Ratio]:
         """Ratios by name; batch: see data_pipeline.pretraining.dataset.pretraining_dataset."""
         outputs = self.model(batch, training=training, seed=seed)
-        words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
-        weights = batch["masked_lm_weights"]
-        ratios = {
-            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
-            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
-        }
+        words, pairs = outputs["masked_lm_logits"], outputs["sentence_order_logits"]
+        # Weights are 0 where a text has fewer masked words than a row has room for, and where an
+        # example only fills up the last batch of an evaluation.
+        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+        ratios = _loss_and_accuracy("masked_lm", words, ids, weights)
         if self._objective:
-            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
-            weights = batch["example_weights"]
-            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), weights)
-            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), weights)
+            labels, weights = batch["sentence_order_labels"], batch["example_weights"]
+            ratios |= _loss_and_accuracy(self._objective, pairs, labels, weights)
         return ratios
 
 
@@ -143,26 +140,26 @@ class ReplacedTokensObjective:
         """Ratios by name; batch: see ReplacedTokenPretrainer, and `example_weights`."""
         outputs = self.model(batch, training=training, seed=seed)
         words, ids = outputs["masked_lm_logits"], batch["masked_lm_ids"]
-        weights, pairs = batch["masked_lm_weights"], batch["example_weights"]
-        real = tf.cast(batch["input_mask"], tf.float32) * pairs[:, tf.newaxis]  # [B, S]
+        logits, pairs = outputs["replaced_logits"], outputs["sentence_order_logits"]
+        real = tf.cast(batch["input_mask"], tf.float32)  # [B, S]
+        real *= batch["example_weights"][:, tf.newaxis]
         replaced = tf.cast(outputs["is_replaced"], tf.float32)
-        logits = outputs["replaced_logits"]
-        said = tf.cast(logits > 0, tf.float32)
+        said = tf.cast(logits > 0, tf.float32)  # A probability above 1/2.
         loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=replaced, logits=logits)
         ratios = {
-            "masked_lm_loss": weighted_mean(cross_entropy(words, ids), weights),
-            "masked_lm_accuracy": weighted_mean(correct(words, ids), weights),
+            **_loss_and_accuracy("masked_lm", words, ids, batch["masked_lm_weights"]),
+            # The weight is in the numerator: the denominator is the batch's, like all others.
             "weighted_detection_loss": weighted_mean(self.model.detection_weight * loss, real),
             "detection_loss": weighted_mean(loss, real),
             "detection_accuracy": weighted_mean(said == replaced, real),
+            # Of the tokens called replaced, the share that was; of those replaced, the share found.
             "detection_precision": weighted_mean(replaced, said * real),
             "detection_recall": weighted_mean(said, replaced * real),
             "replaced_share": weighted_mean(replaced, real),
         }
         if self._objective:
-            pair, labels = outputs["sentence_order_logits"], batch["sentence_order_labels"]
-            ratios[f"{self._objective}_loss"] = weighted_mean(cross_entropy(pair, labels), pairs)
-            ratios[f"{self._objective}_accuracy"] = weighted_mean(correct(pair, labels), pairs)
+            labels, weights = batch["sentence_order_labels"], batch["example_weights"]
+            ratios |= _loss_and_accuracy(self._objective, pairs, labels, weights)
         return ratios
 
 
@@ -252,6 +249,8 @@ class SpanObjectiveV2:
     cross-entropy of "no answer".
     """
 
+    # A question without an answer has its start and end at [CLS], so the span loss counts it, too.
+
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
 
@@ -269,6 +268,7 @@ class SpanObjectiveV2:
         answer = tf.nn.sigmoid_cross_entropy_with_logits(
             labels=tf.cast(is_impossible, tf.float32), logits=logits
         )
+        # A logit above 0 is a probability above 1/2; the threshold of real answers is chosen later.
         right = tf.equal(logits > 0, tf.cast(is_impossible, tf.bool))
         return {
             **_span_ratios(outputs["start_log_probs"], outputs["end_log_probs"], batch),
@@ -281,6 +281,7 @@ def _span_ratios(start: tf.Tensor, end: tf.Tensor, batch: Batch) -> dict[str, Ra
     """Loss and accuracies of spans; start, end: logits or log-probabilities, float32 [B, S]."""
     starts, ends = batch["start_positions"], batch["end_positions"]
     weights = batch["example_weights"]
+    # The softmax of log-probabilities is the distribution itself, so they may serve as logits.
     loss = 0.5 * (cross_entropy(start, starts) + cross_entropy(end, ends))
     return {
         "span_loss": weighted_mean(loss, weights),

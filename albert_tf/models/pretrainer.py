@@ -33,7 +33,8 @@ class AlbertPretrainer(TaskModel):
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs, also=("masked_lm_positions",))
-        read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])  # [B, 1 + P]: 0 is pooled.
+        # The positions that heads read, [B, 1 + P]: 0, which the pooler reads, and the masked ones.
+        read = tf.pad(inputs["masked_lm_positions"], [[0, 0], [1, 0]])
         hidden = self.encoder.hidden_at(inputs, read, training=training, seed=seed)
         pooled = self.encoder.pooler(hidden[:, 0])
         words = self.encoder.embeddings.word_embeddings

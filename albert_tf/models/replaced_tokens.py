@@ -25,17 +25,16 @@ from albert_tf.models.inputs import complete_inputs
 from albert_tf.models.pretrainer import AlbertPretrainer
 from albert_tf.models.task_model import TaskModel, Tensors
 
-# Of the pre-training model, besides those of its encoder.
+# Inputs of the pre-training model, in addition to those of its encoder.
 _FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "sampling_noise")
 
 
 def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
-    """The architecture of a generator: fewer heads of the same width, and what follows from that.
-
-    Args:
-      config: of the detector.
-      size: of the generator's layers, as a share of the detector's; above 0, up to 1.
+    """The architecture of a generator for a detector with `config`, whose layers are `size` (above
+    0, up to 1) as wide: fewer heads of the same width, and what follows from that.
     """
+    # E stays, because generator and detector share their embeddings. The generator is smaller, as
+    # the words of a strong one would be too hard to tell from the original (ELECTRA, section 3.2).
     num_heads = max(1, round(size * config.num_attention_heads))
     share = num_heads / config.num_attention_heads
     return config.replace(
@@ -46,35 +45,24 @@ def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
 
 
 def draw(logits: tf.Tensor, noise: tf.Tensor, temperature: float) -> tf.Tensor:
-    """Words drawn from the softmax of logits / temperature, by the inverse of its distribution.
-
-    One uniform number a word instead of the V of Gumbel's way, which gives the same distribution.
-
-    Args:
-      logits: float32 [B, P, V].
-      noise: float32 [B, P], uniform in [0, 1).
-      temperature: 1 draws from the model's distribution, less from its likelier words.
-
-    Returns:
-      int32 [B, P], without a gradient.
+    """Words int32 [B, P] drawn from the softmax of logits / temperature, float32 [B, P, V], with
+    noise float32 [B, P], uniform in [0, 1). Below a temperature of 1 likely words are likelier.
     """
+    # By the inverse of the distribution function: the word is the number of words whose cumulated
+    # probability the noise has passed. That takes one uniform number for each word drawn, where
+    # ELECTRA's Gumbel noise takes V, and gives the same distribution. The noise is an input, and so
+    # a function of seed and step: a run that is resumed draws the same words.
     probabilities = tf.nn.softmax(tf.stop_gradient(logits) / temperature)
-    reached = tf.cumsum(probabilities, axis=-1)  # [B, P, V], rising to about 1.
+    reached = tf.cumsum(probabilities, axis=-1)  # [B, P, V]
+    # The sum ends near 1, not at it: of a noise above it the word would be V, which does not exist.
     threshold = noise[:, :, tf.newaxis] * reached[:, :, -1:]
     return tf.reduce_sum(tf.cast(reached <= threshold, tf.int32), axis=-1)
 
 
 def put_at(ids: tf.Tensor, positions: tf.Tensor, words: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Ids with words put at positions.
-
-    Args:
-      ids: int32 [B, S].
-      positions, words: int32 [B, P].
-      weights: float32 [B, P]; where it is 0 nothing is put.
-
-    Returns:
-      int32 [B, S].
-    """
+    """Ids int32 [B, S] with words put at positions, both int32 [B, P], where weights are not 0."""
+    # Where they are 0, the id that is there is put there again. Such positions are 0, [CLS], which
+    # is never masked, so no other word is put at the same place.
     words = tf.where(weights > 0, words, tf.gather(ids, positions, batch_dims=1))
     rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions))
     return tf.tensor_scatter_nd_update(ids, tf.stack([rows, positions], axis=-1), words)
@@ -151,9 +139,9 @@ class ReplacedTokenPretrainer(AlbertModel):
         **kwargs: Any,
     ) -> None:
         """Args:
-        generator_size: see `generator_config`.
-        sampling_temperature: see `draw`.
-        detection_weight: of the detector's loss beside the generator's.
+        generator_size: the width of the generator's layers, as a share of the detector's.
+        sampling_temperature: the softmax temperature at which replacements are drawn.
+        detection_weight: the weight of the detector's loss; the generator's has 1.
         detector_order: whether the detector learns the order of sentences, too.
         """
         super().__init__(config, name=name, **kwargs)
@@ -165,6 +153,8 @@ class ReplacedTokenPretrainer(AlbertModel):
             self.generator = AlbertPretrainer(
                 generator_config(self.config, generator_size), packed=self.packed
             )
+        # ELECTRA, section 3.2: masked words train embeddings best, because each softmax moves those
+        # of the whole vocabulary, and the detector moves only the words that it sees.
         ours, theirs = self.generator.encoder.embeddings, self.detector.encoder.embeddings
         for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
             setattr(ours, table, getattr(theirs, table))
@@ -172,7 +162,7 @@ class ReplacedTokenPretrainer(AlbertModel):
 
     @property
     def encoder(self) -> AlbertModel:
-        """The detector's."""
+        """The detector's encoder, which is the one that is kept."""
         return self.detector.encoder
 
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
@@ -181,6 +171,7 @@ class ReplacedTokenPretrainer(AlbertModel):
         masked = self.generator(inputs, training=training, seed=fold_in(seed, 0))
         logits = masked["masked_lm_logits"]
         drawn = draw(logits, noise, self.sampling_temperature)
+        # The inputs have [MASK] at these positions, and what was drawn right is not a replacement.
         original = put_at(inputs["input_word_ids"], at, words, weights)
         corrupted = put_at(original, at, drawn, weights)
         detected = self.detector(

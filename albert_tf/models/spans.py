@@ -1,8 +1,4 @@
-"""Models of the place of an answer in a text: SQuAD 1.1, and 2.0 with its head.
-
-In 2.0, as google-research/albert's run_squad_v2 has it, the end of the answer is predicted from its
-start: the gold one in training, the likeliest few otherwise.
-"""
+"""Models of the place of an answer in a text: SQuAD 1.1, and 2.0 with its head."""
 
 from __future__ import annotations
 
@@ -26,8 +22,13 @@ def position_mask(impossible: tf.Tensor) -> tf.Tensor:
 
 
 class SpanHead(keras.layers.Layer):
-    """Scores of starts, of ends given a start, and of there being no answer."""
+    """Scores of starts, of ends given a start, and of there being no answer, as in
+    google-research/albert's run_squad_v2.
+    """
 
+    # The ends are p(end | start), from the hidden states of both. In training the start is the gold
+    # one. Otherwise it is not known, so each of the K likeliest starts gets its own J likeliest
+    # ends: a beam, of which the best pair is chosen when the answer is read from the text.
     def __init__(
         self,
         config: AlbertConfig,
@@ -38,8 +39,8 @@ class SpanHead(keras.layers.Layer):
     ) -> None:
         """Args:
         start_n_top, end_n_top: K and J, sizes of the beam: starts, and ends for each of them.
-        dropout_rate: before the logit of "no answer", in training; the reference's is 0.1, whatever
-          the configuration says.
+        dropout_rate: of dropout before the logit of "no answer", in training; 0.1 in the reference,
+          whatever the configuration says.
         """
         super().__init__(**kwargs)
         hidden = config.hidden_size
@@ -82,9 +83,6 @@ class SpanHead(keras.layers.Layer):
           `start_top_index` int32 [B, K], `end_top_log_probs` float32 [B, K * J], `end_top_index`
           int32 [B, K * J] (start k, end j at k * J + j). Always `answer_logits` float32 [B], high
           where there is no answer.
-
-        Raises:
-          ValueError: the sequence is shorter than the beam is wide.
         """
         mask = position_mask(impossible)  # [B, S]
         start_logits = tf.cast(self.start_logits(hidden)[..., 0], tf.float32) + mask
@@ -103,6 +101,7 @@ class SpanHead(keras.layers.Layer):
         top_starts = tf.math.top_k(start_log_probs, self.start_n_top)  # [B, K]
         ends = self._end_log_probs(hidden, top_starts.indices, mask)  # [B, K, S]
         top_ends = tf.math.top_k(ends, self.end_n_top)  # [B, K, J]
+        # Flat, as the reference's outputs are: start k and its end j at k * J + j.
         beam = self.start_n_top * self.end_n_top
         return {
             **outputs,
@@ -114,6 +113,7 @@ class SpanHead(keras.layers.Layer):
 
     def _end_log_probs(self, hidden: tf.Tensor, starts: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """For each start, int32 [B, K], log-probabilities of the ends: float32 [B, K, S]."""
+        # log softmax(w norm(tanh(W [h_end; h_start]))), of every end with each of the K starts.
         at_start = tf.gather(hidden, starts, batch_dims=1)[:, :, None]  # [B, K, 1, H]
         each = hidden[:, None]  # [B, 1, S, H]
         shape = tf.broadcast_dynamic_shape(tf.shape(at_start), tf.shape(each))  # [B, K, S, H]
@@ -128,6 +128,8 @@ class SpanHead(keras.layers.Layer):
         self, hidden: tf.Tensor, start_logits: tf.Tensor, training: bool, seed: Seed
     ) -> tf.Tensor:
         """The logit of "no answer", float32 [B], from the likely starts and from position 0."""
+        # w tanh(W [sum(p_start h); h_0]): hidden states weighted by the chance that the answer
+        # starts there, and [CLS], which sees the whole text.
         probs = tf.cast(tf.nn.softmax(start_logits), hidden.dtype)  # [B, S]
         starts = tf.linalg.matvec(hidden, probs, transpose_a=True)  # [B, H]
         features = tf.concat([starts, hidden[:, 0]], axis=-1)  # [B, 2H]
@@ -140,8 +142,7 @@ class SpanHead(keras.layers.Layer):
 class AlbertSpanLabeler(TaskModel):
     """Start and end of an answer, independently (SQuAD 1.1).
 
-    Outputs, a dict: `start_logits`, `end_logits` float32 [B, S], very low at padding, which the
-    reference lets compete with real tokens.
+    Outputs, a dict: `start_logits`, `end_logits` float32 [B, S], very low at padding.
     """
 
     default_name, saved_as = "span_labeler", "span"
@@ -153,6 +154,8 @@ class AlbertSpanLabeler(TaskModel):
     def call(self, inputs: Tensors, training: bool = False, seed: Seed = None) -> Tensors:
         inputs = complete_inputs(inputs)
         start, end = tf.unstack(self.span(self.sequence_output(inputs, training, seed)), axis=-1)
+        # The reference lets padding compete with real tokens. Here the hidden states of padding are
+        # unspecified, since packed rows have none, so it must not.
         mask = position_mask(1 - inputs["input_mask"])
         return {"start_logits": start + mask, "end_logits": end + mask}
 

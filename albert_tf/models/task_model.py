@@ -17,15 +17,11 @@ Tensors = dict[str, tf.Tensor]
 
 
 class TaskModel(AlbertModel):
-    """An encoder with heads.
+    """An encoder with heads."""
 
-    Attributes:
-      default_name: of the Keras model.
-      settings: arguments of the constructor, and attributes, that `get_config` has beside those
-        of every model.
-    """
-
-    default_name: str
+    default_name: str  # The Keras model's, unless it is given one.
+    # Arguments of the constructor that are attributes, too, and that `get_config` has in addition
+    # to those of every model.
     settings: tuple[str, ...] = ()
 
     def __init__(self, config: AlbertConfig, name: str | None = None, **kwargs: Any) -> None:
@@ -50,7 +46,7 @@ class TaskModel(AlbertModel):
         return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
 
     def pooled_output(self, inputs: Tensors, training: bool, seed: Seed) -> tf.Tensor:
-        """float [B, H]; nothing else is computed of the last layer."""
+        """float [B, H]; the last layer computes nothing else."""
         inputs = complete_inputs(inputs)
         first = tf.zeros_like(inputs["input_mask"][:, :1])  # [B, 1]
         return self.encoder.pooler(self.encoder.hidden_at(inputs, first, training, seed)[:, 0])
