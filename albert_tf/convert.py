@@ -19,7 +19,7 @@ from albert_tf.checkpoints import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.models import AlbertReplacedTokenDetector
 from albert_tf.pretrained.loading import locate
 from data_pipeline.command_line import flags, run_binary
 from data_pipeline.files import atomic_folders, storage

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import native
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from data_pipeline.errors import UserError
 from data_pipeline.files import atomic_files
 from data_pipeline.tokenizers import file_names

@@ -16,6 +16,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
+from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.losses import Ratio
 from albert_tf.models.objectives import (
     ClassificationObjective,
@@ -26,7 +27,6 @@ from albert_tf.models.objectives import (
     SpanObjectiveV2,
     TokenClassificationObjective,
 )
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 
 BATCH, LENGTH, CLASSES = 4, 10, 3
 

@@ -16,8 +16,8 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
+from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.objectives import total_loss
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.optimization import AdamW
 from tests.conformance_cases import (
     BASE,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from data_pipeline.files import lock
 from data_pipeline.records import record_folder
 from data_pipeline.tokenizers.vocabulary import train_vocabulary

@@ -15,9 +15,14 @@ from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
-from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertEncoder,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
+)
 from albert_tf.variable_names import variable_name
 
 PREFIX = "model.ckpt"  # Name of the checkpoints that are written.

@@ -25,12 +25,12 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
+    AlbertEncoder,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertSpanLabeler,
     AlbertTokenClassifier,
 )
-from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.spans import AlbertSpanLabeler
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_files
 

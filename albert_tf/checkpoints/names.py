@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.models.base import AlbertModel
+from albert_tf.models import AlbertModel
 
 # Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"

@@ -24,15 +24,17 @@ from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
+    AlbertEncoder,
+    AlbertModel,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSentenceEncoder,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
-from albert_tf.models.base import COMMON_SETTINGS, AlbertModel
-from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models.base import COMMON_SETTINGS
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_files, atomic_folders, sealed
 

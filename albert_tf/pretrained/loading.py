@@ -13,7 +13,7 @@ from albert_tf.checkpoints import formats, huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from albert_tf.pretrained.hub import PUBLISHED, download
 from albert_tf.pretrained.presets import PRESETS
 

@@ -8,8 +8,8 @@ settings = RunSettings(
 figures = pretraining.pretrain(model, data, settings)
 """
 
+from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.objectives import PretrainingObjective
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.pretraining.data import PretrainingData, open_records, open_text, original_words
 from albert_tf.pretraining.evaluation import HeldOut, evaluate_model, evaluate_run
 from albert_tf.pretraining.training import pretrain

@@ -15,9 +15,8 @@ import tensorflow as tf
 
 from albert_tf.analysis.costs import encoder_flops_per_token, pretraining_flops_per_token
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertPretrainer, ReplacedTokenPretrainer
 from albert_tf.models.objectives import PretrainingObjective, ReplacedTokensObjective
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 from albert_tf.pretraining.data import PretrainingData
 from data_pipeline.records.batches import host_rows
 

@@ -10,7 +10,7 @@ from albert_tf.checkpoints import formats
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from albert_tf.pretrained.loading import locate, shipped_names
 from albert_tf.pretrained.presets import PRESETS, get_preset
 from data_pipeline.settings import Settings, setting

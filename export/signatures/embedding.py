@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import AlbertSentenceEncoder
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder, AlbertSentenceEncoder
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch

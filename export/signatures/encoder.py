@@ -28,7 +28,7 @@ from export.signatures.common import (
 )
 
 if TYPE_CHECKING:
-    from albert_tf.models.encoder import AlbertEncoder
+    from albert_tf.models import AlbertEncoder
     from albert_tf.models.heads import MaskedLMHead
 
 

@@ -19,7 +19,7 @@ from albert_tf.finetuning.tasks.base import Predictions
 from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, THRESHOLD, SquadSettings
 from albert_tf.finetuning.tasks.squad_answers import NO_CANDIDATE_SCORE, ScoredAnswer, answer_span
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings, Candidates
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Question, SquadExamples, SquadSplit
 from data_pipeline.finetuning.squad_windows import Windows, WindowSettings

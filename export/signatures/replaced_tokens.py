@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
+from albert_tf.models import AlbertReplacedTokenDetector
 from data_pipeline.finetuning.alignment import align
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters

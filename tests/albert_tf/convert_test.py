@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import formats, huggingface, native
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertClassifier
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import AlbertClassifier, AlbertSpanLabeler, AlbertSpanLabelerV2
 from albert_tf.variable_names import variable_name
 
 GOLDENS = Path(__file__).parents[1] / "goldens"

@@ -14,7 +14,6 @@ from albert_tf.checkpoints import google
 from albert_tf.checkpoints.names import variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_compat import keras
-from albert_tf.models import spans as span_models
 from albert_tf.models.losses import cross_entropy
 from albert_tf.models.objectives import (
     ClassificationObjective,
@@ -54,8 +53,8 @@ def load_model(kind: str, packed: bool = False) -> keras.Model:
         "classifier": lambda: models.AlbertClassifier(CONFIG, 3, 0.0, packed=packed),
         "regression": lambda: models.AlbertClassifier(CONFIG, 1, 0.0, packed=packed),
         "race": lambda: models.AlbertMultipleChoice(CONFIG, 0.0, packed=packed),
-        "squad_v1": lambda: span_models.AlbertSpanLabeler(CONFIG, packed=packed),
-        "squad_v2": lambda: span_models.AlbertSpanLabelerV2(CONFIG, 5, 4, 0.0, packed=packed),
+        "squad_v1": lambda: models.AlbertSpanLabeler(CONFIG, packed=packed),
+        "squad_v2": lambda: models.AlbertSpanLabelerV2(CONFIG, 5, 4, 0.0, packed=packed),
     }[kind]()
     if kind == "regression":
         load_regression(model)

@@ -7,9 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
-from albert_tf.models import AlbertTokenClassifier
-from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.models.spans import AlbertSpanLabeler
+from albert_tf.models import AlbertReplacedTokenDetector, AlbertSpanLabeler, AlbertTokenClassifier
 from data_pipeline.finetuning.squad_windows import WindowSettings
 from export.check_export import ask, describe_signature, reply
 from export.fresh_process import pack_probes

@@ -20,11 +20,12 @@ from albert_tf.models import (
     AlbertClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSentenceEncoder,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
-from albert_tf.models.replaced_tokens import AlbertReplacedTokenDetector
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export.tasks import TASKS, export_model

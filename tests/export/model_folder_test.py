@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from albert_tf.checkpoints import native
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from data_pipeline.errors import UserError
 from export.model_folder import model_kind, open_model
 

@@ -11,8 +11,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.checkpoints import native
-from albert_tf.models import AlbertClassifier, AlbertPretrainer, AlbertTokenClassifier
-from albert_tf.models.spans import AlbertSpanLabeler
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertTokenClassifier,
+)
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model

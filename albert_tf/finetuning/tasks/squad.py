@@ -35,8 +35,7 @@ from albert_tf.finetuning.tasks.squad_scores import (
     scores_v2,
 )
 from albert_tf.metrics import Scores
-from albert_tf.models import objectives
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2, objectives
 from data_pipeline.files import atomic_files
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split

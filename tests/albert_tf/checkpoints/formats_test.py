@@ -7,8 +7,7 @@ import pytest
 
 from albert_tf.checkpoints import bundle, formats, google, huggingface, native
 from albert_tf.errors import UserError
-from albert_tf.models import AlbertClassifier, AlbertPretrainer
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertClassifier, AlbertEncoder, AlbertPretrainer
 from albert_tf.pretrained.loading import locate
 
 

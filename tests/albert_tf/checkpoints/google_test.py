@@ -11,12 +11,13 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import (
     AlbertClassifier,
+    AlbertEncoder,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertSpanLabeler,
+    AlbertSpanLabelerV2,
     AlbertTokenClassifier,
 )
-from albert_tf.models.encoder import AlbertEncoder
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
 
 GOLDEN = Path(__file__).parents[2] / "goldens" / "google_tiny"
 PREFIX = str(GOLDEN / "model.ckpt")

@@ -13,8 +13,7 @@ from albert_tf import models
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.huggingface_weights import HuggingFaceWeights
 from albert_tf.errors import UserError
-from albert_tf.models import spans as span_models
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
@@ -65,7 +64,7 @@ def test_classes_without_names(tiny_config, tmp_path):
         (AlbertEncoder, "AlbertModel"),
         (models.AlbertPretrainer, "AlbertForPreTraining"),
         (models.AlbertMultipleChoice, "AlbertForMultipleChoice"),
-        (span_models.AlbertSpanLabeler, "AlbertForQuestionAnswering"),
+        (models.AlbertSpanLabeler, "AlbertForQuestionAnswering"),
         (lambda config: models.AlbertTokenClassifier(config, 2), "AlbertForTokenClassification"),
     ],
 )
@@ -190,7 +189,7 @@ def test_a_damaged_file(tiny_config, tmp_path):
 
 
 def test_a_model_without_counterpart(tiny_config, tmp_path):
-    model = span_models.AlbertSpanLabelerV2(tiny_config)
+    model = models.AlbertSpanLabelerV2(tiny_config)
     for work in (huggingface.save, huggingface.load):
         with pytest.raises(UserError, match="AlbertSpanLabelerV2 has no counterpart in Hugging"):
             work(model, str(tmp_path))

@@ -7,21 +7,19 @@ import pytest
 from albert_tf import models
 from albert_tf.checkpoints.names import VariableName, check_sharing, variable_names
 from albert_tf.errors import UserError
-from albert_tf.models import replaced_tokens
-from albert_tf.models import spans as span_models
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from albert_tf.variable_names import variable_name
 
 KINDS = {
     AlbertEncoder: {},
     models.AlbertSentenceEncoder: {},
     models.AlbertPretrainer: {},
-    replaced_tokens.AlbertReplacedTokenDetector: {},
+    models.AlbertReplacedTokenDetector: {},
     models.AlbertClassifier: {"num_classes": 3},
     models.AlbertTokenClassifier: {"num_classes": 3},
     models.AlbertMultipleChoice: {},
-    span_models.AlbertSpanLabeler: {},
-    span_models.AlbertSpanLabelerV2: {},
+    models.AlbertSpanLabeler: {},
+    models.AlbertSpanLabelerV2: {},
 }
 
 

@@ -9,7 +9,7 @@ from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator, figure_na
 from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import SCORERS
-from albert_tf.models.spans import AlbertSpanLabeler
+from albert_tf.models import AlbertSpanLabeler
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
 

@@ -9,9 +9,8 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier
+from albert_tf.models import AlbertClassifier, AlbertEncoder
 from albert_tf.models.base import COMMON_SETTINGS
-from albert_tf.models.encoder import AlbertEncoder
 
 IDS = [[3, 4, 5], [6, 7, 8]]
 

@@ -10,8 +10,6 @@ import tensorflow as tf
 
 from albert_tf import models
 from albert_tf.layers.operations import fold_in
-from albert_tf.models import replaced_tokens
-from albert_tf.models import spans as span_models
 
 IDS = tf.constant([[3, 4, 5, 6], [7, 8, 0, 0]])
 MASK = tf.constant([[1, 1, 1, 1], [1, 1, 0, 0]])
@@ -79,7 +77,7 @@ def test_multiple_choice(tiny_config):
 
 
 def test_span_labeler(tiny_config):
-    model = filled(span_models.AlbertSpanLabeler(tiny_config))
+    model = filled(models.AlbertSpanLabeler(tiny_config))
     outputs = model(INPUTS)
     logits = dense(model.span.logits, hidden(model)[0])
     for index, name in enumerate(("start_logits", "end_logits")):
@@ -88,7 +86,7 @@ def test_span_labeler(tiny_config):
 
 
 def test_span_labeler_with_answerability(tiny_config):
-    model = filled(span_models.AlbertSpanLabelerV2(tiny_config, start_n_top=2, end_n_top=3))
+    model = filled(models.AlbertSpanLabelerV2(tiny_config, start_n_top=2, end_n_top=3))
     impossible, starts = 1 - MASK, tf.constant([2, 1])
     sequence = tf.constant(hidden(model)[0])
     for given in ({}, {"start_positions": starts}):
@@ -111,13 +109,13 @@ def test_sentence_encoder(tiny_config):
 
 MODELS = {
     "pretrainer": (models.AlbertPretrainer, {}),
-    "replaced_token_detector": (replaced_tokens.AlbertReplacedTokenDetector, {}),
+    "replaced_token_detector": (models.AlbertReplacedTokenDetector, {}),
     "classifier": (models.AlbertClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "token_classifier": (models.AlbertTokenClassifier, {"num_classes": 3, "dropout_rate": 0.25}),
     "multiple_choice": (models.AlbertMultipleChoice, {"dropout_rate": 0.25}),
-    "span_labeler": (span_models.AlbertSpanLabeler, {}),
+    "span_labeler": (models.AlbertSpanLabeler, {}),
     "span_labeler_v2": (
-        span_models.AlbertSpanLabelerV2,
+        models.AlbertSpanLabelerV2,
         {"start_n_top": 2, "end_n_top": 3, "dropout_rate": 0.25},
     ),
     "sentence_encoder": (models.AlbertSentenceEncoder, {}),
@@ -153,7 +151,7 @@ def test_the_references_defaults(tiny_config):
     for kind in (models.AlbertClassifier, models.AlbertTokenClassifier):
         assert kind(tiny_config, 2).dropout_rate == 0.1
     assert models.AlbertMultipleChoice(tiny_config).classification.dropout.rate == 0.1
-    span = span_models.AlbertSpanLabelerV2(tiny_config).span
+    span = models.AlbertSpanLabelerV2(tiny_config).span
     assert (span.start_n_top, span.end_n_top) == (5, 5)
 
 

@@ -12,7 +12,7 @@ from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
 from albert_tf.layers.operations import fold_in
 from albert_tf.layers.packing import PaddedLayout
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 
 INPUTS = {
     "input_word_ids": tf.constant([[3, 4, 5, 6], [7, 8, 0, 0]]),

@@ -15,8 +15,8 @@ from albert_tf import (
     AlbertSpanLabelerV2,
 )
 from albert_tf.keras_compat import keras
+from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.inputs import complete_inputs
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer
 
 IDS = [[5, 6, 7], [8, 9, 0]]
 MASK = [[1, 1, 1], [1, 1, 0]]

@@ -7,8 +7,9 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
+from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.objectives import ReplacedTokensObjective
-from albert_tf.models.replaced_tokens import ReplacedTokenPretrainer, draw, generator_config, put_at
+from albert_tf.models.replaced_tokens import draw, generator_config, put_at
 from albert_tf.training.steps import Stepper
 from albert_tf.variable_names import variable_name
 from tests.conftest import BATCH, PREDICTIONS, pretraining_batch

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.models.spans import AlbertSpanLabeler, SpanHead, position_mask
+from albert_tf.models import AlbertSpanLabeler
+from albert_tf.models.spans import SpanHead, position_mask
 
 RNG = np.random.default_rng(0)
 HIDDEN = RNG.normal(size=[2, 6, 16]).astype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
-from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models import AlbertEncoder
 from albert_tf.training.best_model import BestModel
 
 

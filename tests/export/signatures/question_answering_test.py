@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from albert_tf.finetuning.tasks import squad_answers, squad_candidates
 from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
-from albert_tf.models.spans import AlbertSpanLabeler, AlbertSpanLabelerV2
+from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
