@@ -3,7 +3,7 @@
     albert-tf --help
     albert-tf describe --preset=albert-base-v2
 
-The program runs as with `python -m`. Only the one that is named is imported, and none for --help.
+The program runs as with `python -m`. Only the program that is named is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from albert_tf import __version__
 from data_pipeline.quiet import prepare_program
 
-# Name -> module; the order of a project's work.
+# Name -> module, in the order in which a project uses them.
 COMMANDS = {
     "train-vocabulary": "data_pipeline.train_vocabulary",
     "create-pretraining-data": "data_pipeline.create_pretraining_data",
@@ -57,7 +57,8 @@ def help_text() -> str:
 
 
 def _summary(module: str) -> str:
-    """The first line of a module's docstring, read without importing the module."""
+    """The first line of a module's docstring."""
+    # Read without importing the module: sixteen programs with TensorFlow would take seconds.
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin
     docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
@@ -79,7 +80,7 @@ def main() -> None:
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = "".join(f" Did you mean {command}?" for command in similar)
         print(
-            f"albert-tf: error: {name!r} is no command.{hint} (albert-tf --help lists them)",
+            f"albert-tf: error: {name!r} is not a command.{hint} (albert-tf --help lists them)",
             file=sys.stderr,
         )
         sys.exit(2)

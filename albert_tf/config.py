@@ -1,7 +1,7 @@
 """AlbertConfig: everything that decides the shape and the arithmetic of an ALBERT encoder.
 
-Field names and defaults follow the published `albert_config.json` files. The BERT baselines
-of the ALBERT paper are the same architecture with `embedding_size == hidden_size` and
+Field names and defaults follow the published `albert_config.json` files. The BERT baselines of the
+ALBERT paper are the same architecture with `embedding_size == hidden_size` and
 `parameter_sharing="none"`.
 """
 
@@ -22,7 +22,8 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
 )
-# A stack is walked layer by layer, in many places: of 10^9 layers nothing would ever be said.
+# A stack is walked layer by layer, in many places: of 10^9 layers not even the error that they do
+# not fit into memory would ever come.
 _MOST = {"num_hidden_layers": 10_000, "inner_group_num": 10_000}
 
 
@@ -41,7 +42,7 @@ def _check_field(name: str, kind: type, value: Any) -> None:
     elif name.endswith("_prob"):
         valid, expected = is_number and 0 <= value < 1, "a probability in [0, 1)"
     else:
-        # float32 ends there.
+        # The range of float32 ends there.
         valid, expected = is_number and 0 < value < 2.0**128, "a positive number"
     if not valid:
         raise UserError(f"{name} must be {expected}, not {value!r}.")
@@ -147,12 +148,12 @@ class AlbertConfig:
         return self.num_hidden_groups if is_shared else self.num_hidden_layers
 
     def group_of_layer(self, layer: int, num_groups: int) -> int:
-        """Index of the group whose weights `layer` (0-based) uses.
-
-        12 layers in 4 groups: 0 0 0 1 1 1 2 2 2 3 3 3. The reference's formula rounds like any
-        float: of 22 layers in 22 groups, layer 15 uses group 14. Unshared parts have one group for
-        each layer, exactly.
+        """Index of the group whose weights `layer` (0-based) uses: 12 layers in 4 groups give
+        0 0 0 1 1 1 2 2 2 3 3 3.
         """
+        # The reference's formula rounds like any float: of 22 layers in 22 groups, layer 15 uses
+        # group 14. Its checkpoints were trained that way, so it stays. Parts that are not shared
+        # have one group for each layer, exactly.
         if num_groups == self.num_hidden_layers and self.parameter_sharing != "all":
             return layer
         return int(layer / self.num_hidden_layers * num_groups)
@@ -172,9 +173,9 @@ class AlbertConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
-        """The configuration of an albert_config.json with these keys, or of a config.json, which
-        has a model_type; `source` names it in errors. An unknown key of the former is a UserError
-        that suggests the nearest.
+        """The configuration of an albert_config.json with these keys, or of Hugging Face's
+        config.json, which has a model_type; `source` names it in errors. An unknown key of the
+        former is a UserError that suggests the nearest.
         """
         names = cls.field_names()
         is_huggingface = "model_type" in values

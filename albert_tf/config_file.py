@@ -1,4 +1,4 @@
-"""Files of an architecture: how they are read, and what the keys of Hugging Face's mean here."""
+"""Files of an architecture: how they are read, and what Hugging Face's keys mean here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from albert_tf.errors import UserError
 from data_pipeline.files import storage
 
-# Far more than any configuration: one with the names of 100,000 classes has a tenth.
+# Far more than any configuration has: one with the names of 100,000 classes has a tenth.
 _MOST_BYTES = 64 << 20
 
 # Hugging Face's name -> ours. Its "gelu" is exact, the reference's is the tanh approximation.
@@ -30,15 +30,13 @@ _HARMLESS: dict[str, tuple[Any, ...]] = {
     "pruned_heads": (None, {}),
     "quantization_config": (None,),
 }
-# Hugging Face's own default, where a field of ours has none.
+# Hugging Face's defaults of fields that have no default here.
 _DEFAULTS = {"vocab_size": 30000}
 
 
 def read_json(path: str, kind: type = dict) -> Any:
-    """The content of a JSON file, which may be damaged or foreign: an object, or another `kind`.
-
-    Raises:
-      UserError: the file is absent, too large, or not such JSON in UTF-8.
+    """The content of a JSON file, an object or another `kind`; a UserError where the file is
+    absent, damaged, too large, or something else.
     """
     if not storage.exists(path):
         raise UserError(
@@ -55,7 +53,7 @@ def read_json(path: str, kind: type = dict) -> Any:
         raise UserError(f"config file {path} is nested too deeply for a configuration.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"config file {path} is not UTF-8: {error}. Save it as UTF-8.") from None
-    except ValueError as error:  # No JSON, or a number of thousands of digits.
+    except ValueError as error:  # It is not JSON, or has a number of thousands of digits.
         raise UserError(f"config file {path} is not valid JSON: {error}.") from None
     if not isinstance(values, kind):
         expected = "an object" if kind is dict else f"a {kind.__name__}"
@@ -66,17 +64,8 @@ def read_json(path: str, kind: type = dict) -> Any:
 def from_huggingface(
     values: dict[str, Any], fields: Collection[str], source: str = "config"
 ) -> dict[str, Any]:
-    """The fields of an AlbertConfig that a config.json describes.
-
-    Keys that change no answer are left out.
-
-    Args:
-      values: the content of the file.
-      fields: the names of all fields.
-      source: its name, for messages.
-
-    Raises:
-      UserError: another kind of model, or one that this project does not compute.
+    """Those of the `fields` of an AlbertConfig that the content of a config.json describes; a
+    UserError for another kind of model, or one that this project does not compute.
     """
     if values.get("model_type") != "albert":
         raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
@@ -84,7 +73,7 @@ def from_huggingface(
         if values[key] not in _HARMLESS[key]:
             raise UserError(
                 f"{source}: {key} {values[key]!r:.80} is not supported, only "
-                f"{json.dumps(_HARMLESS[key][-1])}: models with it answer otherwise."
+                f"{json.dumps(_HARMLESS[key][-1])}: a model with it gives other answers."
             )
     act = values.get("hidden_act", "gelu_new")
     if act not in HUGGINGFACE_ACTIVATIONS:
@@ -95,11 +84,9 @@ def from_huggingface(
 
 
 def check_groups_agree(layers: int, groups: int, source: str) -> None:
-    """Raises UserError where Hugging Face's formula puts a layer into another group than ours.
-
-    With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there,
-    int(15 / 22 * 22) is 14 in the reference and here.
-    """
+    """Raises UserError where Hugging Face's formula puts a layer into another group than ours."""
+    # With 22 layers in 22 groups, layer 15: int(15 / (22 / 22)) is 15 there, int(15 / 22 * 22) is
+    # 14 in the reference and here.
     for layer in range(layers):
         if int(layer / (layers / groups)) != int(layer / layers * groups):
             raise UserError(

@@ -2,7 +2,8 @@
 
     python -m albert_tf.convert --input=albert_base/model.ckpt-best --output=base --format=native
 
-The input's format is told by its files. The output is read back, and checked against its software.
+The files of --input tell its format. The output is read back, and checked against the names and
+shapes that the other software expects.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def define_flags() -> None:
         huggingface.DTYPES,
         "Precision of the weights in the file; float16 is for --format=huggingface only.",
     )
-    flags.DEFINE_string("config_file", None, "Configuration of an --input that has none.")
-    flags.DEFINE_string("vocab_file", None, "Vocabulary of an --input that has none.")
+    flags.DEFINE_string("config_file", None, "Configuration, for an --input that has none.")
+    flags.DEFINE_string("vocab_file", None, "Vocabulary, for an --input that has none.")
     tokenizer_flags.define_flags()
-    about = "Kind of a google-research checkpoint's head, if its weights do not tell."
+    about = "Head of a google-research checkpoint, if its weights do not tell the kind."
     flags.DEFINE_enum("head", None, google.HEADS, about)
     about = "Read a google-research checkpoint's moving averages instead of its weights."
     flags.DEFINE_bool("use_averages", False, about)
@@ -100,14 +101,8 @@ def write(
     source: formats.Source,
     tokenizer: Tokenizer | None,
 ) -> None:
-    """Writes a folder with weights, configuration and vocabulary.
-
-    Args:
-      model: with the weights of the input.
-      folder: to be made.
-      target: the format to write.
-      source: the input, whose model.json is carried over if it has one.
-      tokenizer: of the vocabulary, if there is one.
+    """Writes a new folder with weights, configuration and vocabulary; the input's model.json is
+    carried over if it has one.
     """
     labels = (source.labels() or []) if hasattr(model, "num_classes") else []
     beside = formats.Beside(labels, source.metadata(), dtype=FLAGS.dtype)

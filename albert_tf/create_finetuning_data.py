@@ -13,7 +13,7 @@ from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-# Flags that the next command has not.
+# Flags that the next command does not have.
 _NOT_REPEATED = ("--train_file", "--output_dir", "--overwrite")
 
 

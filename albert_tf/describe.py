@@ -19,7 +19,7 @@ from albert_tf.pretrained.presets import PRESETS, get_preset
 from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
-_MASKED_SHARE = 0.15  # Of the tokens, as in the published recipe.
+_MASKED_SHARE = 0.15  # The share of tokens that are masked in the published recipe.
 
 
 def define_flags() -> None:
@@ -57,11 +57,7 @@ def main() -> None:
 
 
 def description(config: AlbertConfig, batch_size: int, sequence_length: int) -> str:
-    """Fields, parameters, arithmetic and memory of an architecture, as text.
-
-    Raises:
-      UserError: sequences are longer than its positions.
-    """
+    """Fields, parameters, arithmetic and memory of an architecture, as text."""
     if sequence_length > config.max_position_embeddings:
         raise UserError(
             f"--max_seq_length={sequence_length} is longer than the model's "

@@ -1,8 +1,6 @@
-"""Keras 2 for everybody: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package beyond.
+"""Keras 2 for all: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package in later versions.
 
-`from albert_tf.keras_compat import keras`. Where this project is imported before TensorFlow,
-`TF_USE_LEGACY_KERAS=1` is set as well, so that the user's own `tf.keras` is the same Keras. Keras 3
-is not used because it has no working TPUStrategy and writes no reusable SavedModels.
+Keras 3 is not used because it has no working TPUStrategy and writes no reusable SavedModels.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def define_flags() -> None:
         "num_tokens", 10_000_000, "Number of tokens to count, padding included.", lower_bound=1
     )
     flags.DEFINE_integer(
-        "seed", 0, "Seed of the other weights, and of the choice of records that are counted."
+        "seed", 0, "Seed of the weights that are drawn, and of the choice of records to count."
     )
 
 
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def words_of(data: PretrainingData) -> Iterator[np.ndarray]:
-    """Word ids of the first --num_tokens tokens, but of no record twice; arrays int [B, S]."""
+    """Word ids of the first --num_tokens tokens, arrays int [B, S]; records are read once."""
     wanted = min(FLAGS.num_tokens, data.manifest["num_records"] * data.max_seq_length)
     with tqdm(total=wanted, desc="words", unit=" tokens", unit_scale=True) as progress:
         for batch in data.batches():

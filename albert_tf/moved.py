@@ -12,7 +12,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-# Old module -> its names that documents showed -> where each is now.
+# Old module -> the names of it that documents showed -> the place where each is now.
 MOVED = {
     "albert_tf.encoder": {"AlbertEncoder": "albert_tf.models.encoder.AlbertEncoder"},
     "albert_tf.fast_switch": {"choose": "albert_tf.machine.fast_switch.choose"},

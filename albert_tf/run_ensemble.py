@@ -50,8 +50,8 @@ def define_flags() -> None:
         "all",
         CHOICES,
         "Choice of members. all: every model. greedy: models are added one by one, each time the "
-        "one that raises the dev score most; that score is then too high, because it is of the "
-        "examples that the members were chosen on.",
+        "one that raises the dev score most; that score is then too high, because the members were "
+        "chosen on the examples that it is measured on.",
     )
     flags.DEFINE_string("output_dir", None, "Folder to write the ensemble to.", required=True)
 

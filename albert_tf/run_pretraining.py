@@ -62,7 +62,7 @@ def main() -> None:
         held_out = pretraining_flags.held_out()
         model = FLAGS.init_checkpoint or os.path.join(FLAGS.output_dir, native.RUN_MODEL)
         if not FLAGS.init_checkpoint:
-            native.read_metadata(model)  # An error where the run has no model.
+            native.read_metadata(model)  # Raises an error where the run has no model.
         evaluate_model(model, held_out, devices, train_manifest())
     elif FLAGS.mode == "continuous_eval":
         evaluate_run(
@@ -87,13 +87,14 @@ def train(devices: Devices) -> None:
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = pretraining_flags.model(config, devices.packed)
+        # Weights to start from are those of the model that is kept.
         start.load_start(getattr(model, "detector", model))
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, settings, eval_data)
 
 
 def train_manifest() -> dict[str, Any] | None:
-    """The manifest of --train_data, whose counts baselines need; None without records."""
+    """The manifest of --train_data, whose counts of words baselines need; None without records."""
     return read_manifest(FLAGS.train_data) if FLAGS.train_data else None
 
 

@@ -17,11 +17,9 @@ def variable_name(variable: tf.Variable) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names of which none comes twice: "a", "b", "a" -> "a", "b", "a_1".
-
-    Variables are named after layers, not after models: those of a generator and of the detector
-    that is trained beside it have the same names.
-    """
+    """Names of which none comes twice: "a", "b", "a" -> "a", "b", "a_1"."""
+    # Variables are named after layers, not after models, so a generator and the detector that is
+    # trained together with it have variables of the same names.
     seen: collections.Counter[str] = collections.Counter()
     found = []
     for name in names:

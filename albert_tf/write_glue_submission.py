@@ -2,8 +2,8 @@ r"""Writes the archive that gluebenchmark.com scores, from the stored answers to
 
     python -m albert_tf.write_glue_submission --runs="runs/*" --output=submission.zip
 
-All nine tasks and AX are needed. Each run stores its answers by run_finetuning --mode=predict; that
-of MNLI those to AX as well, by --task=ax --output_dir=runs/mnli.
+All nine tasks and AX are needed. A run stores its answers with run_finetuning --mode=predict; the
+run of MNLI stores the answers to AX as well, with --task=ax --output_dir=runs/mnli.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "runs",
         [],
-        "Folders of runs or ensembles, together with answers to all test sets; with * and ?, all "
-        "that match. Of a folder of --seeds or --search its best run.",
+        "Folders of runs or ensembles that together have answers to all test sets; * and ? match "
+        "several. A folder of --seeds or --search stands for its best run.",
         required=True,
     )
     flags.DEFINE_string("output", None, "Path of the zip archive.", required=True)

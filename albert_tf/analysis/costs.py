@@ -9,10 +9,10 @@ _BYTES_PER_PARAMETER_IN_TRAINING = 16
 
 
 def encoder_flops_per_token(config: AlbertConfig, sequence_length: int) -> int:
-    """Floating point operations of one forward pass for one token; a multiply-add counts as two.
-
-    Sharing saves parameters, not arithmetic: every layer is computed.
-    """
+    """Floating point operations of one forward pass for one token; a multiply-add counts as two."""
+    # Sharing saves parameters, not arithmetic: every layer is computed. Counted are the products
+    # with weights, four H x H and two H x F, and those of attention, q k^T and probabilities x v,
+    # which grow with S; norms, activations and the softmax are a few percent of that.
     hidden, inner = config.hidden_size, config.intermediate_size
     layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * sequence_length * hidden
     projection = 2 * config.embedding_size * hidden if config.has_embedding_projection else 0
@@ -27,7 +27,8 @@ def masked_lm_flops_per_prediction(config: AlbertConfig) -> int:
 def pretraining_flops_per_token(
     config: AlbertConfig, sequence_length: int, num_predictions: int
 ) -> float:
-    """Operations of a training step for one token, forward and backward (twice the forward)."""
+    """Operations of a training step for one token, forward and backward."""
+    # Backward there are two products for each one forward: for the weights, and for what came in.
     head = masked_lm_flops_per_prediction(config) * num_predictions / sequence_length
     return 3 * (encoder_flops_per_token(config, sequence_length) + head)
 
@@ -35,20 +36,12 @@ def pretraining_flops_per_token(
 def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:
-    """The memory of a training step on one device, about: weights, optimizer, stored activations.
-
-    Args:
-      config: of the model.
-      num_parameters: of all replicas on the device; 0 for the activations alone.
-      batch_size: B, sequences on the device.
-      sequence_length: S.
-
-    Returns:
-      Bytes.
+    """About how many bytes a training step takes on one device, for weights, optimizer and stored
+    activations; `num_parameters` are those of all replicas on the device, 0 for activations alone.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
-    # Numbers that layers/ keeps for a token. The peak of albert-base grows with the batch by so
-    # much, to about 10 %; with `recompute` by a fifth more.
+    # The numbers that layers/ keeps for each token. The measured peak of albert-base grows with the
+    # batch by as much, to about 10 %; with `recompute` it grows by a fifth more.
     layer = 9 * hidden + 2 * inner + config.num_attention_heads * sequence_length
     num_layers = config.num_hidden_layers * config.inner_group_num
     per_token = num_layers * 2 * hidden + layer if config.recompute else num_layers * layer

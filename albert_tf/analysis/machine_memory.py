@@ -18,14 +18,13 @@ def machine_bytes() -> int:
     try:
         with open(_CGROUP_LIMIT) as file:
             return min(total, int(file.read()))
-    except (OSError, ValueError):  # No container, or one without a limit ("max").
+    except (OSError, ValueError):  # There is no container, or it has no limit ("max").
         return total
 
 
 def check_weights_fit(config: AlbertConfig) -> None:
-    """Raises UserError for an encoder whose weights alone are more than this machine's memory,
-    which TensorFlow would say only after it has filled a part of it.
-    """
+    """Raises UserError for an encoder whose weights alone are more than this machine's memory."""
+    # TensorFlow would say so only after it has filled a part of the memory.
     parts = count_parameters(config)
     number = sum(parts.values()) - parts["masked_lm"] - parts["sentence_order"]
     needed, available = _BYTES_PER_PARAMETER * number, machine_bytes()

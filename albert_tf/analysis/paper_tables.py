@@ -1,4 +1,4 @@
-"""The "Parameters" columns of Lan et al. (ICLR 2020), beside exact counts."""
+"""The "Parameters" columns of Lan et al. (ICLR 2020), next to exact counts."""
 
 from __future__ import annotations
 
@@ -56,10 +56,8 @@ TABLES = {
 
 
 def paper_table(number: int) -> str:
-    """A table of the paper as text: its rounded millions beside exact counts.
-
-    Args:
-      number: 1 (models), 2 (main results), 3 (embedding size) or 4 (parameter sharing).
+    """A table of the paper as text, its rounded millions next to exact counts: 1 (models), 2 (main
+    results), 3 (embedding size) or 4 (parameter sharing).
     """
     lines = [f"Table {number}{'':<20} {'paper':>6}  {'encoder':>13}  {'with heads':>13}"]
     for name, millions, config in TABLES[number]():

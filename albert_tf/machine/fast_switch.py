@@ -1,12 +1,9 @@
-"""The switch of the fast form of models, which is tuned to CPUs and needs XLA.
+"""The switch of the fast form of models, which is tuned to CPUs and needs XLA."""
 
-Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes through
-the layers as one stream, and it is these formulas that `recompute` computes again.
-Values and gradients are equal up to rounding, where no dropout is drawn for packed rows.
-
-The choice holds for the whole process and for what is traced after it: a MirroredStrategy traces
-its replicas in threads of their own, which would not see the context of the thread that made them.
-"""
+# Off, the same formulas run as ordinary operations: nothing is compiled by XLA, a batch goes
+# through the layers as one stream, and it is these formulas that `recompute` computes again. Values
+# and gradients are equal up to rounding, unless dropout is drawn for packed rows: the fast form
+# fills up their number, and so draws other masks.
 
 from __future__ import annotations
 
@@ -24,17 +21,20 @@ from albert_tf.machine.targets import has_gpu, has_tpu
 
 MODES = ("auto", "on", "off")
 
-_chosen: bool | None = None  # Until `choose` is called, or `is_on` has to know.
+# For the whole process, not for a context: a MirroredStrategy traces its replicas in threads of
+# their own, which would not see the context of the thread that made them. None until `choose` is
+# called, or `is_on` has to know.
+_chosen: bool | None = None
 _SWITCHED_OFF = contextvars.ContextVar("switched_off", default=False)
 
 
 def choose(mode: str = "auto") -> bool:
-    """Turns the fast form on or off; returns whether it is on.
+    """Turns the fast form on or off for what is traced from now on; returns whether it is on.
 
     Args:
-      mode: "on", "off", or "auto", which also holds when nobody chooses: on for the CPU of a Linux
-        machine if XLA compiles there; off, with one line on stderr, if it does not; off on Macs,
-        GPUs and TPUs, where small compiled functions gain little and are known to fail.
+      mode: "on", "off", or "auto", which is the default: on for the CPU of a Linux machine if XLA
+        compiles there; off, with one line on stderr, if it does not; off on Macs, GPUs and TPUs,
+        where small compiled functions gain little and are known to fail.
 
     Raises:
       UserError: "on" where XLA cannot compile.
@@ -86,13 +86,11 @@ def _is_linux_on_cpu() -> bool:
 
 @functools.cache
 def xla_error() -> str:
-    """The error of XLA where it cannot compile on this machine, in one line; empty if it can, and
-    on TPUs, whose host compiles nothing itself. Tried once.
-    """
-    if has_tpu():
+    """The error of XLA where it cannot compile on this machine, in one line; empty if it can."""
+    if has_tpu():  # Its host compiles nothing itself.
         return ""
     try:
-        with tf.init_scope():  # Somebody may be tracing.
+        with tf.init_scope():  # The caller may be tracing a graph, and this has to run now.
             tf.function(_trial, jit_compile=True, autograph=False)(tf.ones([8]))
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         message = str(getattr(error, "message", None) or error).strip()
@@ -101,7 +99,6 @@ def xla_error() -> str:
 
 
 def _trial(x: tf.Tensor) -> tf.Tensor:
-    """A function that XLA cannot compile on half-installed GPUs: tanh needs libdevice, and any
-    kernel needs ptxas.
-    """
+    """A function that XLA cannot compile on half-installed GPUs."""
+    # There tanh needs libdevice, and any kernel needs ptxas.
     return tf.reduce_sum(tf.tanh(x))

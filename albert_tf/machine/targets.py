@@ -32,9 +32,8 @@ def forget_devices() -> None:
 
 
 def processor_has_bfloat16() -> bool:
-    """Whether the processor has instructions for bfloat16, as far as Linux tells. Does not ask for
-    devices: whoever does holds the memory of the GPUs.
-    """
+    """Whether the processor has instructions for bfloat16, as far as Linux tells."""
+    # TensorFlow is not asked for devices: a process that asks holds the memory of the GPUs.
     if not _CPU_INFO.exists():
         return False
     return bool(_BFLOAT16_INSTRUCTIONS & set(_CPU_INFO.read_text(encoding="utf-8").split()))
@@ -42,7 +41,7 @@ def processor_has_bfloat16() -> bool:
 
 def lacks_bfloat16() -> bool:
     """Whether a graph runs on a processor without instructions for bfloat16, as far as Linux tells:
-    there it saves memory, but no time.
+    there bfloat16 saves memory, but no time.
     """
     if has_gpu() or has_tpu() or not _CPU_INFO.exists():
         return False
@@ -59,7 +58,8 @@ def shapes_must_be_static() -> bool:
     if is_for_tpu(tf.distribute.get_strategy()):
         return True
     graph = tf.compat.v1.get_default_graph()
-    while graph is not None:  # tf.function(jit_compile=True) leaves its mark on an outer graph.
+    # tf.function(jit_compile=True) leaves its mark on an outer graph, and nothing public tells.
+    while graph is not None:
         context = graph._get_control_flow_context()
         while context is not None:
             if context.IsXLAContext():
@@ -70,13 +70,12 @@ def shapes_must_be_static() -> bool:
 
 
 def packs_here() -> bool:
-    """Whether `packed=None` leaves padding out of the graph that is being made.
-
-    Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
-    wait for the host to count the rows, and compile again for every new number. A tf.function that
-    was traced outside XLA and is called in a jit_compile=True one keeps what was chosen then, which
-    TensorFlow 2.15 cannot compile ("equality of two dimensions"): make the model with packed=False.
-    """
+    """Whether `packed=None` leaves padding out of the graph that is being made."""
+    # Not under XLA or on TPUs, whose shapes must not depend on values, and not on GPUs, which would
+    # wait for the host to count the rows, and compile again for every new number. A tf.function
+    # that was traced outside XLA and is called in a jit_compile=True one keeps what was chosen
+    # then, which TensorFlow 2.15 cannot compile ("equality of two dimensions"): the remedy is a
+    # model made with packed=False.
     return not (shapes_must_be_static() or has_gpu())
 
 

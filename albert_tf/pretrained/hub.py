@@ -1,7 +1,7 @@
 """Published weights: their revisions on the Hugging Face hub, their download, and its check.
 
-The cache is the hub's own (HF_HOME), where a file gets its name once its last byte is there.
-HF_ENDPOINT names a mirror. With HF_HUB_OFFLINE nothing is asked of the network.
+The cache is the hub's own (HF_HOME). HF_ENDPOINT names a mirror; with HF_HUB_OFFLINE nothing is
+asked of the network.
 """
 
 from __future__ import annotations
@@ -18,23 +18,17 @@ from albert_tf.checkpoints import huggingface, vocabulary
 from albert_tf.errors import UserError
 
 _FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
-_SECONDS = 4.0  # For the hub's first answer; HF_HUB_ETAG_TIMEOUT, where it is set, says another.
+_SECONDS = 4.0  # The time for the hub's first answer, unless HF_HUB_ETAG_TIMEOUT is set.
 _BLOCK_BYTES = 1 << 20
 _SHA256, _GIT_SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
 
 class PublishedWeights(NamedTuple):
-    """The place where weights of a preset are published in a format that can be loaded safely.
-
-    Attributes:
-      repository: on the Hugging Face hub.
-      revision: the commit that is downloaded, whatever is committed later.
-      sha256: of model.safetensors; None where only the hub itself says it.
-    """
+    """The place where weights of a preset are published in a format that can be loaded safely."""
 
     repository: str
-    revision: str
-    sha256: str | None
+    revision: str  # The commit that is downloaded, whatever is committed later.
+    sha256: str | None  # The hash of model.safetensors; None where only the hub itself says it.
 
 
 def _version(version: str, **pinned: tuple[str, str | None]) -> dict[str, PublishedWeights]:
@@ -88,18 +82,14 @@ PUBLISHED: dict[str, PublishedWeights] = {
 
 @functools.cache  # A program asks several times, and to hash 900 MB takes seconds.
 def download(weights: PublishedWeights) -> str:
-    """The local folder of the pinned configuration, weights and vocabulary.
-
-    The hub is asked only for files that are not in the cache, or damaged there.
-
-    Raises:
-      UserError: they cannot be had, or what came is not what was published.
+    """The local folder of the pinned configuration, weights and vocabulary; the hub is asked only
+    for files that are not in the cache, or damaged there.
     """
     try:
         paths = [_file(weights, name) for name in _FILES]
     except UserError:
         raise
-    except Exception as error:  # The hub's own classes, the HTTP library's, OSError.
+    except Exception as error:  # The hub's own classes, the HTTP library's, OSError, ...
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise UserError(
             f"{weights.repository} is not in the cache and cannot be downloaded: {reason}. Go "
@@ -135,11 +125,10 @@ def _file(weights: PublishedWeights, name: str) -> str:
 
 
 def _wait_for_hub(url: str) -> None:
-    """Asks the hub for a file's description; raises the error if it does not answer in time.
-
-    `hf_hub_download` repeats its questions for half a minute where nobody answers, or for many
-    where packets are lost. A thread, because the lookup of a host name has no time limit.
-    """
+    """Asks the hub for a file's description; raises the error if it does not answer in time."""
+    # `hf_hub_download` repeats its questions for half a minute where there is no answer, or for
+    # many minutes where packets are lost. In a thread, because the lookup of a host name has no
+    # time limit.
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -166,18 +155,16 @@ def _wait_for_hub(url: str) -> None:
 
 
 def _damage(path: str, sha256: str | None) -> str | None:
-    """The damage to a file of the cache, in words; None: it is whole.
-
-    Where `sha256` is None, the expected hash is the one that the hub gave the file, by which the
-    cache names its content: a SHA-256, or git's SHA-1 for small files.
-    """
+    """The damage to a file of the cache, in words; None: it is whole."""
+    # Where `sha256` is None, the expected hash is the one that the hub gave the file, by which the
+    # cache names its content: a SHA-256, or git's SHA-1 for small files.
     expected = sha256 or (os.path.basename(os.readlink(path)) if os.path.islink(path) else "")
     if _SHA256.fullmatch(expected):
         digest = hashlib.sha256()
     elif _GIT_SHA1.fullmatch(expected):
         digest = hashlib.sha1(b"blob %d\0" % os.path.getsize(path))
     else:
-        return None  # A file system without links: the cache has no place for the hash.
+        return None  # On a file system without links the cache has no place for the hash.
     with open(path, "rb") as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)

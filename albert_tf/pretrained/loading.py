@@ -44,6 +44,7 @@ def locate(name_or_path: str) -> formats.Source:
       UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
         and not cached).
     """
+    # A path comes first: a folder of one's own may have the name of a preset.
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
         return formats.recognize(name_or_path)
@@ -57,7 +58,7 @@ def locate(name_or_path: str) -> formats.Source:
 
 def _check_name(name: str) -> None:
     """Raises UserError for what is, or nearly is, the name of a preset."""
-    word = name.removeprefix("albert/").lower()  # The owner's name on the hub.
+    word = name.removeprefix("albert/").lower()  # On the hub the owner's name comes first.
     near = [] if "/" in word else difflib.get_close_matches(word, PRESETS, n=1)
     if not near:
         return

@@ -25,11 +25,12 @@ _SIZES = {
     "xxlarge": _size(4096, 12, 64),
 }
 _VERSIONS = ("v1", "v2")
-_CHINESE_VOCABULARY = 21128  # BERT's WordPiece vocabulary; there is no SentencePiece model.
+_CHINESE_VOCABULARY = 21128  # BERT's WordPiece vocabulary; Chinese ALBERTs have no SentencePiece.
 
 
 def _english(size: str, version: str) -> AlbertConfig:
-    # Version 1 was trained with dropout 0.1, except xxlarge; version 2 without dropout.
+    # Version 1 was trained with dropout 0.1, except xxlarge; version 2 without, since these models
+    # did not overfit, and are better without it (the paper's table 8).
     dropout = 0.1 if version == "v1" and size != "xxlarge" else 0.0
     return AlbertConfig(
         vocab_size=30000,
@@ -64,20 +65,16 @@ PRESETS: dict[str, AlbertConfig] = {
     "bert-base": _bert(768, 12),
     "bert-large": _bert(1024, 24),
     "bert-xlarge": _bert(2048, 24),
-    # The shape of the weights in this package, see pretrained.py.
+    # The shape of the weights in this package: see `loading.shipped_folder`.
     "albert-small-en": AlbertConfig(vocab_size=12000, **_size(512, 4, 8)),
-    # Shapes to try things with, of which there are no weights.
+    # Shapes to try things with; there are no weights of them.
     "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
 
 
 def get_preset(name: str) -> AlbertConfig:
-    """The configuration of a preset.
-
-    Raises:
-      UserError: there is none of this name, with those that there are.
-    """
+    """The configuration of a preset; for an unknown name a UserError that lists all names."""
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown. Known presets: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT = "albert-small-en"
-_BATCH_TOKENS = 64 * 128  # Of a batch, with padding.
+_BATCH_TOKENS = 64 * 128  # The size of a batch, padding included.
 
 
 class MaskFiller:
@@ -108,13 +108,15 @@ class SentenceEmbedder:
         self._cut = _Cut(length)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 [B, H]. Texts of similar lengths are computed together, padded to the longest."""
+        """float32 [B, H], in the order of the texts."""
         vectors = np.zeros([len(texts), self.model.config.hidden_size], np.float32)
         if not len(texts):
             return vectors
         tokens = self._encode.tokenize(tf.constant(texts))
         self._cut.note(tokens)
         lengths = tokens.row_lengths().numpy()
+        # Texts of similar lengths are computed together, since a batch is padded to its longest
+        # text. The shorter they are, the more go into a batch.
         order = np.argsort(-lengths, kind="stable")
         while len(order):
             longest = min(lengths[order[0]] + 2, self._encode.max_seq_length)
@@ -130,8 +132,8 @@ class SentenceEmbedder:
 
 
 def _own_length(source: formats.Source) -> int:
-    """The number of tokens that a model was trained on, as exports take it; that of its positions
-    where its folder does not say.
+    """The number of tokens that a model was trained on, as exports take it; if its folder does not
+    say, the number of its positions.
     """
     return source.metadata().get("max_seq_length", source.config().max_position_embeddings)
 

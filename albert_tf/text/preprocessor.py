@@ -22,7 +22,8 @@ from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.loading import load_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
-# A file system of TensorFlow in the memory of this process.
+# TensorFlow's file system in the memory of this process: a tokenizer is made from a path, and a
+# layer from a `.keras` file brings its vocabulary along.
 _MEMORY = "ram://albert_tf_vocabularies"
 
 
@@ -97,7 +98,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         return self._tokenizer
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Lists of texts become tensors: Keras would take them for structures of scalars."""
+        # Keras would take lists of texts for structures of scalars.
         pair = _as_pair(inputs)
         texts = lists_to_tensors(inputs) if pair is None else tuple(map(lists_to_tensors, pair))
         if isinstance(texts, (str, bytes, np.ndarray)):
@@ -155,9 +156,8 @@ class AlbertPreprocessor(keras.layers.Layer):
 
 
 def _as_pair(inputs: Any) -> tuple[Any, Any] | None:
-    """The texts A and B of pairs; None: there is one tensor of texts.
-
-    Two strings in a list are a batch of two texts; a tuple is always a pair.
+    """The texts A and B of pairs; None: there is one tensor of texts. Two strings in a list are a
+    batch of two texts; a tuple is always a pair.
     """
     if not isinstance(inputs, (list, tuple)):
         return None

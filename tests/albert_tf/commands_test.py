@@ -57,8 +57,8 @@ def test_an_unknown_command_is_one_sentence(monkeypatch, capsys):
         call(monkeypatch, "pretraining")
     assert exit_info.value.code == 2
     assert capsys.readouterr().err == (
-        "albert-tf: error: 'pretraining' is no command. Did you mean pretrain? (albert-tf --help "
-        "lists them)\n"
+        "albert-tf: error: 'pretraining' is not a command. Did you mean pretrain? (albert-tf "
+        "--help lists them)\n"
     )
 
 
