@@ -68,9 +68,8 @@ def main() -> None:
     folder = answering_folder(run, FLAGS.init_checkpoint)
     use = evaluate if FLAGS.mode == "eval" else predict
     finetuned = load_finetuned(folder, task, devices)
-    load_tokenizer(
-        finetuned.tokenizer.vocab_file, **tokenizer_flags.by_hand()
-    )  # Says what differs.
+    # Only for its error, where flags ask for a tokenizer that differs from the model's own.
+    load_tokenizer(finetuned.tokenizer.vocab_file, **tokenizer_flags.by_hand())
     finetuning_flags.print_unused_lengths(finetuned.lengths, folder)
     use(finetuned, data, finetuning_flags.splits(task), FLAGS.eval_batch_size, run)
 
