@@ -25,21 +25,22 @@ def write(path: str, version: int, record: Any) -> None:
     atomic_files.write_json(path, {"version": version, **dataclasses.asdict(record)})
 
 
-def read(path: str, version: int, kind: type[T], remedy: str) -> T:
-    """The dataclass in a file that `write` wrote. Its fields have the types of JSON, dataclasses,
-    Sequences (which become tuples) and Mappings of these, or None; one with a default may be
-    missing. Anything else is a UserError that names the field, with `remedy`, a sentence for the
-    user.
+def read(path: str, version: int | None, kind: type[T], remedy: str) -> T:
+    """The dataclass in a file that `write` wrote, or, with version None, in one that has no
+    version. Its fields have the types of JSON, dataclasses, Sequences (which become tuples) and
+    Mappings of these, or None; one with a default may be missing. Anything else is a UserError that
+    names the field, with `remedy`, a sentence for the user.
     """
     values = atomic_files.read_json(path)
-    found = values.get("version") if isinstance(values, dict) else None
-    if found != version:
-        raise UserError(
-            f"{path} should be an object of version {version}; received version {found}. {remedy}"
-        )
-    fields = {name: value for name, value in values.items() if name != "version"}
+    if version is not None:
+        found = values.pop("version", None) if isinstance(values, dict) else None
+        if found != version:
+            raise UserError(
+                f"{path} should be an object of version {version}; received version {found}. "
+                f"{remedy}"
+            )
     try:
-        return parse(kind, fields, "the file")
+        return parse(kind, values, "the file")
     except UserError as error:
         raise UserError(f"{path}: {error} {remedy}") from None
 

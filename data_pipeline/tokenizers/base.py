@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.errors import UserError
-from data_pipeline.files import atomic_files, storage
+from data_pipeline.files import json_records, storage
 
 RULES = ("google", "huggingface", "plain")
 
@@ -60,37 +60,23 @@ class TokenizerSettings:
 
     @classmethod
     def from_json(cls, path: str) -> tuple[TokenizerSettings, str | None]:
-        """Reads a tokenizer_settings.json.
-
-        Returns:
-          The settings, and the SHA-256 of their vocabulary; earlier versions wrote neither that nor
-          the latest fields.
-
-        Raises:
-          UserError: a field is missing, unknown or of another type.
+        """The settings in a tokenizer_settings.json, and the SHA-256 of their vocabulary, which
+        earlier versions did not write.
         """
-        values = atomic_files.read_json(path)
-        if not isinstance(values, dict) or not {"lower", "rules"} <= set(values) <= set(_STORED):
-            raise UserError(
-                f"{path} should hold the fields lower and rules, and may hold "
-                f"{', '.join(list(_STORED)[2:])}: {values!r}."
-            )
-        for name, value in values.items():
-            if not isinstance(value, _STORED[name]):
-                raise UserError(f"{path}: {name} is {value!r}, which it cannot be.")
-        vocab_sha256 = values.pop("vocab_sha256", None)
-        return cls(**values), vocab_sha256
+        stored = dataclasses.asdict(json_records.read(path, None, _Stored, "Copy it again."))
+        vocab_sha256 = stored.pop("vocab_sha256")
+        return cls(**stored), vocab_sha256
 
 
-# The fields of a tokenizer_settings.json.
-_FLAG = (bool, type(None))
-_STORED: dict[str, type | tuple[type, ...]] = {
-    "lower": bool,
-    "rules": str,
-    "strip_accents": _FLAG,
-    "space_chinese": _FLAG,
-    "vocab_sha256": str,
-}
+@dataclasses.dataclass(frozen=True)
+class _Stored:
+    """The content of a tokenizer_settings.json; earlier versions wrote the first two fields."""
+
+    lower: bool
+    rules: str
+    strip_accents: bool | None = None
+    space_chinese: bool | None = None
+    vocab_sha256: str | None = None
 
 
 class FlatIds(NamedTuple):
