@@ -64,7 +64,7 @@ def read_json(path: str, kind: type = dict) -> Any:
 def from_huggingface(
     values: dict[str, Any], fields: Collection[str], source: str = "config"
 ) -> dict[str, Any]:
-    """Those of the `fields` of an AlbertConfig that the content of a config.json describes; a
+    """The fields of an AlbertConfig, by names in `fields`, from the content of a config.json; a
     UserError for another kind of model, or one that this project does not compute.
     """
     if values.get("model_type") != "albert":

@@ -1,5 +1,5 @@
-"""The error and the warning that are meant for the user, and other errors in one line: those of
-`data_pipeline`, since all packages share them.
+"""The error and the warning that are meant for the user, and other errors in one line. All packages
+share them, so they stand in `data_pipeline`.
 """
 
 from data_pipeline.errors import UserError, message_of, warn_once

@@ -87,7 +87,7 @@ def train(devices: Devices) -> None:
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = pretraining_flags.model(config, devices.packed)
-        # Weights to start from are those of the model that is kept.
+        # Of a generator and a detector, the detector is the model that is kept and started from.
         start.load_start(getattr(model, "detector", model))
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, settings, eval_data)

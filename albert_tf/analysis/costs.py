@@ -11,8 +11,8 @@ _BYTES_PER_PARAMETER_IN_TRAINING = 16
 def encoder_flops_per_token(config: AlbertConfig, sequence_length: int) -> int:
     """Floating point operations of one forward pass for one token; a multiply-add counts as two."""
     # Sharing saves parameters, not arithmetic: every layer is computed. Counted are the products
-    # with weights, four H x H and two H x F, and those of attention, q k^T and probabilities x v,
-    # which grow with S; norms, activations and the softmax are a few percent of that.
+    # with weights, four H x H and two H x F, and the two of attention, q k^T and probabilities x v,
+    # which grow with S; norms, activations and the softmax are left out.
     hidden, inner = config.hidden_size, config.intermediate_size
     layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * sequence_length * hidden
     projection = 2 * config.embedding_size * hidden if config.has_embedding_projection else 0
@@ -37,7 +37,7 @@ def training_bytes(
     config: AlbertConfig, num_parameters: int, batch_size: int, sequence_length: int
 ) -> int:
     """About how many bytes a training step takes on one device, for weights, optimizer and stored
-    activations; `num_parameters` are those of all replicas on the device, 0 for activations alone.
+    activations; `num_parameters` counts all replicas on the device, 0 for activations alone.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     # The numbers that layers/ keeps for each token. The measured peak of albert-base grows with the

@@ -37,8 +37,8 @@ class AttentionBlock(SizedLayer):
         super().build(input_shape)
 
     def read_weights(self) -> BlockWeights:
-        """The weights for `call`: those of queries (scaled by 1 / sqrt(D)), keys and values in one,
-        and those of the output.
+        """The weights for `call`: queries (scaled by 1 / sqrt(D)), keys and values in one; then the
+        output.
         """
         query, key, value = map(DenseWeights.of, (self.query, self.key, self.value))
         # The scale goes into the weights, which are fewer numbers than the logits [B, N, S, S] of
@@ -105,5 +105,5 @@ class AttentionBlock(SizedLayer):
 
 def _length(tensor: tf.Tensor) -> int | tf.Tensor:
     """S of [B, S, ...]."""
-    # A number where it is known, so that shapes made of it stay static, too.
+    # A number where it is known, so that the shapes that are made of it stay static.
     return tensor.shape[1] or tf.shape(tensor)[1]

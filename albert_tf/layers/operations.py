@@ -101,6 +101,6 @@ def attend(
     """Softmax(query key^T + bias) value, float [B, N, Q, D]. query [B, N, Q, D] is scaled by
     1 / sqrt(D); key, value [B, N, S, D]; bias float32 [B, 1, 1, S].
     """
-    # Dropout of probabilities, so rows no longer sum to 1: the reference does so, too.
+    # Dropout of probabilities leaves rows that no longer sum to 1, here as in the reference.
     probs = attention_probs(query, key, bias)
     return tf.matmul(dropout(probs) if dropout else probs, value)

@@ -56,7 +56,7 @@ class PackedLayout(PaddedLayout):
     """
 
     def __init__(self, input_mask: tf.Tensor, row_multiple: int = 1) -> None:
-        """T is a multiple of `row_multiple`, or B * S: the first few paddings become rows, too."""
+        """T becomes a multiple of `row_multiple`, or B * S, by rows for the first few paddings."""
         super().__init__(input_mask)
         real = tf.not_equal(input_mask, 0)
         # Heads read position 0, also where a mask leaves it out. A sequence without real tokens,

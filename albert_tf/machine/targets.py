@@ -10,7 +10,8 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}  # Of x86 and, the last, of ARM.
+# The first two are x86's, the last is ARM's.
+_BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 @functools.cache  # Asked once, not whenever a model is traced.

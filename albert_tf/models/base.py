@@ -149,7 +149,7 @@ class AlbertModel(keras.Model):
 
         >>> AlbertClassifier.from_preset("albert-base-v2", num_classes=3)
 
-        Arguments and errors are those of the function `albert_tf.from_preset`.
+        It takes the arguments of the function `albert_tf.from_preset`, and raises its errors.
         """
         # By the lazy table of the package, since `pretrained`, which downloads, imports the models.
         return albert_tf.from_preset(name_or_path, cls, config=config, **arguments)

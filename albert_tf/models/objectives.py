@@ -57,8 +57,8 @@ def loss_denominators(objective: Objective, batch: Batch) -> dict[str, tf.Tensor
 def total_loss(
     objective: Objective, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
 ) -> tf.Tensor:
-    """The loss that is minimized, a float32 scalar. `denominators` are those of the whole batch,
-    where `ratios` are a part's.
+    """The loss that is minimized, a float32 scalar. `ratios` may be of a part of a batch, with the
+    denominators of the whole.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in objective.losses}
@@ -115,8 +115,8 @@ class PretrainingObjective:
 class ReplacedTokensObjective:
     """The generator's masked words, the detector's replaced tokens, and the order of segments.
 
-    The figures of detection are means over real tokens; precision and recall are those of "this
-    token was replaced". What is minimized is `detection_weight` times `detection_loss`.
+    The figures of detection are means over real tokens; precision and recall judge the answer "this
+    token was replaced". The loss that is minimized is `detection_weight` times `detection_loss`.
     """
 
     def __init__(self, model: ReplacedTokenPretrainer, sentence_objective: str = "sop") -> None:
@@ -152,7 +152,7 @@ class ReplacedTokensObjective:
             "weighted_detection_loss": weighted_mean(self.model.detection_weight * loss, real),
             "detection_loss": weighted_mean(loss, real),
             "detection_accuracy": weighted_mean(said == replaced, real),
-            # Of the tokens called replaced, the share that was; of those replaced, the share found.
+            # The share of tokens called replaced that were, and the share of replaced ones found.
             "detection_precision": weighted_mean(replaced, said * real),
             "detection_recall": weighted_mean(said, replaced * real),
             "replaced_share": weighted_mean(replaced, real),
@@ -249,7 +249,8 @@ class SpanObjectiveV2:
     cross-entropy of "no answer".
     """
 
-    # A question without an answer has its start and end at [CLS], so the span loss counts it, too.
+    # A question without an answer has its start and end at [CLS], so the span loss counts it as any
+    # other.
 
     losses: ClassVar = {"span_loss": "example_weights", "answer_loss": "example_weights"}
     metrics = (*losses, "start_accuracy", "end_accuracy", "answer_accuracy")
@@ -260,7 +261,7 @@ class SpanObjectiveV2:
     def ratios(
         self, batch: Batch, training: bool, seed: tf.Tensor | None = None
     ) -> dict[str, Ratio]:
-        """Ratios by name; batch: that of SpanObjective, `impossible_positions` int32 [B, S] and
+        """Ratios by name; batch: as for SpanObjective, and `impossible_positions` int32 [B, S] and
         `is_impossible` int32 [B].
         """
         outputs = self.model(batch, training=training, seed=seed)

@@ -25,7 +25,7 @@ from albert_tf.models.inputs import complete_inputs
 from albert_tf.models.pretrainer import AlbertPretrainer
 from albert_tf.models.task_model import TaskModel, Tensors
 
-# Inputs of the pre-training model, in addition to those of its encoder.
+# Inputs of the pre-training model, in addition to its encoder's.
 _FURTHER_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights", "sampling_noise")
 
 
@@ -116,7 +116,7 @@ class AlbertReplacedTokenDetector(TaskModel):
 class ReplacedTokenPretrainer(AlbertModel):
     """A generator and a detector that share their embeddings, to be trained together.
 
-    Inputs: those of AlbertPretrainer, and `masked_lm_ids` int32 [B, P], `masked_lm_weights` float32
+    Inputs: as for AlbertPretrainer, and `masked_lm_ids` int32 [B, P], `masked_lm_weights` float32
     [B, P], `sampling_noise` float32 [B, P], uniform in [0, 1).
     Outputs, a dict: `masked_lm_logits` float32 [B, P, V] of the generator; `replaced_logits`
     float32 [B, S] and `sentence_order_logits` float32 [B, 2] of the detector; `is_replaced` bool
@@ -142,7 +142,7 @@ class ReplacedTokenPretrainer(AlbertModel):
         generator_size: the width of the generator's layers, as a share of the detector's.
         sampling_temperature: the softmax temperature at which replacements are drawn.
         detection_weight: the weight of the detector's loss; the generator's has 1.
-        detector_order: whether the detector learns the order of sentences, too.
+        detector_order: whether the detector learns the order of sentences as well.
         """
         super().__init__(config, name=name, **kwargs)
         self._autocast = False  # To bfloat16 Keras would round the noise, and draw few words.

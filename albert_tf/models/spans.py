@@ -92,6 +92,12 @@ class SpanHead(keras.layers.Layer):
             starts = start_positions[:, None]  # [B, 1]
             ends = self._end_log_probs(hidden, starts, mask)[:, 0]
             return {**outputs, "start_log_probs": start_log_probs, "end_log_probs": ends}
+        return {**outputs, **self._beam(hidden, start_log_probs, mask)}
+
+    def _beam(
+        self, hidden: tf.Tensor, start_log_probs: tf.Tensor, mask: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The likeliest starts and the likeliest ends of each, see `call`."""
         widest, length = max(self.start_n_top, self.end_n_top), start_log_probs.shape[1]
         if length is not None and length < widest:
             raise ValueError(
@@ -104,7 +110,6 @@ class SpanHead(keras.layers.Layer):
         # Flat, as the reference's outputs are: start k and its end j at k * J + j.
         beam = self.start_n_top * self.end_n_top
         return {
-            **outputs,
             "start_top_log_probs": top_starts.values,
             "start_top_index": top_starts.indices,
             "end_top_log_probs": tf.reshape(top_ends.values, [-1, beam]),

@@ -20,8 +20,8 @@ class TaskModel(AlbertModel):
     """An encoder with heads."""
 
     default_name: str  # The Keras model's, unless it is given one.
-    # Arguments of the constructor that are attributes, too, and that `get_config` has in addition
-    # to those of every model.
+    # Arguments of the constructor that are attributes, and that `get_config` has in addition to the
+    # ones of every model.
     settings: tuple[str, ...] = ()
 
     def __init__(self, config: AlbertConfig, name: str | None = None, **kwargs: Any) -> None:
@@ -32,8 +32,8 @@ class TaskModel(AlbertModel):
     def new_head(
         self, head_class: type, *arguments: Any, name: str, per_token: bool = False
     ) -> keras.layers.Layer:
-        """A head of the model's configuration and precision, with its variables; for hidden states
-        float [B, H], or for those of each token, float [B, S, H].
+        """A head of the model's configuration and precision, with its variables, for hidden states
+        float [B, H], or [B, S, H] with `per_token`.
         """
         with policy_scope(self.dtype_policy):
             head = head_class(self.config, *arguments, name=name)

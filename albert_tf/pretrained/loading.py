@@ -1,4 +1,4 @@
-"""Models from published weights or the package's own, by name, or from one's own, by path."""
+"""Models from weights: published ones and the package's own by name, the user's by path."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def locate(name_or_path: str) -> formats.Source:
       UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
         and not cached).
     """
-    # A path comes first: a folder of one's own may have the name of a preset.
+    # A path comes first, since a user's folder may have the name of a preset.
     found = (tf.io.gfile.exists(f"{name_or_path.rstrip('/')}{end}") for end in ("", ".index"))
     if any(found):
         return formats.recognize(name_or_path)
@@ -71,7 +71,7 @@ def _check_name(name: str) -> None:
                 "google-research/albert publishes its weights as an archive: unpack that, and pass "
                 "the prefix of its checkpoint. "
             )
-    own = f"; those of {', '.join(shipped_names())} are in this package" if shipped_names() else ""
+    own = f"; this package has {', '.join(shipped_names())}" if shipped_names() else ""
     raise UserError(
         f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}{own}; or pass the path of a "
         "model folder or of a checkpoint."
@@ -87,7 +87,7 @@ def from_preset(
 ) -> keras.Model:
     """A model whose encoder has published weights or your own, and whose heads are new.
 
-    An AlbertPretrainer takes its heads from the weights, too, if they are there.
+    An AlbertPretrainer takes its heads from the weights as well, if they are there.
 
         classifier = from_preset("albert-small-en", AlbertClassifier, num_classes=3)
 
@@ -118,7 +118,7 @@ def preset_vocabulary(name_or_path: str) -> str:
     source = locate(name_or_path)
     if source.vocab_file is None:
         raise UserError(
-            f"{source.path} has no vocabulary beside it. Copy the one that the model was trained "
-            "with there, or pass its path instead."
+            f"{source.path} has no vocabulary. Copy the one that the model was trained with there, "
+            "or pass its path instead."
         )
     return source.vocab_file

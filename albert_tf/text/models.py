@@ -35,13 +35,14 @@ class MaskFiller:
         """Args:
         name_or_path: weights with the head of masked words, see `locate`.
         max_seq_length: longer texts are cut, with a warning; None: the length that the model was
-          trained on, or that of its positions.
+          trained on, or the number of its positions.
 
         Raises:
           UserError: see `locate`; or the weights lack that head.
         """
         source = locate(name_or_path)
         self.model = AlbertPretrainer(source.config())
+        # Pooler and head of sentence order may be missing, since filling masks needs neither.
         formats.load_weights(self.model, source.path, formats.WITHOUT_PAIRS, formats.NOT_ENCODER)
         self._tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
         graph, length = graph_tokenizer(self._tokenizer), max_seq_length or _own_length(source)
@@ -87,7 +88,7 @@ class SentenceEmbedder:
         """Args:
         name_or_path: weights of any model, see `from_preset`.
         max_seq_length: longer texts are cut, with a warning; None: the length that the model was
-          trained on, or that of its positions.
+          trained on, or the number of its positions.
 
         Raises:
           UserError: see `from_preset`; or the folder is one of sentence-transformers, and its
@@ -98,8 +99,8 @@ class SentenceEmbedder:
         if steps:
             raise UserError(
                 f"{source.path}: {sentence_transformers.MODULES_FILE} makes vectors by "
-                f"{', '.join(steps)}, and only means are computed here. Those of its encoder: "
-                "AlbertSentenceEncoder.from_preset."
+                f"{', '.join(steps)}, and only means are computed here. For the means of its "
+                "encoder use AlbertSentenceEncoder.from_preset."
             )
         self.model = from_preset(name_or_path, AlbertSentenceEncoder)
         tokenizer = load_tokenizer(preset_vocabulary(name_or_path))
@@ -147,7 +148,7 @@ class _Cut:
 
     def note(self, tokens: tf.RaggedTensor) -> None:
         """tokens: int32 [B, (tokens)], before they are cut, without [CLS] and [SEP]."""
-        longest = int(tf.reduce_max(tokens.row_lengths())) + 2
+        longest = int(tf.reduce_max(tokens.row_lengths())) + 2  # [CLS] and [SEP].
         if longest > self._max_seq_length and not self._is_said:
             self._is_said = True
             warnings.warn(

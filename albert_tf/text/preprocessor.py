@@ -35,9 +35,9 @@ class AlbertPreprocessor(keras.layers.Layer):
         dataset = dataset.map(lambda row: (preprocessor(row["text"]), row["label"]))
 
     Input: strings (UTF-8) [B], [B, 1], or one string []; for pairs two such tensors, (A, B), where
-    an empty B is no second text.
+    an empty B stands for no second text.
     Output, a dict: `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, S], of one string
-    [S]. The ids are those of fine-tuning from files; the longer text of a pair is cut.
+    [S]. The ids equal the ones of fine-tuning from files; the longer text of a pair is cut.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class AlbertPreprocessor(keras.layers.Layer):
     def from_preset(
         cls, name_or_path: str, max_seq_length: int = 128, **arguments: Any
     ) -> AlbertPreprocessor:
-        """The layer with the vocabulary beside some weights.
+        """The layer with the vocabulary that lies next to some weights.
 
         Args:
-          name_or_path: name of a published model, or a folder or checkpoint of one's own.
+          name_or_path: name of a published model, or the path of a folder or checkpoint.
           max_seq_length: S.
-          arguments: of the constructor.
+          arguments: further arguments of the constructor.
 
         Raises:
           UserError: see `preset_vocabulary`.

@@ -13,8 +13,8 @@ from albert_tf.layers.fast.compiled import compiled, once_in_graph
 def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     """`operations.layer_norm`, with a gradient of its own."""
 
-    # The gradient keeps x and two numbers a row. That of the plain formula keeps several tensors of
-    # x's size, in float32, and takes a pass over memory for each of its operations.
+    # The gradient keeps x and two numbers a row. The plain formula's gradient keeps several tensors
+    # of x's size, in float32, and takes a pass over memory for each of its operations.
     @tf.custom_gradient
     def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor):
         y, mean, inverse = _norm(x, gamma, beta, epsilon)

@@ -31,7 +31,7 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
 
 
 class PlainInferenceOperations(Operations):
-    """The plain formulas, with weights that are read once: in an export, too."""
+    """The plain formulas, with weights that are read once, as exports have them."""
 
     def __init__(self) -> None:
         self._weights: dict[Any, Any] = {}
@@ -109,8 +109,8 @@ class TrainingOperations(_SharedGradients):
 class PlainRecomputingOperations(Recomputing, _SharedGradients):
     """Training in less memory, by the plain formulas."""
 
-    # Weights are shared here, too. Otherwise they and their gradients are kept for every layer, and
-    # that is more than recomputation saves on a small batch.
+    # Gradients of shared weights are added as in the fast form. Otherwise weights and gradients are
+    # kept for every layer, and that is more than recomputation saves on a small batch.
 
 
 class RecomputingOperations(Recomputing, TrainingOperations):

@@ -40,7 +40,7 @@ def test_a_local_folder(tiny_config, tmp_path):
     np.testing.assert_array_equal(classifier.encoder.pooler.kernel, encoder.pooler.kernel)
     with_dropout = from_preset(str(tmp_path), config=tiny_config.replace(hidden_dropout_prob=0.2))
     assert with_dropout.config.hidden_dropout_prob == 0.2
-    with pytest.raises(UserError, match="has no vocabulary beside it"):
+    with pytest.raises(UserError, match="has no vocabulary"):
         preset_vocabulary(str(tmp_path))
     with pytest.raises(UserError, match="checkpoint .*albert-huge does not exist"):
         from_preset(str(tmp_path / "albert-huge"))
