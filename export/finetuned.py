@@ -19,7 +19,7 @@ from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tagging import TaggedExample
-from data_pipeline.tokenizers.base import Tokenizer
+from export.model_folder import LoadedModel
 
 CLASSES, NUMBERS = TASKS["tsv"], TASKS["regression"]
 CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
@@ -31,11 +31,10 @@ class Finetuned(NamedTuple):
     """Examples on their way through fine-tuning.
 
     Attributes:
-      inputs: of the model, by name, as long as the longest sequence.
+      inputs: of the model, by name, cut to the longest sequence.
       outputs: of the model, by name; `logits` where it has a single one.
-      features: what the inputs were made from.
-      stored: of the outputs, what is decided by.
-      predictions: what fine-tuning makes of them.
+      stored: the outputs that are decided by.
+      predictions: the answers that fine-tuning makes of them.
     """
 
     inputs: dict[str, np.ndarray]
@@ -46,30 +45,14 @@ class Finetuned(NamedTuple):
 
 
 def answer(
-    task: Task,
-    model: Any,
-    vocabulary: Tokenizer,
-    split: Split,
-    lengths: LengthSettings,
-    labels: Sequence[str] = (),
+    task: Task, loaded: LoadedModel, split: Split, lengths: LengthSettings | None = None
 ) -> Finetuned:
-    """The answers of a model to examples about which nothing is known.
-
-    Args:
-      task: what the model was fine-tuned for.
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      split: N examples.
-      lengths: where texts are cut.
-      labels: names of the classes in order; (): there are none.
-
-    Returns:
-      N answers, with what they were made from.
-    """
+    """The answers of a model to examples about which nothing is known."""
+    lengths = lengths or LengthSettings(loaded.max_seq_length)
     with contextlib.redirect_stdout(io.StringIO()):  # A note about words that are cut off.
-        features = task.features(split, vocabulary, lengths, labels, False)
+        features = task.features(split, loaded.vocabulary, lengths, loaded.labels, False)
     inputs = features.inputs(np.arange(len(features)), features.max_seq_length)
-    outputs = outputs_of(model, inputs)
+    outputs = outputs_of(loaded.model, inputs)
     stored = task.keep(features, outputs)
     predictions = task.answer(features, [stored])
     longest = int(features.lengths.max())
@@ -78,10 +61,8 @@ def answer(
 
 
 def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The outputs of a Keras model, by name; `logits` where it has a single one.
-
-    They are computed on the CPU, where an export is checked: a GPU rounds in other ways.
-    """
+    """The outputs of a Keras model, by name; `logits` where it has a single one."""
+    # An export is checked on the CPU, and a GPU rounds in other ways.
     with tf.device("CPU:0"):
         outputs = model({name: tf.constant(each) for name, each in inputs.items()}, training=False)
     named = outputs if isinstance(outputs, dict) else {"logits": outputs}

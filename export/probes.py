@@ -1,4 +1,4 @@
-"""Probes of an export: requests, with the answers of Keras and the Python tokenizer.
+"""Probes of an export: a request to each signature, with the answer of Keras and Python.
 
 An export is checked against them before it gets its final name, and the text requests among them
 become the warm-up file of TF Serving.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-# Ordinary, accented, empty, digit before comma, capitals and quotes, and one longer than any
-# model's limit.
+# Ordinary, accented, empty, digit before comma (which SentencePiece's vocabulary splits again),
+# capitals and quotes, and one longer than any model's limit.
 TEXTS = (
     "A function that returns the largest of two numbers.",
     "Café, naïve façade: Dvořák’s ﬁrst symphony",
@@ -44,8 +44,43 @@ class Probe:
     expected: Mapping[str, np.ndarray]
 
 
-# The module to save, and the probes that it must answer.
-Export = tuple[Any, Sequence[Probe]]
+class Expected(NamedTuple):
+    """The requests to the signatures of a task, and their answers.
+
+    Attributes:
+      answers: by the name of the signature, then of the output.
+      asked: arrays by the name of the input, for all signatures; inputs of `standard_inputs` need
+        not be in it.
+    """
+
+    answers: Mapping[str, Mapping[str, np.ndarray]]
+    asked: Mapping[str, np.ndarray] = {}
+
+
+def probes_of(
+    signatures: Mapping[str, tf.types.experimental.GenericFunction], expected: Expected
+) -> list[Probe]:
+    """A probe for each signature, whose own specs say which of the arrays it is asked with."""
+    asked = {**standard_inputs(), **expected.asked}
+    return [
+        Probe(
+            name,
+            {spec.name: asked[spec.name] for spec in function.input_signature},
+            expected.answers[name],
+        )
+        for name, function in signatures.items()
+    ]
+
+
+def standard_inputs() -> dict[str, np.ndarray]:
+    """Texts, pairs of texts and tf.Examples by the names that they have in all signatures."""
+    texts = text_array(TEXTS)
+    return {
+        "text": texts,
+        "text_a": texts,
+        "text_b": text_array(PAIRS),
+        "inputs": serialized_examples(TEXTS),
+    }
 
 
 def text_array(texts: Sequence[str]) -> np.ndarray:
@@ -70,15 +105,10 @@ def example_of(features: Mapping[str, str]) -> tf.train.Example:
 def places(
     texts: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]], width: int
 ) -> dict[str, np.ndarray]:
-    """The places of parts of texts, as signatures tell them.
+    """The places of parts of texts, as signatures tell them: int32 [texts, width] by the names of
+    PLACES, filled with -1.
 
-    Args:
-      texts: N texts.
-      parts: for each text, the characters from where to where, the end excluded.
-      width: W, at least the number of parts of a text.
-
-    Returns:
-      int32 [N, W] by the names of PLACES, filled with -1: "Ça va", 3 to 5 -> 3, 5, 4, 6.
+    Parts are the first character and the one after the last: "Ça va", (3, 5) -> 3, 5, 4, 6.
     """
     found = np.full([len(PLACES), len(texts), width], -1, np.int32)
     for row, (text, spans) in enumerate(zip(texts, parts)):
@@ -108,7 +138,7 @@ def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance
             continue
         difference = float(np.max(np.abs(got - expected), initial=0.0))
         allowed = tolerance * max(1.0, float(np.max(np.abs(expected), initial=0.0)))
-        if not difference <= allowed:
+        if not difference <= allowed:  # Not `>`: the difference may be NaN.
             raise ValueError(f"{where}: differs by {difference:.2e}, more than {allowed:.0e}")
         largest = max(largest, difference)
     return largest

@@ -20,7 +20,7 @@ from export import fresh_process
 from export.comparison import Comparison, EvalSettings, Evaluation, differences
 from export.model_folder import REGRESSION, LoadedModel, model_kind, open_model
 from export.precision import FLOAT32, PRECISIONS, float32_bytes, store
-from export.probes import Export
+from export.probes import Expected, Probe, probes_of
 from export.saved_model import Exported, version_path, write_version
 from export.signatures import (
     classifier,
@@ -30,6 +30,7 @@ from export.signatures import (
     multiple_choice,
     preprocessor,
     question_answering,
+    question_probes,
     regression,
     replaced_tokens,
     tagging,
@@ -46,29 +47,54 @@ class ExportTask:
     """The export for one task.
 
     Attributes:
-      build: model -> the module to save, and probes with the expected answers.
+      module: model -> the module to save, whose `signatures()` gives functions by name.
+      expected: model -> the answers that all of them have to give.
       kinds: the kinds of models that can be exported so, see `model_kind`.
       is_scored: whether its signature `tokens` can be scored on labeled data.
     """
 
-    build: Callable[[LoadedModel], Export]
+    module: Callable[[LoadedModel], Any]
+    expected: Callable[[LoadedModel], Expected]
     kinds: tuple[str, ...]
     is_scored: bool = False
 
+    def build(self, loaded: LoadedModel) -> tuple[Any, list[Probe]]:
+        """The module, and a probe for each of its signatures."""
+        module = self.module(loaded)
+        return module, probes_of(module.signatures(), self.expected(loaded))
+
 
 TASKS = {
-    "classifier": ExportTask(classifier.export, ("classification",), is_scored=True),
-    "regression": ExportTask(regression.export, (REGRESSION,), is_scored=True),
-    "masked_lm": ExportTask(masked_lm.export, ("pretraining",)),
-    "question_answering": ExportTask(
-        question_answering.export, ("span", "span_v2"), is_scored=True
+    "classifier": ExportTask(
+        classifier.ClassifierModule, classifier.expected, ("classification",), is_scored=True
     ),
-    "multiple_choice": ExportTask(multiple_choice.export, ("multiple_choice",), is_scored=True),
-    "tagging": ExportTask(tagging.export, ("token_classification",), is_scored=True),
-    "embedding": ExportTask(embedding.export, _ALL_KINDS),
-    "replaced_tokens": ExportTask(replaced_tokens.export, ("replaced_token_detection",)),
-    "encoder": ExportTask(encoder.export, _ALL_KINDS),
-    "preprocessor": ExportTask(preprocessor.export, _ALL_KINDS),
+    "regression": ExportTask(
+        regression.RegressionModule, regression.expected, (REGRESSION,), is_scored=True
+    ),
+    "masked_lm": ExportTask(masked_lm.MaskedLMModule, masked_lm.expected, ("pretraining",)),
+    "question_answering": ExportTask(
+        question_answering.QuestionAnsweringModule,
+        question_probes.expected,
+        ("span", "span_v2"),
+        is_scored=True,
+    ),
+    "multiple_choice": ExportTask(
+        multiple_choice.MultipleChoiceModule,
+        multiple_choice.expected,
+        ("multiple_choice",),
+        is_scored=True,
+    ),
+    "tagging": ExportTask(
+        tagging.TaggingModule, tagging.expected, ("token_classification",), is_scored=True
+    ),
+    "embedding": ExportTask(embedding.EmbeddingModule, embedding.expected, _ALL_KINDS),
+    "replaced_tokens": ExportTask(
+        replaced_tokens.ReplacedTokensModule,
+        replaced_tokens.expected,
+        ("replaced_token_detection",),
+    ),
+    "encoder": ExportTask(encoder.EncoderModule, encoder.expected, _ALL_KINDS),
+    "preprocessor": ExportTask(preprocessor.PreprocessorModule, preprocessor.expected, _ALL_KINDS),
 }
 
 

@@ -6,17 +6,13 @@ Shapes: B batch, S sequence, C classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.finetuning.features import LengthSettings
-from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import finetuned
 from export.model_folder import LoadedModel
-from export.probes import PAIRS, TEXTS, Export, Probe, serialized_examples, text_array
+from export.probes import PAIRS, TEXTS, Expected, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     Signatures,
@@ -27,29 +23,13 @@ from export.signatures.common import (
     parse_texts,
 )
 
-if TYPE_CHECKING:
-    from albert_tf.models import AlbertClassifier
-
 
 class ClassifierModule(TextModule):
-    """Text, text pairs, tokens or tf.Examples -> label and probabilities.
+    """Text, text pairs, tokens or tf.Examples -> label and probabilities."""
 
-    Args:
-      model: AlbertClassifier.
-      text: tokenizer and packing.
-      labels: C names, by class id.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(
-        self,
-        model: AlbertClassifier,
-        text: TextEncoder,
-        labels: Sequence[str],
-        files: Sequence[str],
-    ) -> None:
-        super().__init__("classifier", model, text, files)
-        self._labels = tuple(labels)
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded)
+        self._labels = loaded.labels
 
     def answer(self, inputs: Tensors) -> Tensors:
         """Logits, probabilities float32 [B, C]; label string [B]; label_id int32 [B]."""
@@ -76,54 +56,26 @@ class ClassifierModule(TextModule):
         return {**super().signatures(), "classify": self.serve_examples}
 
 
-def classifier_probes(
-    model: AlbertClassifier, vocabulary: Tokenizer, labels: Sequence[str], max_seq_length: int
-) -> list[Probe]:
-    """Probes of ClassifierModule's four signatures, with the answers of fine-tuning.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      labels: C names, by class id.
-      max_seq_length: longest sequence that a text becomes.
-
-    Returns:
-      One probe for each signature.
-    """
-    lengths = LengthSettings(max_seq_length)
+def expected(loaded: LoadedModel) -> Expected:
+    """The answers of fine-tuning to all signatures of ClassifierModule."""
 
     def answered(pairs: Sequence[str] | None = None) -> tuple[dict, dict]:
         """The model's inputs, and the outputs that fine-tuning's answer means."""
         split = finetuned.text_split(TEXTS, pairs)
-        found = finetuned.answer(finetuned.CLASSES, model, vocabulary, split, lengths, labels)
+        found = finetuned.answer(finetuned.CLASSES, loaded, split)
         values, probabilities, _ = found.predictions
-        expected = {"logits": found.outputs["logits"], "probabilities": probabilities}
+        outputs = {"logits": found.outputs["logits"], "probabilities": probabilities}
         if finetuned.are_decided(probabilities):
-            expected["label_id"] = np.array(values)
-            expected["label"] = text_array([labels[value] for value in values])
-        return found.inputs, expected
+            outputs["label_id"] = np.array(values)
+            outputs["label"] = text_array([loaded.labels[value] for value in values])
+        return found.inputs, outputs
 
-    single, expected = answered()
-    classes = np.tile(text_array(labels), [len(TEXTS), 1])
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected),
-        Probe(
-            "text_pair",
-            {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)},
-            answered(PAIRS)[1],
-        ),
-        Probe("tokens", single, expected),
-        Probe(
-            "classify",
-            {"inputs": serialized_examples(TEXTS)},
-            {"classes": classes, "scores": expected["probabilities"]},
-        ),
-    ]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a classifier, and its probes."""
-    module = ClassifierModule(loaded.model, loaded.text_encoder(), loaded.labels, loaded.files())
-    return module, classifier_probes(
-        loaded.model, loaded.vocabulary, loaded.labels, loaded.max_seq_length
-    )
+    tokens, alone = answered()
+    classes = np.tile(text_array(loaded.labels), [len(TEXTS), 1])
+    answers = {
+        DEFAULT_SIGNATURE: alone,
+        "text_pair": answered(PAIRS)[1],
+        "tokens": alone,
+        "classify": {"classes": classes, "scores": alone["probabilities"]},
+    }
+    return Expected(answers, tokens)

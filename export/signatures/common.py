@@ -1,8 +1,6 @@
 """Parts that the signatures of all tasks share: names, specs, a module that reads texts and pairs.
 
-The Keras model is held by a plain function and not tracked: only its variables are saved, and
-loading needs no Keras.
-Shapes: B batch, S sequence.
+Shapes: B batch, S sequence, F rows that are computed a few at a time.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.graphs.checks import checked_tokens, same_rows
-from export.probes import Export, Probe
+from export.model_folder import LoadedModel
+from export.probes import Probe
 
 DEFAULT_SIGNATURE = "serving_default"  # The signature of requests that name none.
 TEXT = tf.TensorSpec([None], tf.string)
@@ -51,16 +49,8 @@ def in_slices(
     outputs: Mapping[str, tf.TensorSpec],
     rows: int | tf.Tensor = ROWS_AT_A_TIME,
 ) -> Tensors:
-    """`forward` of F rows, some of them at a time: so many rows need no more memory than these.
-
-    Args:
-      forward: inputs [n, ...] by name -> outputs [n, ...] by name.
-      inputs: tensors [F, ...].
-      outputs: specs of those that are wanted, [F, ...].
-      rows: so many at a time.
-
-    Returns:
-      Tensors [F, ...].
+    """The `outputs` [F, ...] of `forward` for `inputs` [F, ...], computed `rows` at a time, so that
+    a request of any size needs no more memory than these.
     """
     count = tf.shape(next(iter(inputs.values())))[0]
     slices = tf.maximum(-(-count // rows), 1)  # A list of none has no shape.
@@ -74,6 +64,7 @@ def in_slices(
         found = forward({name: each[first : first + rows] for name, each in inputs.items()})
         return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
 
+    # With parallel iterations, several slices would be in memory again.
     _, arrays = tf.while_loop(
         lambda number, _: number < slices, some, (0, arrays), parallel_iterations=1
     )
@@ -86,7 +77,9 @@ def track_files(module: tf.Module | tf.train.Checkpoint, paths: Sequence[str]) -
 
 
 def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Serialized tf.Examples [B] -> their features `text` and `text_b`, "" where it is missing."""
+    """Serialized tf.Examples [B] -> their features `text` and `text_b`, string [B]; `text_b` is ""
+    where it is missing.
+    """
     features = tf.io.parse_example(
         *same_rows(inputs=examples),
         {
@@ -98,11 +91,9 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
-    """A function of tensors by name whose weights are constants.
-
-    All calls with tensors of the same names and ranks are of one graph, whatever their sizes: each
-    graph has its own copy of the weights.
-    """
+    """A function of tensors by name whose weights are constants."""
+    # One graph for all calls with the same names and ranks, whatever the sizes: each graph has its
+    # own copy of the weights, and a file of protobuf ends at 2 GB.
     graphs: dict[Any, Any] = {}
 
     def call(inputs: Tensors) -> Any:
@@ -121,24 +112,29 @@ def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors]
 
 
 class ModelModule(tf.Module):
-    """A Keras model with the variables that are saved and the files that go along.
+    """A model with what its signatures need: its tokenizer in a graph, the variables that are
+    saved, and the files that go along as assets.
 
     Args:
-      name: the module's name.
-      model: the Keras model.
-      files: paths of the files to carry along as assets.
+      read_masks: whether a literal "[MASK]" in a text is the mask.
     """
 
-    def __init__(self, name: str, model: Any, files: Sequence[str]) -> None:
-        super().__init__(name=name)
-        forward = graph_function(functools.partial(model, training=False))
-        # One function of the graph, which all signatures call, is stored once. It is hidden in a
-        # plain one, or it would be offered to those who load the module.
+    def __init__(self, loaded: LoadedModel, read_masks: bool = False) -> None:
+        super().__init__()
+        # The model is held by a plain function, which tf.Module does not track: of Keras nothing
+        # but variables is saved, and loading needs none. All signatures call this one function, so
+        # that the model is stored once; as an attribute it would be offered to those who load it.
+        forward = graph_function(functools.partial(loaded.model, training=False))
         self.forward = lambda inputs: forward(inputs)
         self._freeze = lambda: frozen(forward)
-        self.model_variables = list(model.variables)
-        self._config = model.config
-        track_files(self, files)
+        self.model_variables = list(loaded.model.variables)
+        self._config = loaded.model.config
+        track_files(self, loaded.files())
+        self.text_encoder = loaded.text_encoder(read_masks)
+
+    @abc.abstractmethod
+    def signatures(self) -> Signatures:
+        """The functions to save, by the names of their signatures."""
 
     def freeze(self) -> None:
         """Makes the weights constants of the graph, in place of variables beside it."""
@@ -152,31 +148,12 @@ class ModelModule(tf.Module):
         input_type_ids: tf.Tensor,
         shortest: int = 1,
     ) -> Tensors:
-        """`checked_tokens` of a model with this one's configuration.
-
-        Args:
-          input_word_ids, input_mask, input_type_ids: int32 [..., S].
-          shortest: S is at least this.
-
-        Returns:
-          The same tensors by the names of the inputs.
-        """
+        """`checked_tokens` of this model."""
         return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config, shortest)
 
 
 class TextModule(ModelModule):
-    """Signatures by text, by pairs of texts and by tokens, of a task that has one answer for each.
-
-    Args:
-      name: the module's name.
-      model: the Keras model.
-      text: tokenizer and packing.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(self, name: str, model: Any, text: TextEncoder, files: Sequence[str]) -> None:
-        super().__init__(name, model, files)
-        self.text_encoder = text
+    """Signatures by text, by pairs of texts and by tokens, of a task with one answer for each."""
 
     @abc.abstractmethod
     def answer(self, inputs: Tensors) -> Tensors:
@@ -200,7 +177,6 @@ class TextModule(ModelModule):
         return self.answer(self.token_inputs(input_word_ids, input_mask, input_type_ids))
 
     def signatures(self) -> Signatures:
-        """The functions to save, by the names of their signatures."""
         return {
             DEFAULT_SIGNATURE: self.serve_text,
             "text_pair": self.serve_text_pair,
@@ -209,10 +185,8 @@ class TextModule(ModelModule):
 
 
 class TokensModule(tf.Module):
-    """The signature by tokens of a module, alone: a graph without TensorFlow Text's operations.
-
-    Args:
-      module: a ModelModule.
+    """The signature by tokens of a ModelModule, alone: a graph without TensorFlow Text's
+    operations.
     """
 
     def __init__(self, module: Any) -> None:
@@ -227,7 +201,7 @@ class TokensModule(tf.Module):
         return {DEFAULT_SIGNATURE: self.serve_tokens, "tokens": self.serve_tokens}
 
 
-def tokens_alone(module: Any, probes: Sequence[Probe]) -> Export:
+def tokens_alone(module: Any, probes: Sequence[Probe]) -> tuple[TokensModule, list[Probe]]:
     """A TokensModule of a module, and those of its probes that are by tokens."""
     asked = [probe for probe in probes if probe.signature == "tokens"]
     default = [dataclasses.replace(probe, signature=DEFAULT_SIGNATURE) for probe in asked]

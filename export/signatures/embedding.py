@@ -5,19 +5,17 @@ Shapes: B batch, S sequence, H hidden.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import AlbertEncoder, AlbertSentenceEncoder
-from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
+from albert_tf.models import AlbertSentenceEncoder
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
-from export.probes import PAIRS, TEXTS, Export, Probe, text_array
+from export.probes import PAIRS, TEXTS, Expected
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     Signatures,
@@ -31,18 +29,10 @@ _SHORTEST = 1e-12  # A vector of zeros stays one.
 
 
 class EmbeddingModule(TextModule):
-    """Texts or tokens -> two vectors; two texts -> the cosines between theirs.
+    """Texts or tokens -> two vectors; two texts -> the cosines between theirs."""
 
-    Args:
-      model: AlbertSentenceEncoder.
-      text: tokenizer and packing.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(
-        self, model: AlbertSentenceEncoder, text: TextEncoder, files: Sequence[str]
-    ) -> None:
-        super().__init__("embedding", model, text, files)
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(as_sentence_encoder(loaded))
 
     def answer(self, inputs: Tensors) -> Tensors:
         """Vectors of length 1, float32 [B, H]: embedding, the mean over tokens; pooled."""
@@ -54,11 +44,8 @@ class EmbeddingModule(TextModule):
 
     @graph_function(input_signature=[named("text_a"), named("text_b")])
     def serve_similarity(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        """string [B] twice -> float32 [B] twice, from -1 to 1.
-
-        Returns:
-          similarity, the cosine between the embeddings of both; pooled_similarity, that between
-          their pooled vectors.
+        """string [B] twice -> float32 [B] twice, from -1 to 1: similarity, the cosine between the
+        embeddings of both; pooled_similarity, the cosine between their pooled vectors.
         """
         text_a, text_b = same_rows(text_a=text_a, text_b=text_b)
         first, second = (self.answer(self.text_encoder(text)) for text in (text_a, text_b))
@@ -82,55 +69,34 @@ def _normalized(vectors: tf.Tensor) -> tf.Tensor:
     return vectors * tf.math.rsqrt(tf.maximum(squares, _SHORTEST))
 
 
-def embedding_probes(
-    model: AlbertSentenceEncoder, vocabulary: Tokenizer, max_seq_length: int
-) -> list[Probe]:
-    """Probes of EmbeddingModule's three signatures.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      max_seq_length: longest sequence that a text becomes.
-
-    Returns:
-      One probe for each signature.
-    """
+def expected(loaded: LoadedModel) -> Expected:
+    """The vectors of Keras, and their cosines, for all signatures of EmbeddingModule."""
+    model = as_sentence_encoder(loaded).model
 
     def vectors(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         outputs = outputs_of(model, inputs)
-        named_so = {"embedding": "mean_output", "pooled": "pooled_output"}
-        found = {name: outputs[other] for name, other in named_so.items()}
+        found = {"embedding": outputs["mean_output"], "pooled": outputs["pooled_output"]}
         return {
             name: value / np.linalg.norm(value, axis=1, keepdims=True)
             for name, value in found.items()
         }
 
-    single = encode_batch(vocabulary, TEXTS, max_seq_length)
-    first = vectors(single)
-    second = vectors(encode_batch(vocabulary, PAIRS, max_seq_length))
+    tokens = encode_batch(loaded.vocabulary, TEXTS, loaded.max_seq_length)
+    first = vectors(tokens)
+    second = vectors(encode_batch(loaded.vocabulary, PAIRS, loaded.max_seq_length))
     cosines = {
         output: (first[name] * second[name]).sum(axis=1)
         for name, output in (("embedding", "similarity"), ("pooled", "pooled_similarity"))
     }
-    both = {"text_a": text_array(TEXTS), "text_b": text_array(PAIRS)}
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, first),
-        Probe("similarity", both, cosines),
-        Probe("tokens", single, first),
-    ]
+    answers = {DEFAULT_SIGNATURE: first, "similarity": cosines, "tokens": first}
+    return Expected(answers, tokens)
 
 
-def sentence_encoder(encoder: AlbertEncoder) -> AlbertSentenceEncoder:
-    """A sentence encoder around an encoder, of whatever model it is a part."""
+def as_sentence_encoder(loaded: LoadedModel) -> LoadedModel:
+    """The same with a sentence encoder around its encoder, of whatever model that is a part."""
+    if isinstance(loaded.model, AlbertSentenceEncoder):
+        return loaded
+    encoder = loaded.encoder
     model = AlbertSentenceEncoder(encoder.config, packed=encoder.packed)
     model.encoder = encoder
-    return model
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of an embedding, and its probes."""
-    model = loaded.model
-    if not isinstance(model, AlbertSentenceEncoder):
-        model = sentence_encoder(loaded.encoder)
-    module = EmbeddingModule(model, loaded.text_encoder(), loaded.files())
-    return module, embedding_probes(model, loaded.vocabulary, loaded.max_seq_length)
+    return dataclasses.replace(loaded, model=model)

@@ -1,23 +1,20 @@
 """The encoder as a TF-Hub reusable SavedModel, to train further.
 
-It follows TF-Hub's common API for text ("Transformer encoders"). It is a tf.train.Checkpoint
-because that API wants attributes named `variables` and `trainable_variables`, which tf.Module owns.
-Core ops only, so that loading it needs no tensorflow_text.
+It follows TF-Hub's common API for text ("Transformer encoders"), in core operations only: loading
+it needs no tensorflow_text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from data_pipeline.tokenizers.base import Tokenizer
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
 from export.graphs.checks import checked_tokens
 from export.model_folder import LoadedModel
-from export.probes import PAIRS, TEXTS, Export, Probe
+from export.probes import PAIRS, TEXTS, Expected
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -32,30 +29,23 @@ if TYPE_CHECKING:
     from albert_tf.models.heads import MaskedLMHead
 
 
+# A tf.train.Checkpoint, because the API wants attributes named `variables` and
+# `trainable_variables`, which tf.Module owns.
 class EncoderModule(tf.train.Checkpoint):
     """`encoder(inputs, training)`: dict of three int32 [B, S] -> dict of float32 tensors.
 
-    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (that is
-    pooled_output once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python
-    bool; dropout acts only with True. `encoder.mlm(inputs, training)`, with the further input
-    `masked_lm_positions` int32 [B, P], gives `mlm_logits` [B, P, V] as well; its variables are the
-    encoder's and the head's.
-
-    Args:
-      encoder: AlbertEncoder.
-      files: paths of the files to carry along as assets.
-      masked_lm: the head of a pre-trained model; None: there is no `mlm`.
+    The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (pooled_output
+    once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout acts
+    only with True. Of a pre-trained model there is also `encoder.mlm(inputs, training)`, which with
+    the further input `masked_lm_positions` int32 [B, P] gives `mlm_logits` [B, P, V] as well; its
+    variables are the encoder's and the head's.
     """
 
-    def __init__(
-        self,
-        encoder: AlbertEncoder,
-        files: Sequence[str],
-        masked_lm: MaskedLMHead | None = None,
-    ) -> None:
+    def __init__(self, loaded: LoadedModel) -> None:
         super().__init__()
+        encoder = loaded.encoder
         _name_variables(self, encoder)
-        track_files(self, files)
+        track_files(self, loaded.files())
 
         # A closure, because an attribute would make Keras save its own traces of the encoder too.
         @graph_function
@@ -69,12 +59,13 @@ class EncoderModule(tf.train.Checkpoint):
             outputs = call(tokens, training=False)
             return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 
+        # Only what was traced is saved: a user may ask for both.
         for training in (False, True):
             call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
         self.__call__ = call
         self.serve_tokens = serve_tokens
-        if masked_lm is not None:
-            self.mlm = _masked_lm(encoder, masked_lm, call)
+        if hasattr(loaded.model, "masked_lm"):
+            self.mlm = _masked_lm(encoder, loaded.model.masked_lm, call)
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
@@ -112,17 +103,9 @@ def _masked_lm(
     return module
 
 
-def encoder_probes(
-    encoder: AlbertEncoder, vocabulary: Tokenizer, max_seq_length: int
-) -> list[Probe]:
-    """Probes of EncoderModule's signatures."""
-    inputs = encode_batch(vocabulary, TEXTS, max_seq_length, PAIRS)
-    outputs = outputs_of(encoder, inputs)
-    expected = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
-    return [Probe(name, inputs, expected) for name in (DEFAULT_SIGNATURE, "tokens")]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of an encoder, of whatever model it is a part, and its probes."""
-    module = EncoderModule(loaded.encoder, loaded.files(), getattr(loaded.model, "masked_lm", None))
-    return module, encoder_probes(loaded.encoder, loaded.vocabulary, loaded.max_seq_length)
+def expected(loaded: LoadedModel) -> Expected:
+    """The encoder's outputs in Keras, for both names of the one signature."""
+    tokens = encode_batch(loaded.vocabulary, TEXTS, loaded.max_seq_length, PAIRS)
+    outputs = outputs_of(loaded.encoder, tokens)
+    served = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
+    return Expected({DEFAULT_SIGNATURE: served, "tokens": served}, tokens)

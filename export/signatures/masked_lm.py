@@ -5,19 +5,15 @@ Shapes: B batch, S sequence, P positions, M masks, K best pieces, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 import tensorflow as tf
 
 from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_masked_batch
 from export.finetuned import TIE, outputs_of
 from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
-from export.probes import Export, Probe, text_array
+from export.probes import Expected, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -29,9 +25,6 @@ from export.signatures.common import (
     named,
     tokens_spec,
 )
-
-if TYPE_CHECKING:
-    from albert_tf.models import AlbertPretrainer
 
 TOP_K = 5
 _BEST_PIECES = {
@@ -50,38 +43,21 @@ MASKED_TEXTS = (
 
 
 class MaskedLMModule(ModelModule):
-    """Text with "[MASK]" in it -> the most probable pieces for each mask.
+    """Text with "[MASK]" in it -> the TOP_K most probable pieces for each mask."""
 
-    Args:
-      model: AlbertPretrainer.
-      text: tokenizer and packing, made with `read_masks=True`.
-      pieces: V pieces, by id.
-      files: paths of the files to carry along as assets.
-      top_k: K, number of pieces to give for each mask.
-    """
-
-    def __init__(
-        self,
-        model: AlbertPretrainer,
-        text: TextEncoder,
-        pieces: Sequence[str],
-        files: Sequence[str],
-        top_k: int = TOP_K,
-    ) -> None:
-        super().__init__("masked_lm", model, files)
-        self.text_encoder = text
-        self._pieces = tuple(pieces)
-        self._top_k = min(top_k, len(self._pieces))
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded, read_masks=True)
+        self._pieces = piece_names(loaded.vocabulary, loaded.model.config.vocab_size)
+        self._top_k = min(TOP_K, len(self._pieces))
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
-        """string [B] -> the K best pieces of each of up to M masks.
+        """string [B] -> the K best pieces of each of up to M masks: top_pieces string, top_ids
+        int32, top_probabilities float32 [B, M, K], best first; positions int32 [B, M] of the masks
+        among the tokens; num_masks int32 [B].
 
-        Returns:
-          top_pieces string, top_ids int32, top_probabilities float32 [B, M, K], best first;
-          positions int32 [B, M] of the masks among the tokens; num_masks int32 [B]. Rows with fewer
-          than M masks are filled with "", -1, 0 and -1. A mask beyond the longest sequence is cut
-          off and not counted.
+        Rows with fewer than M masks are filled with "", -1, 0 and -1. A mask beyond the longest
+        sequence is cut off and not counted.
         """
         inputs = self.text_encoder(*same_rows(text=text))
         positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
@@ -112,14 +88,8 @@ class MaskedLMModule(ModelModule):
         input_type_ids: tf.Tensor,
         masked_lm_positions: tf.Tensor,
     ) -> Tensors:
-        """Logits of both pre-training tasks.
-
-        Args:
-          input_word_ids, input_mask, input_type_ids: int32 [B, S].
-          masked_lm_positions: int32 [B, P], each from 0 to S - 1.
-
-        Returns:
-          masked_lm_logits float32 [B, P, V]; sentence_order_logits float32 [B, 2].
+        """Three int32 [B, S] and positions int32 [B, P], each from 0 to S - 1 -> masked_lm_logits
+        float32 [B, P, V]; sentence_order_logits float32 [B, 2].
         """
         # A position beyond its row would be answered from the next one.
         is_place = (masked_lm_positions >= 0) & (masked_lm_positions < tf.shape(input_word_ids)[1])
@@ -139,7 +109,6 @@ class MaskedLMModule(ModelModule):
         return {name: outputs[name] for name in ("masked_lm_logits", "sentence_order_logits")}
 
     def signatures(self) -> Signatures:
-        """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
@@ -155,36 +124,25 @@ def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
     return positions.to_tensor(default_value=-1, shape=[None, None])
 
 
-def masked_lm_probes(
-    model: AlbertPretrainer, vocabulary: Tokenizer, max_seq_length: int, top_k: int
-) -> list[Probe]:
-    """Probes of MaskedLMModule's two signatures.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      max_seq_length: longest sequence that a text becomes.
-      top_k: K, number of pieces for each mask.
-
-    Returns:
-      One probe for each signature.
-    """
-    inputs = encode_masked_batch(vocabulary, MASKED_TEXTS, max_seq_length)
-    positions = mask_positions(tf.constant(inputs["input_word_ids"]), vocabulary.mask_id).numpy()
-    inputs["masked_lm_positions"] = np.maximum(positions, 0)
-    outputs = outputs_of(model, inputs)
+def expected(loaded: LoadedModel) -> Expected:
+    """The likeliest pieces of Keras; pieces only where no two of one mask are close."""
+    vocabulary = loaded.vocabulary
+    tokens = encode_masked_batch(vocabulary, MASKED_TEXTS, loaded.max_seq_length)
+    positions = mask_positions(tf.constant(tokens["input_word_ids"]), vocabulary.mask_id).numpy()
+    tokens["masked_lm_positions"] = np.maximum(positions, 0)
+    outputs = outputs_of(loaded.model, tokens)
     logits = outputs["masked_lm_logits"]
     probabilities = tf.nn.softmax(logits).numpy()  # [B, M, V]
-    ids = np.argsort(-probabilities, axis=-1)[..., : top_k + 1]  # And the best that is not shown.
+    ids = np.argsort(-probabilities, axis=-1)[..., : TOP_K + 1]  # And the best that is not shown.
     best = np.take_along_axis(probabilities, ids, axis=-1)
     is_mask = positions >= 0
     text_answer = {
-        "top_probabilities": np.where(is_mask[..., None], best[..., :top_k], 0.0),
+        "top_probabilities": np.where(is_mask[..., None], best[..., :TOP_K], 0.0),
         "positions": positions,
         "num_masks": is_mask.sum(axis=1),
     }
     if (-np.diff(best[is_mask]) > TIE).all():
-        shown = ids[..., :top_k]
+        shown = ids[..., :TOP_K]
         pieces = text_array(piece_names(vocabulary, logits.shape[-1]))[shown]
         text_answer["top_ids"] = np.where(is_mask[..., None], shown, -1)
         text_answer["top_pieces"] = np.where(is_mask[..., None], pieces, b"")
@@ -192,21 +150,11 @@ def masked_lm_probes(
         "masked_lm_logits": logits,
         "sentence_order_logits": outputs["sentence_order_logits"],
     }
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(MASKED_TEXTS)}, text_answer),
-        Probe("tokens", inputs, tokens_answer),
-    ]
+    answers = {DEFAULT_SIGNATURE: text_answer, "tokens": tokens_answer}
+    return Expected(answers, {"text": text_array(MASKED_TEXTS), **tokens})
 
 
-def piece_names(vocabulary: Tokenizer, vocab_size: int) -> list[str]:
+def piece_names(vocabulary: Tokenizer, vocab_size: int) -> tuple[str, ...]:
     """The pieces by id; "" for those beyond the vocabulary, which a model may have to make its own
     one divisible."""
-    return [*vocabulary.pieces, *[""] * (vocab_size - vocabulary.vocab_size)]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a masked language model, and its probes."""
-    text = loaded.text_encoder(read_masks=True)
-    pieces = piece_names(loaded.vocabulary, loaded.model.config.vocab_size)
-    module = MaskedLMModule(loaded.model, text, pieces, loaded.files())
-    return module, masked_lm_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length, TOP_K)
+    return (*vocabulary.pieces, *[""] * (vocab_size - vocabulary.vocab_size))

@@ -5,21 +5,17 @@ Shapes: B batch, C options, S sequence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import AlbertMultipleChoice
 from data_pipeline.finetuning.encoded import SPECIAL_PIECES_OF_PAIR
 from data_pipeline.finetuning.features import MAX_QA_LENGTH, LengthSettings
-from data_pipeline.tokenizers.base import Tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder, keep
+from data_pipeline.tokenizers.text_graph import keep
 from export import finetuned
 from export.graphs.checks import required, same_rows
 from export.graphs.choices import fill_blanks, filled_bytes
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, text_array
+from export.probes import TEXTS, Expected, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -41,37 +37,19 @@ _CHOICES = ("two", "the ﬁrst, of Dvořák", "prices " * 40)
 
 
 class MultipleChoiceModule(ModelModule):
-    """A context, a question and options -> the option that fits, and probabilities.
+    """A context, a question and options -> the option that fits, and probabilities."""
 
-    Args:
-      model: AlbertMultipleChoice.
-      text: tokenizer and packing.
-      max_qa_length: most pieces of question and option together.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(
-        self,
-        model: AlbertMultipleChoice,
-        text: TextEncoder,
-        max_qa_length: int,
-        files: Sequence[str],
-    ) -> None:
-        super().__init__("multiple_choice", model, files)
-        self.text_encoder = text
-        self._max_qa_length = max_qa_length
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded)
+        self._max_qa_length = longest_answer(loaded)
 
     @graph_function(input_signature=[named("context"), named("question"), _OPTIONS])
     def serve_text(self, context: tf.Tensor, question: tf.Tensor, options: tf.Tensor) -> Tensors:
-        """The option that answers a question about a context, or fills the blank "_" in it.
+        """The option that answers a question about a context, or fills the blank "_" in it: string
+        [B] twice and [B, C] -> choice int32 [B], its number from 0; option string [B], its text;
+        probabilities float32 [B, C].
 
-        Args:
-          context, question: string [B].
-          options: string [B, C]; rows with fewer are filled up with "", which is never chosen.
-
-        Returns:
-          choice int32 [B], its number from 0; option string [B], its text; probabilities float32
-          [B, C].
+        Rows with fewer options are filled up with "", which is never chosen.
         """
         num_choices = tf.shape(options)[1]
         context, question, options = same_rows(context=context, question=question, options=options)
@@ -123,54 +101,31 @@ class MultipleChoiceModule(ModelModule):
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     def signatures(self) -> Signatures:
-        """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
-def choice_probes(
-    model: AlbertMultipleChoice, vocabulary: Tokenizer, max_seq_length: int, max_qa_length: int
-) -> list[Probe]:
-    """Probes of both signatures, with the answers of fine-tuning.
+def longest_answer(loaded: LoadedModel) -> int:
+    """The most pieces of question and option together: as in training, with room for a context."""
+    most = loaded.metadata.get("max_qa_length") or MAX_QA_LENGTH
+    return min(most, loaded.max_seq_length - SPECIAL_PIECES_OF_PAIR - 1)
 
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      max_seq_length: S.
-      max_qa_length: most pieces of question and option together.
 
-    Returns:
-      One probe for each signature.
-    """
+def expected(loaded: LoadedModel) -> Expected:
+    """The answers of fine-tuning to both signatures."""
     contexts = TEXTS[: len(_QUESTIONS)]
     split = finetuned.choice_split(contexts, _QUESTIONS, _CHOICES)
-    lengths = LengthSettings(max_seq_length, max_qa_length)
-    found = finetuned.answer(finetuned.CHOICES, model, vocabulary, split, lengths)
+    lengths = LengthSettings(loaded.max_seq_length, longest_answer(loaded))
+    found = finetuned.answer(finetuned.CHOICES, loaded, split, lengths)
     values, probabilities, _ = found.predictions
-    expected = {"probabilities": probabilities}
+    by_text = {"probabilities": probabilities}
     if finetuned.are_decided(probabilities):
-        expected["choice"] = np.array(values)
-        expected["option"] = text_array([_CHOICES[value] for value in values])
+        by_text["choice"] = np.array(values)
+        by_text["option"] = text_array([_CHOICES[value] for value in values])
+    by_tokens = {"logits": found.outputs["logits"], "probabilities": probabilities}
     asked = {
         "context": text_array(contexts),
         "question": text_array(_QUESTIONS),
         "options": np.tile(text_array(_CHOICES), [len(contexts), 1]),
     }
-    return [
-        Probe(DEFAULT_SIGNATURE, asked, expected),
-        Probe(
-            "tokens",
-            found.inputs,
-            {"logits": found.outputs["logits"], "probabilities": probabilities},
-        ),
-    ]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a multiple choice model, and its probes."""
-    length = loaded.max_seq_length
-    max_qa_length = loaded.metadata.get("max_qa_length") or MAX_QA_LENGTH
-    max_qa_length = min(max_qa_length, length - SPECIAL_PIECES_OF_PAIR - 1)
-    module = MultipleChoiceModule(
-        loaded.model, loaded.text_encoder(), max_qa_length, loaded.files()
-    )
-    return module, choice_probes(loaded.model, loaded.vocabulary, length, max_qa_length)
+    answers = {DEFAULT_SIGNATURE: by_text, "tokens": by_tokens}
+    return Expected(answers, {**asked, **found.inputs})

@@ -6,7 +6,6 @@ It follows TF-Hub's common API for text ("text preprocessors"); see encoder.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +17,7 @@ from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, text_array
+from export.probes import TEXTS, Expected
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     Signatures,
@@ -31,29 +30,22 @@ _MOST_SEGMENTS = 4
 
 
 class PreprocessorModule(tf.train.Checkpoint):
-    """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, default_seq_length].
+    """`preprocessor(text)`: string [B] -> the encoder's inputs, int32 [B, max_seq_length].
 
     Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
     `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
     each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a, b, ...],
     seq_length=...)`, one to four segments -> the encoder's inputs.
-
-    Args:
-      text: tokenizer and packing; its `max_seq_length` is the default length.
-      special_tokens: ids by TF-Hub's names, e.g. `start_of_sequence_id`.
-      files: paths of the files to carry along as assets.
     """
 
-    def __init__(
-        self, text: TextEncoder, special_tokens: dict[str, int], files: Sequence[str]
-    ) -> None:
+    def __init__(self, loaded: LoadedModel) -> None:
         super().__init__()
-        self.text_encoder = text
+        self.text_encoder = text = loaded.text_encoder()
         # The hub API reads these; a preprocessor has nothing to train.
         self.variables: list[tf.Variable] = []
         self.trainable_variables: list[tf.Variable] = []
         self.regularization_losses: list[tf.Tensor] = []
-        track_files(self, files)
+        track_files(self, loaded.files())
 
         @graph_function(input_signature=[named("text")])
         def preprocess(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -71,7 +63,7 @@ class PreprocessorModule(tf.train.Checkpoint):
             graph_function(with_offsets, input_signature=[named("text")])
         )
         special = graph_function(
-            functools.partial(_constants, dict(special_tokens)), input_signature=[]
+            functools.partial(_special_tokens, loaded.vocabulary), input_signature=[]
         )
         self.tokenize.get_special_tokens_dict = _callable(special)
         self.bert_pack_inputs = _callable(_pack_function(text))
@@ -104,8 +96,16 @@ def _callable(function: tf.types.experimental.GenericFunction) -> tf.train.Check
     return holder
 
 
-def _constants(values: dict[str, int]) -> dict[str, tf.Tensor]:
-    return {name: tf.constant(value, tf.int32) for name, value in values.items()}
+def _special_tokens(vocabulary: Tokenizer) -> dict[str, tf.Tensor]:
+    """Ids and size of a vocabulary by TF-Hub's names, int32 []."""
+    numbers = {
+        "vocab_size": vocabulary.vocab_size,
+        "start_of_sequence_id": vocabulary.cls_id,
+        "end_of_segment_id": vocabulary.sep_id,
+        "padding_id": vocabulary.pad_id,
+        "mask_id": vocabulary.mask_id,
+    }
+    return {name: tf.constant(number, tf.int32) for name, number in numbers.items()}
 
 
 def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
@@ -137,27 +137,13 @@ def pad_to_length(
     return padded
 
 
-def preprocessor_probes(vocabulary: Tokenizer, max_seq_length: int) -> list[Probe]:
-    """Probes of PreprocessorModule's signature: the Python tokenizer's ids, fully padded."""
-    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
-    missing = max_seq_length - inputs["input_mask"].shape[1]
-    fillers = {"input_word_ids": vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
-    expected = {
+def expected(loaded: LoadedModel) -> Expected:
+    """The Python tokenizer's ids, padded to the full length."""
+    inputs = encode_batch(loaded.vocabulary, TEXTS, loaded.max_seq_length)
+    missing = loaded.max_seq_length - inputs["input_mask"].shape[1]
+    fillers = {"input_word_ids": loaded.vocabulary.pad_id, "input_mask": 0, "input_type_ids": 0}
+    padded = {
         name: np.pad(inputs[name], [(0, 0), (0, missing)], constant_values=filler)
         for name, filler in fillers.items()
     }
-    return [Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, expected)]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a preprocessor, and its probes."""
-    vocabulary = loaded.vocabulary
-    special = {
-        "vocab_size": vocabulary.vocab_size,
-        "start_of_sequence_id": vocabulary.cls_id,
-        "end_of_segment_id": vocabulary.sep_id,
-        "padding_id": vocabulary.pad_id,
-        "mask_id": vocabulary.mask_id,
-    }
-    module = PreprocessorModule(loaded.text_encoder(), special, loaded.files())
-    return module, preprocessor_probes(vocabulary, loaded.max_seq_length)
+    return Expected({DEFAULT_SIGNATURE: padded})

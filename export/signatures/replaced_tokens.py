@@ -5,22 +5,18 @@ Shapes: B batch, S sequence, P pieces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import AlbertReplacedTokenDetector
 from data_pipeline.finetuning.alignment import align
 from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
 from data_pipeline.tokenizers.graph_offsets import align_graph
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
 from export.graphs.checks import same_rows
 from export.model_folder import LoadedModel
-from export.probes import TEXTS, Export, Probe, places, text_array
+from export.probes import TEXTS, Expected, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -33,34 +29,20 @@ from export.signatures.common import (
 
 
 class ReplacedTokensModule(ModelModule):
-    """Texts or tokens -> how likely each piece is not the original one.
+    """Texts or tokens -> how likely each piece is not the original one."""
 
-    Args:
-      model: AlbertReplacedTokenDetector.
-      text: tokenizer and packing.
-      pieces: names of the pieces, by id.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(
-        self,
-        model: AlbertReplacedTokenDetector,
-        text: TextEncoder,
-        pieces: Sequence[str],
-        files: Sequence[str],
-    ) -> None:
-        super().__init__("replaced_tokens", model, files)
-        self.text_encoder = text
-        self._pieces = tuple(pieces)
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded)
+        self._pieces = tuple(loaded.vocabulary.pieces)
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
-        """string [B] -> the pieces of each text, with probabilities and places.
+        """string [B] -> the pieces of each text, with probabilities and places: pieces string,
+        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, P], filled with "", 0
+        and -1; num_pieces int32 [B].
 
-        Returns:
-          pieces string, probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, P],
-          filled with "", 0 and -1; num_pieces int32 [B]. Ends are excluded; a word mark alone is
-          empty. Pieces beyond the longest sequence are left out.
+        Ends are excluded; a word mark alone is empty. Pieces beyond the longest sequence are left
+        out.
         """
         characters = Characters(*same_rows(text=text))
         aligned = align_graph(self.text_encoder.tokenizer, characters)
@@ -98,7 +80,6 @@ class ReplacedTokensModule(ModelModule):
         return {"probabilities": tf.where(input_mask > 0, probabilities, 0.0)}
 
     def signatures(self) -> Signatures:
-        """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text, "tokens": self.serve_tokens}
 
 
@@ -117,25 +98,15 @@ def piece_spans(vocabulary: Tokenizer, text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def replaced_probes(
-    model: AlbertReplacedTokenDetector, vocabulary: Tokenizer, max_seq_length: int
-) -> list[Probe]:
-    """Probes of both signatures.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      max_seq_length: S.
-
-    Returns:
-      One probe for each signature.
-    """
-    inputs = encode_batch(vocabulary, TEXTS, max_seq_length)
-    logits = outputs_of(model, inputs)["replaced_logits"]
-    every = np.where(inputs["input_mask"], tf.sigmoid(logits).numpy(), 0).astype(np.float32)
-    sizes = inputs["input_mask"].sum(axis=1) - 2  # Without [CLS] and [SEP].
+def expected(loaded: LoadedModel) -> Expected:
+    """The probabilities of Keras, with pieces and places of the Python tokenizer."""
+    vocabulary = loaded.vocabulary
+    tokens = encode_batch(vocabulary, TEXTS, loaded.max_seq_length)
+    logits = outputs_of(loaded.model, tokens)["replaced_logits"]
+    every = np.where(tokens["input_mask"], tf.sigmoid(logits).numpy(), 0).astype(np.float32)
+    sizes = tokens["input_mask"].sum(axis=1) - 2  # Without [CLS] and [SEP].
     is_piece = np.arange(sizes.max()) < sizes[:, None]
-    ids = inputs["input_word_ids"][:, 1:-1]
+    ids = tokens["input_word_ids"][:, 1:-1]
     spans = [piece_spans(vocabulary, text)[:size] for text, size in zip(TEXTS, sizes)]
     texts = {
         "pieces": np.where(is_piece, text_array(vocabulary.pieces)[ids], b""),
@@ -143,15 +114,4 @@ def replaced_probes(
         "num_pieces": sizes.astype(np.int32),
         **places(TEXTS, spans, sizes.max()),
     }
-    return [
-        Probe(DEFAULT_SIGNATURE, {"text": text_array(TEXTS)}, texts),
-        Probe("tokens", inputs, {"probabilities": every}),
-    ]
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a detector of replaced tokens, and its probes."""
-    module = ReplacedTokensModule(
-        loaded.model, loaded.text_encoder(), loaded.vocabulary.pieces, loaded.files()
-    )
-    return module, replaced_probes(loaded.model, loaded.vocabulary, loaded.max_seq_length)
+    return Expected({DEFAULT_SIGNATURE: texts, "tokens": {"probabilities": every}}, tokens)

@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import AlbertTokenClassifier
-from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tagging import OUTSIDE
-from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.graph_characters import Characters
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export import finetuned
 from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
-from export.probes import PLACES, TEXTS, Export, Probe, places, text_array
+from export.probes import PLACES, TEXTS, Expected, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -41,36 +37,18 @@ _FILLERS = {"words": "", "labels": "", "probabilities": 0.0}
 
 
 class TaggingModule(ModelModule):
-    """Texts, words or tokens -> labels and probabilities.
+    """Texts, words or tokens -> labels and probabilities."""
 
-    Args:
-      model: AlbertTokenClassifier.
-      text: tokenizer and packing.
-      vocabulary: the same tokenizer in Python.
-      labels: C names, by class id.
-      files: paths of the files to carry along as assets.
-    """
-
-    def __init__(
-        self,
-        model: AlbertTokenClassifier,
-        text: TextEncoder,
-        vocabulary: Tokenizer,
-        labels: Sequence[str],
-        files: Sequence[str],
-    ) -> None:
-        super().__init__("tagging", model, files)
-        self.text_encoder = text
-        self._unknown_id = vocabulary.unk_id
-        self._labels = tuple(labels)
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded)
+        self._unknown_id = loaded.vocabulary.unk_id
+        self._labels = loaded.labels
 
     @graph_function(input_signature=[named("text")])
     def serve_text(self, text: tf.Tensor) -> Tensors:
-        """string [B] -> a label for each word; words are what white space separates.
-
-        Returns:
-          words, labels string, probabilities float32, starts, ends, byte_starts, byte_ends int32
-          [B, W], filled with "", "", 0 and -1; num_words int32 [B]. Ends are excluded.
+        """string [B] -> a label for each word, which white space separates: words, labels string,
+        probabilities float32, starts, ends, byte_starts, byte_ends int32 [B, W], filled with "",
+        "", 0 and -1; num_words int32 [B]. Ends are excluded.
         """
         characters = Characters(*same_rows(text=text))
         words = characters.words()
@@ -145,7 +123,6 @@ class TaggingModule(ModelModule):
         }
 
     def signatures(self) -> Signatures:
-        """The functions to save, by the names of their signatures."""
         return {
             DEFAULT_SIGNATURE: self.serve_text,
             "words": self.serve_words,
@@ -153,48 +130,26 @@ class TaggingModule(ModelModule):
         }
 
 
-def tagging_probes(
-    model: AlbertTokenClassifier,
-    vocabulary: Tokenizer,
-    labels: Sequence[str],
-    max_seq_length: int,
-) -> list[Probe]:
-    """Probes of all signatures, with the answers of fine-tuning.
-
-    Args:
-      model: the model in Keras.
-      vocabulary: the Python tokenizer.
-      labels: C names, by class id.
-      max_seq_length: S.
-
-    Returns:
-      One probe for each signature.
-    """
+def expected(loaded: LoadedModel) -> Expected:
+    """The answers of fine-tuning to all signatures."""
     sentences = [text.split() for text in TEXTS]
-    split, lengths = finetuned.tagged_split(sentences), LengthSettings(max_seq_length)
-    found = finetuned.answer(finetuned.TAGS, model, vocabulary, split, lengths, labels)
+    found = finetuned.answer(finetuned.TAGS, loaded, finetuned.tagged_split(sentences))
     tags, of_words, highest = found.predictions
-    words = _padded([text_array(sentence) for sentence in sentences], b"")
-    expected = {"probabilities": _padded(highest, np.float32(0))}
+    by_word = {"probabilities": _padded(highest, np.float32(0))}
     if finetuned.are_decided(of_words):
-        expected["labels"] = _padded([text_array(each) for each in tags], b"")
+        by_word["labels"] = _padded([text_array(each) for each in tags], b"")
+    words = _padded([text_array(sentence) for sentence in sentences], b"")
     spans = [[word.span() for word in re.finditer(r"\S+", text)] for text in TEXTS]
+    by_text = {
+        "words": words,
+        "num_words": np.array(list(map(len, sentences)), np.int32),
+        **by_word,
+        **places(TEXTS, spans, words.shape[1]),
+    }
     logits = found.outputs["logits"][:, : found.inputs["input_mask"].shape[1]]
     by_token = {"logits": logits, "probabilities": tf.nn.softmax(logits).numpy()}
-    return [
-        Probe(
-            DEFAULT_SIGNATURE,
-            {"text": text_array(TEXTS)},
-            {
-                "words": words,
-                "num_words": np.array(list(map(len, sentences)), np.int32),
-                **expected,
-                **places(TEXTS, spans, words.shape[1]),
-            },
-        ),
-        Probe("words", {"words": words}, expected),
-        Probe("tokens", found.inputs, by_token),
-    ]
+    answers = {DEFAULT_SIGNATURE: by_text, "words": by_word, "tokens": by_token}
+    return Expected(answers, {"words": words, **found.inputs})
 
 
 def _padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
@@ -204,13 +159,3 @@ def _padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
     for row, values in enumerate(rows):
         padded[row, : len(values)] = values
     return padded
-
-
-def export(loaded: LoadedModel) -> Export:
-    """The module of a tagger, and its probes."""
-    module = TaggingModule(
-        loaded.model, loaded.text_encoder(), loaded.vocabulary, loaded.labels, loaded.files()
-    )
-    return module, tagging_probes(
-        loaded.model, loaded.vocabulary, loaded.labels, loaded.max_seq_length
-    )

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from albert_tf.models import AlbertReplacedTokenDetector, AlbertSpanLabeler, AlbertTokenClassifier
-from data_pipeline.finetuning.squad_windows import WindowSettings
 from export.check_export import ask, describe_signature, reply
 from export.fresh_process import pack_probes
 from export.probes import PLACES, Probe
-from export.signatures.masked_lm import masked_lm_probes
-from export.signatures.question_answering import QuestionSettings, question_probes
-from export.signatures.replaced_tokens import replaced_probes
-from export.signatures.tagging import tagging_probes
-from tests.export.conftest import MAX_SEQ_LENGTH, TAGS
+from export.signatures import masked_lm, question_probes, replaced_tokens, tagging
+from tests.export.conftest import TAGS, loaded_as
 
 
 class Adding(tf.Module):
@@ -59,18 +54,19 @@ def test_whatever_is_wrong_is_an_error(folder, tmp_path):
     assert str(tmp_path) in asked(str(tmp_path), 3)["error"]
 
 
-def question_probe(config, vocabulary):
-    settings = QuestionSettings(WindowSettings(MAX_SEQ_LENGTH, 8, 12), AnswerSettings())
-    return question_probes(AlbertSpanLabeler(config), vocabulary, settings)[0]
+def expected_of_questions(config, vocabulary):
+    loaded = loaded_as(AlbertSpanLabeler(config), vocabulary, doc_stride=8, max_query_length=12)
+    return question_probes.expected(loaded)
 
 
-def tagging_probe(config, vocabulary):
-    model = AlbertTokenClassifier(config, len(TAGS))
-    return tagging_probes(model, vocabulary, TAGS, MAX_SEQ_LENGTH)[0]
+def expected_of_tags(config, vocabulary):
+    return tagging.expected(
+        loaded_as(AlbertTokenClassifier(config, len(TAGS)), vocabulary, labels=TAGS)
+    )
 
 
-def masked_probe(config, vocabulary):
-    """That of a model that is sure: the first pieces are the likeliest, in order."""
+def expected_of_masks(config, vocabulary):
+    """The answers of a model that is sure: the first pieces are the likeliest, in order."""
     scores = -tf.range(float(config.vocab_size))
 
     def model(inputs, training):
@@ -78,25 +74,29 @@ def masked_probe(config, vocabulary):
         logits = tf.broadcast_to(scores, [*places.shape, config.vocab_size])
         return {"masked_lm_logits": logits, "sentence_order_logits": tf.zeros([len(places), 2])}
 
-    return masked_lm_probes(model, vocabulary, MAX_SEQ_LENGTH, 5)[0]
+    return masked_lm.expected(loaded_as(model, vocabulary))
 
 
-def replaced_probe(config, vocabulary):
-    model = AlbertReplacedTokenDetector(config)
-    return replaced_probes(model, vocabulary, MAX_SEQ_LENGTH)[0]
+def expected_of_pieces(config, vocabulary):
+    return replaced_tokens.expected(loaded_as(AlbertReplacedTokenDetector(config), vocabulary))
+
+
+def default_probe(make_expected, config, vocabulary):
+    answers = make_expected(config, vocabulary).answers
+    return Probe("serving_default", {}, answers["serving_default"])
 
 
 @pytest.mark.parametrize(
-    ("make_probe", "outputs"),
+    ("make_expected", "outputs"),
     [
-        (question_probe, (*PLACES, "start", "end", "byte_start", "byte_end", "num_answers")),
-        (tagging_probe, (*PLACES, "num_words")),
-        (masked_probe, ("positions", "num_masks", "top_ids")),
-        (replaced_probe, (*PLACES, "num_pieces")),
+        (expected_of_questions, (*PLACES, "start", "end", "byte_start", "byte_end", "num_answers")),
+        (expected_of_tags, (*PLACES, "num_words")),
+        (expected_of_masks, ("positions", "num_masks", "top_ids")),
+        (expected_of_pieces, (*PLACES, "num_pieces")),
     ],
 )
-def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_probe, outputs):
-    probe = make_probe(config, vocabulary)
+def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_expected, outputs):
+    probe = default_probe(make_expected, config, vocabulary)
     right = dict(probe.expected)
     assert ask({probe.signature: lambda **inputs: right}, probe, 1e-5) == 0
     for name in outputs:
@@ -107,8 +107,8 @@ def test_a_wrong_place_or_number_is_noticed(config, vocabulary, make_probe, outp
 
 
 def test_a_wrong_piece_is_noticed(config, vocabulary):
-    for make_probe, name in ((masked_probe, "top_pieces"), (replaced_probe, "pieces")):
-        probe = make_probe(config, vocabulary)
+    for make_expected, name in ((expected_of_masks, "top_pieces"), (expected_of_pieces, "pieces")):
+        probe = default_probe(make_expected, config, vocabulary)
         wrong = {**probe.expected, name: probe.expected[name].copy()}
         first = tuple(np.argwhere(wrong[name] != b"")[0])
         wrong[name][first] += b"s"

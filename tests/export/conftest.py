@@ -28,6 +28,7 @@ from albert_tf.models import (
 )
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
+from export.model_folder import LoadedModel
 from export.tasks import TASKS, export_model
 
 ROOT = Path(__file__).parents[2]
@@ -137,6 +138,12 @@ METADATA = {
         "metrics": {"null_score_diff_threshold": THRESHOLD, "NoAns_f1": float("nan")},
     },
 }
+
+
+def loaded_as(model, vocabulary, max_seq_length=MAX_SEQ_LENGTH, labels=(), **metadata):
+    """A model, or a stand-in for one, as export opens a model folder."""
+    folder = os.path.dirname(vocabulary.vocab_file)
+    return LoadedModel(model, vocabulary, labels, max_seq_length, folder, metadata)
 
 
 @pytest.fixture(scope="session")

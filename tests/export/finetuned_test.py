@@ -6,16 +6,16 @@ import pytest
 from albert_tf.finetuning.evaluation import Predictor
 from data_pipeline.finetuning.features import LengthSettings
 from export import finetuned
+from tests.export.conftest import LABELS, TAGS, loaded_as
 
 TEXTS, PAIRS = ["the cat", "a dog " * 30, ""], ["Paris", "", "2010, 3.0"]
-LABELS = ("red", "green", "blå")
 
 
 @pytest.mark.parametrize("pairs", [None, PAIRS])
 def test_classes_are_those_of_the_predictor(keras_models, vocabulary, pairs):
     task, model = finetuned.CLASSES, keras_models["classifier"]
     split, lengths = finetuned.text_split(TEXTS, pairs), LengthSettings(48)
-    found = finetuned.answer(task, model, vocabulary, split, lengths, LABELS)
+    found = finetuned.answer(task, loaded_as(model, vocabulary, labels=LABELS), split)
     features = task.features(split, vocabulary, lengths, LABELS, False)
     expected = task.answer(features, [task.keep(features, Predictor(model, features, 2)())])
     np.testing.assert_allclose(found.predictions.probabilities, expected.probabilities, atol=1e-5)
@@ -24,24 +24,17 @@ def test_classes_are_those_of_the_predictor(keras_models, vocabulary, pairs):
 
 
 def test_numbers_tags_and_choices(keras_models, vocabulary):
-    lengths = LengthSettings(48, max_qa_length=20)
-    numbers = finetuned.answer(
-        finetuned.NUMBERS,
-        keras_models["regression"],
-        vocabulary,
-        finetuned.text_split(TEXTS),
-        lengths,
-    )
+    def answered(task, name, split, **settings):
+        loaded = loaded_as(keras_models[name], vocabulary, **settings)
+        return finetuned.answer(task, loaded, split, LengthSettings(48, max_qa_length=20))
+
+    numbers = answered(finetuned.NUMBERS, "regression", finetuned.text_split(TEXTS))
     np.testing.assert_array_equal(numbers.predictions.values, numbers.outputs["logits"][:, 0])
     sentences = finetuned.tagged_split([["the", "cat"], ["Paris"] * 60])
-    tags = finetuned.answer(
-        finetuned.TAGS, keras_models["tagger"], vocabulary, sentences, lengths, ("O", "B-X", "I-X")
-    ).predictions.values
+    tags = answered(finetuned.TAGS, "tagger", sentences, labels=TAGS).predictions.values
     assert list(map(len, tags)) == [2, 60] and tags[1][-1] == "O"
     choices = finetuned.choice_split(["the cat runs"], ["_ runs."], ["cat", "dog"])
-    found = finetuned.answer(
-        finetuned.CHOICES, keras_models["multiple_choice"], vocabulary, choices, lengths
-    )
+    found = answered(finetuned.CHOICES, "multiple_choice", choices)
     assert found.inputs["input_mask"].shape[:2] == (1, 2)
     assert found.predictions.probabilities.shape == (1, 2)
 

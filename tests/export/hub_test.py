@@ -11,8 +11,6 @@ import tensorflow_text  # noqa: F401  (the preprocessor's ops)
 from albert_tf.keras_compat import keras
 from data_pipeline.finetuning.alignment import align
 from export.encoding import encode_batch
-from export.signatures.encoder import encoder_probes
-from export.signatures.preprocessor import preprocessor_probes
 from export.tasks import export_model
 
 TEXTS = ["the cat", "Café, 2010, and then a dog", "every man who looked at the river"]
@@ -239,20 +237,3 @@ def test_special_tokens(preprocessor, vocabulary):
         "vocab_size": vocabulary.vocab_size, "start_of_sequence_id": 2, "end_of_segment_id": 3,
         "padding_id": 0, "mask_id": 4,
     }  # fmt: skip
-
-
-def test_probes_of_encoder_and_preprocessor(vocabulary):
-    def encoder(inputs, training):
-        wide = tf.cast(inputs["input_word_ids"], tf.float32)
-        return {"sequence_output": wide, "pooled_output": wide[:, 0], "more": wide}
-
-    found = encoder_probes(encoder, vocabulary, 48)
-    assert [probe.signature for probe in found] == ["serving_default", "tokens"]
-    assert set(found[0].expected) == {"sequence_output", "pooled_output"}
-    [probe] = preprocessor_probes(vocabulary, 200)
-    for name, values in probe.expected.items():
-        assert values.shape == (6, 200)
-        lengths = probe.expected["input_mask"].sum(axis=1)
-        filler = vocabulary.pad_id if name == "input_word_ids" else 0
-        assert (values[2, lengths[2] :] == filler).all()
-    assert lengths[2] == 2 and lengths[5] > 100

@@ -126,7 +126,7 @@ def test_a_graph_that_reads_texts_in_another_way_is_not_published(
 ):
     """It cuts them one piece earlier than fine-tuning does."""
 
-    def text_encoder(loaded):
+    def text_encoder(loaded, read_masks):
         graph = graph_tokenizer(loaded.vocabulary)
         return TextEncoder(graph, loaded.vocabulary, loaded.max_seq_length - 1)
 

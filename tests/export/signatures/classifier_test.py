@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from export.check_export import describe_signature
 from export.encoding import encode_batch
-from export.probes import example_of
-from export.signatures.classifier import classifier_probes
+from export.probes import example_of, probes_of
+from export.signatures.classifier import ClassifierModule, expected
+from tests.export.conftest import loaded_as
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +69,28 @@ def counting(inputs, training):
     return tf.cast(tf.stack(columns, axis=1), tf.float32)
 
 
-def test_probes_of_a_classifier(vocabulary):
-    single, pair, tokens, classify = classifier_probes(counting, vocabulary, "ab", 48)
-    assert [probe.signature for probe in (single, pair, tokens, classify)] == [
-        "serving_default", "text_pair", "tokens", "classify",
-    ]  # fmt: skip
-    lengths = single.expected["logits"][:, 0]
-    assert lengths[2] == 2 and lengths[5] == 48 and not single.expected["logits"][:, 1].any()
-    np.testing.assert_allclose(single.expected["probabilities"].sum(axis=1), 1, rtol=1e-5)
-    assert tokens.inputs["input_word_ids"].shape == (6, 48)
-    assert tokens.expected is single.expected
-    assert pair.expected["logits"][1].tolist() == [lengths[1], 0], "an empty second text"
-    assert pair.expected["logits"][0, 1] > 0 and len(pair.inputs["text_b"]) == 6
-    assert classify.expected["classes"].tolist() == [[b"a", b"b"]] * 6
-    assert classify.expected["scores"] is single.expected["probabilities"]
-    assert len(classify.inputs["inputs"]) == 6
+def test_answers_of_a_classifier(vocabulary):
+    found = expected(loaded_as(counting, vocabulary, labels=("a", "b")))
+    single, pair, tokens, classify = found.answers.values()
+    assert list(found.answers) == ["serving_default", "text_pair", "tokens", "classify"]
+    lengths = single["logits"][:, 0]
+    assert lengths[2] == 2 and lengths[5] == 48 and not single["logits"][:, 1].any()
+    np.testing.assert_allclose(single["probabilities"].sum(axis=1), 1, rtol=1e-5)
+    assert found.asked["input_word_ids"].shape == (6, 48)
+    assert tokens is single
+    assert pair["logits"][1].tolist() == [lengths[1], 0], "an empty second text"
+    assert pair["logits"][0, 1] > 0
+    assert classify["classes"].tolist() == [[b"a", b"b"]] * 6
+    assert classify["scores"] is single["probabilities"]
+
+
+def test_a_probe_for_each_signature_with_its_own_inputs(keras_models, vocabulary):
+    loaded = loaded_as(keras_models["classifier"], vocabulary, labels=("a", "b", "c"))
+    found = probes_of(ClassifierModule(loaded).signatures(), expected(loaded))
+    assert {probe.signature: list(probe.inputs) for probe in found} == {
+        "serving_default": ["text"],
+        "text_pair": ["text_a", "text_b"],
+        "tokens": ["input_word_ids", "input_mask", "input_type_ids"],
+        "classify": ["inputs"],
+    }
+    assert {len(value) for probe in found for value in probe.inputs.values()} == {6}

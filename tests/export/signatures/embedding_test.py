@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from export.encoding import encode_batch
-from export.signatures.embedding import sentence_encoder
+from export.signatures.embedding import as_sentence_encoder
+from tests.export.conftest import loaded_as
 
 TEXTS = ["the cat", "Café, 2010, and then a dog", "every man who looked at the river", ""]
 
@@ -36,7 +37,7 @@ def test_similarity_is_the_cosine_between_both(embedding):
 
 
 def test_any_encoder_makes_a_sentence_encoder(exports):
-    encoder = exports.models["pretrainer"].encoder
+    pretrainer = loaded_as(exports.models["pretrainer"], exports.vocabulary)
     inputs = encode_batch(exports.vocabulary, TEXTS, 48)
-    found = sentence_encoder(encoder)(inputs)["pooled_output"]
-    np.testing.assert_array_equal(found, encoder(inputs)["pooled_output"])
+    found = as_sentence_encoder(pretrainer).model(inputs)["pooled_output"]
+    np.testing.assert_array_equal(found, pretrainer.encoder(inputs)["pooled_output"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from export.signatures.encoder import EncoderModule, encoder_probes
+from export.signatures.encoder import EncoderModule, expected
+from tests.export.conftest import loaded_as
 
 INPUTS = {
     "input_word_ids": tf.constant([[2, 8, 9, 3], [2, 7, 3, 0]]),
@@ -24,8 +25,13 @@ def pretrainer(keras_models):
 
 
 @pytest.fixture(scope="module")
-def module(pretrainer) -> EncoderModule:
-    return EncoderModule(pretrainer.encoder, [], pretrainer.masked_lm)
+def loaded(pretrainer, vocabulary):
+    return loaded_as(pretrainer, vocabulary, 16)
+
+
+@pytest.fixture(scope="module")
+def module(loaded) -> EncoderModule:
+    return EncoderModule(loaded)
 
 
 def test_outputs_are_those_of_the_encoder(module, pretrainer):
@@ -46,21 +52,19 @@ def test_masked_words(module, pretrainer):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_what_a_hub_layer_trains(module, pretrainer):
+def test_what_a_hub_layer_trains(module, pretrainer, vocabulary):
     encoder, head = pretrainer.encoder, pretrainer.masked_lm
     assert module.trainable_variables == encoder.trainable_variables
     assert module.mlm.variables == [*encoder.variables, *head.variables]
     assert module.regularization_losses == []
-    assert not hasattr(EncoderModule(encoder, []), "mlm")
+    assert not hasattr(EncoderModule(loaded_as(encoder, vocabulary)), "mlm")
 
 
-def test_probes(module, pretrainer, vocabulary):
-    probes = encoder_probes(pretrainer.encoder, vocabulary, 16)
-    assert [probe.signature for probe in probes] == ["serving_default", "tokens"]
-    for probe in probes:
-        inputs = {name: tf.constant(value) for name, value in probe.inputs.items()}
-        found = module.signatures()[probe.signature](**inputs)
-        is_real = probe.inputs["input_mask"] > 0
-        for name, expected in probe.expected.items():
-            pick = is_real if name == "sequence_output" else slice(None)
-            np.testing.assert_allclose(found[name].numpy()[pick], expected[pick], atol=1e-5)
+def test_signatures_answer_as_expected(module, loaded):
+    found = expected(loaded)
+    assert list(found.answers) == list(module.signatures()) == ["serving_default", "tokens"]
+    served = module.signatures()["tokens"](**{k: tf.constant(v) for k, v in found.asked.items()})
+    is_real = found.asked["input_mask"] > 0
+    for name, value in found.answers["tokens"].items():
+        pick = is_real if name == "sequence_output" else slice(None)
+        np.testing.assert_allclose(served[name].numpy()[pick], value[pick], atol=1e-5)

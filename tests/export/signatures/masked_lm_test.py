@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from export.check_export import describe_signature
 from export.encoding import encode_masked_batch
-from export.signatures.masked_lm import masked_lm_probes
+from export.signatures.masked_lm import expected
+from tests.export.conftest import loaded_as
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +59,21 @@ def test_a_mask_beyond_the_longest_sequence_is_not_counted(masked_lm):
     assert answer["num_masks"].numpy().tolist() == [1]
 
 
-def test_probes_of_a_masked_lm(vocabulary):
+def test_answers_of_a_masked_lm(vocabulary):
+    scores = np.array([0.0, 0.1, 0.5, 0.2, 0.3, 0.4, 0.6])
+
     def model(inputs, training):
-        positions = tf.cast(inputs["masked_lm_positions"], tf.float32)
-        logits = positions[..., None] * [0.0, 0.1, 0.3, 0.2]
+        logits = tf.cast(inputs["masked_lm_positions"], tf.float32)[..., None] * scores
         return {"masked_lm_logits": logits, "sentence_order_logits": tf.zeros([4, 2])}
 
-    texts, tokens = masked_lm_probes(model, vocabulary, 48, top_k=3)
-    assert texts.expected["num_masks"].tolist() == [2, 0, 1, 2], "one is beyond the length"
-    positions = texts.expected["positions"]
+    found = expected(loaded_as(model, vocabulary))
+    texts, tokens = found.answers["serving_default"], found.answers["tokens"]
+    assert texts["num_masks"].tolist() == [2, 0, 1, 2], "one is beyond the length"
+    positions = texts["positions"]
     assert positions[2].tolist() == [1, -1] and positions[3].tolist() == [1, 2]
-    assert (tokens.inputs["masked_lm_positions"] >= 0).all()
-    best = texts.expected["top_probabilities"]
-    assert best.shape == (4, 2, 3) and not best[1].any() and not best[2, 1].any()
-    expected = np.exp([0.3, 0.2, 0.1]) / np.exp([0.0, 0.1, 0.3, 0.2]).sum()
-    np.testing.assert_allclose(best[2, 0], expected, rtol=1e-5)
-    assert tokens.expected["masked_lm_logits"].shape == (4, 2, 4)
+    assert (found.asked["masked_lm_positions"] >= 0).all() and len(found.asked["text"]) == 4
+    best = texts["top_probabilities"]
+    assert best.shape == (4, 2, 5) and not best[1].any() and not best[2, 1].any()
+    probabilities = np.exp([0.6, 0.5, 0.4, 0.3, 0.2]) / np.exp(scores).sum()
+    np.testing.assert_allclose(best[2, 0], probabilities, rtol=1e-5)
+    assert tokens["masked_lm_logits"].shape == (4, 2, 7)

@@ -9,25 +9,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline.tokenizers.graph import graph_tokenizer
-from data_pipeline.tokenizers.text_graph import TextEncoder
+from export.probes import TEXTS
 from export.signatures.preprocessor import (
     PreprocessorModule,
+    expected,
     pad_to_length,
-    preprocessor_probes,
     tokenize_with_offsets,
 )
+from tests.export.conftest import loaded_as
 
 
 @pytest.fixture(scope="module")
-def encoder(vocabulary) -> TextEncoder:
-    return TextEncoder(graph_tokenizer(vocabulary), vocabulary, 16)
-
-
-@pytest.fixture(scope="module")
-def module(encoder, vocabulary_dir) -> PreprocessorModule:
-    files = [str(vocabulary_dir / "spiece.model")]
-    return PreprocessorModule(encoder, {"mask_id": 4, "vocab_size": 9}, files)
+def module(vocabulary) -> PreprocessorModule:
+    return PreprocessorModule(loaded_as(None, vocabulary, 16))
 
 
 def test_padding_to_a_length():
@@ -40,14 +34,14 @@ def test_padding_to_a_length():
     )
 
 
-def test_texts_of_any_length_become_as_long_as_the_default(module, encoder):
+def test_texts_of_any_length_become_as_long_as_the_default(module):
     found = module.signatures()["serving_default"](tf.constant(["", "the market", "a b " * 40]))
     assert {name: value.shape for name, value in found.items()} == dict.fromkeys(found, (3, 16))
     assert tf.reduce_sum(found["input_mask"], axis=1).numpy().tolist()[::2] == [2, 16]
 
 
-def test_offsets_are_bytes_of_the_text(module, encoder, vocabulary):
-    text = "  the été market"
+def test_offsets_are_bytes_of_the_text(module, vocabulary):
+    text, encoder = "  the été market", module.text_encoder
     ids, starts, limits = module.tokenize_with_offsets.__call__(tf.constant([text]))
     assert ids.to_list() == [vocabulary.encode(text)] == encoder.tokenize([text]).to_list()
     data = text.encode()
@@ -67,11 +61,11 @@ def test_segments_and_special_tokens(module, vocabulary):
         assert packed["input_word_ids"].shape == [1, 14]
         assert int(tf.reduce_sum(packed["input_mask"])) == len(real)
     special = module.tokenize.get_special_tokens_dict.__call__()
-    assert {name: int(value) for name, value in special.items()} == {"mask_id": 4, "vocab_size": 9}
+    assert int(special["mask_id"]) == 4 and int(special["vocab_size"]) == vocabulary.vocab_size
 
 
-def test_probes_have_the_full_length(module, vocabulary):
-    (probe,) = preprocessor_probes(vocabulary, 16)
-    found = module.signatures()[probe.signature](tf.constant(probe.inputs["text"]))
-    for name, expected in probe.expected.items():
-        np.testing.assert_array_equal(found[name], expected)
+def test_answers_have_the_full_length(module, vocabulary):
+    answers = expected(loaded_as(None, vocabulary, 16)).answers["serving_default"]
+    found = module.signatures()["serving_default"](tf.constant(TEXTS))
+    for name, value in answers.items():
+        np.testing.assert_array_equal(found[name], value)

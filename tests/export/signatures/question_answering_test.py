@@ -10,24 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.finetuning.tasks import squad_answers, squad_candidates
-from albert_tf.finetuning.tasks.squad_candidates import AnswerSettings
 from albert_tf.models import AlbertSpanLabeler, AlbertSpanLabelerV2
 from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
 from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
-from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.normalization import is_mark
-from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.graphs import windows
 from export.probes import PLACES
-from export.signatures import question_answering
+from export.signatures import question_probes
 from export.signatures.common import ROWS_AT_A_TIME
-from export.signatures.question_answering import (
-    N_BEST,
-    QuestionAnsweringModule,
-    QuestionSettings,
-    question_probes,
-)
+from export.signatures.question_answering import N_BEST, QuestionAnsweringModule
+from tests.export.conftest import loaded_as
 
 CONTEXTS = (
     "The cat looked at the river; the dog runs slowly to a café in Paris, France.",
@@ -42,14 +35,17 @@ QUESTIONS = ("Who looked?", "Café?", "", "the cat " * 30, "what", "a", "in 2010
 WINDOWS = WindowSettings(48, 8, 12)
 
 
+def loaded(model, vocabulary, threshold=None):
+    """A model that is asked with WINDOWS; None: every question is answered."""
+    metrics = {} if threshold is None else {"null_score_diff_threshold": threshold}
+    return loaded_as(model, vocabulary, doc_stride=8, max_query_length=12, metrics=metrics)
+
+
 @pytest.fixture(scope="module", params=["span_labeler", "span_labeler_v2"])
 def asked(request, keras_models, vocabulary):
     """(model, questions and contexts -> the graph's answers); no question is refused."""
     model = keras_models[request.param]
-    text = TextEncoder(graph_tokenizer(vocabulary), vocabulary, 48)
-    module = QuestionAnsweringModule(
-        model, text, vocabulary, QuestionSettings(WINDOWS, AnswerSettings()), []
-    )
+    module = QuestionAnsweringModule(loaded(model, vocabulary))
 
     def ask(questions, contexts):
         answer = module.serve_text(tf.constant(questions), tf.constant(contexts))
@@ -207,9 +203,9 @@ def test_an_answer_above_the_threshold_is_none(exports):
 
 def places_of_probe(model, vocabulary, threshold=None):
     """(contexts, expected answers) of the probe with texts."""
-    settings = QuestionSettings(WINDOWS, AnswerSettings(), threshold)
-    probe, _ = question_probes(model, vocabulary, settings)
-    return [context.decode() for context in probe.inputs["context"]], probe.expected
+    found = question_probes.expected(loaded(model, vocabulary, threshold))
+    contexts = [context.decode() for context in found.asked["context"]]
+    return contexts, found.answers["serving_default"]
 
 
 @pytest.mark.parametrize("model_class", [AlbertSpanLabeler, AlbertSpanLabelerV2])
@@ -234,7 +230,7 @@ def test_probes_tell_that_refused_answers_are_nowhere(config, vocabulary):
 
 def test_probes_leave_out_places_that_are_not_decided(config, vocabulary, monkeypatch):
     """Windows that are alike have the same answers in several places."""
-    monkeypatch.setattr(question_answering, "_LONG_CONTEXT", "one sentence of many words " * 120)
+    monkeypatch.setattr(question_probes, "_LONG_CONTEXT", "one sentence of many words " * 120)
     _, expected = places_of_probe(AlbertSpanLabelerV2(config), vocabulary)
     assert set(expected) == {"answer", "answers", "num_answers", "probabilities", "null_score"}
 
@@ -246,7 +242,7 @@ def test_beams_that_rounding_may_reorder_are_not_compared():
     def compared(starts, ends):
         outputs = {"start_top_index": 1, "start_top_log_probs": starts, "end_top_index": 2,
                    "end_top_log_probs": ends, "answer_logits": 3}  # fmt: skip
-        return set(question_answering.decided_beams(outputs))
+        return set(question_probes.decided_beams(outputs))
 
     everything = compared(starts, ends)
     assert len(everything) == 5
@@ -260,10 +256,7 @@ def test_beams_that_rounding_may_reorder_are_not_compared():
 
 def test_padding_is_never_an_answer(config, vocabulary):
     """Whatever a client fills up `impossible_positions` with."""
-    model = AlbertSpanLabelerV2(config)
-    text = TextEncoder(graph_tokenizer(vocabulary), vocabulary, 48)
-    settings = QuestionSettings(WINDOWS, AnswerSettings())
-    module = QuestionAnsweringModule(model, text, vocabulary, settings, [])
+    module = QuestionAnsweringModule(loaded(AlbertSpanLabelerV2(config), vocabulary))
     ids = tf.random.uniform([1, 20], 5, config.vocab_size, tf.int32, seed=1)
     mask = tf.constant([[1] * 12 + [0] * 8])
     zeros = tf.zeros_like(ids)
