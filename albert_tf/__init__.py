@@ -41,6 +41,8 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(_HOMES)
 
+# Before TensorFlow is imported, and therefore here: Python runs this file before any module of the
+# package.
 prepare_if_program()
 keras_choice.prefer_keras_2()
 moved.install()

@@ -64,11 +64,11 @@ class AttentionBlock(SizedLayer):
         for_query_key_value, for_output = weights
         query, key, value = self._query_key_value(x, for_query_key_value, forward, positions)
 
-        # A function, so that a form of `attend` may call it wherever it has the probabilities.
+        # A function, so that a form of `attend` may call it wherever it has the probabilities. Each
+        # mask has a seed of its own, as two masks of one seed would be correlated.
         def drop(probs: tf.Tensor) -> tf.Tensor:
             return self.probs_dropout(probs, training=True, seed=fold_in(seed, 0))
 
-        # Two seeds, for a mask each: one seed would drop correlated entries in both places.
         dropout = drop if forward.training and self.probs_dropout.rate else None
         context = forward.operations.attend(query, key, value, forward.bias, dropout)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S or P, N, D]

@@ -1,9 +1,9 @@
 """Blocks with their weights, and the object that one forward pass computes with."""
 
 # A block (`AttentionBlock`, `FeedForwardBlock`) does not read its variables while it computes.
-# `Operations.read` does that before the first layer, because layers share blocks: the fast forms
-# read a block once, where twelve layers of ALBERT-base would scale, join and cast the same matrices
-# twelve times, and keep twelve copies for the gradient. The plain form below does just that.
+# `Operations.read` does that before the first layer, because layers share blocks, and fast forms
+# read a block once. The plain form below reads it for each layer: in the twelve of ALBERT-base, it
+# scales, joins and casts the same matrices twelve times, and keeps twelve copies for the gradient.
 
 from __future__ import annotations
 

@@ -18,19 +18,12 @@ MASKED = -10000.0
 
 
 class ForwardPass(NamedTuple):
-    """A batch on its way through the layers.
+    """A batch on its way through the layers."""
 
-    Attributes:
-      operations: what layers compute with.
-      layout: how the tokens' rows lie in memory.
-      bias: float32 [B, 1, 1, S], see `attention_bias`.
-      training: whether dropout is on.
-    """
-
-    operations: Operations
-    layout: PaddedLayout
-    bias: tf.Tensor
-    training: bool = False
+    operations: Operations  # What layers compute with.
+    layout: PaddedLayout  # How the tokens' rows lie in memory.
+    bias: tf.Tensor  # float32 [B, 1, 1, S], see `attention_bias`.
+    training: bool = False  # Whether dropout is on.
 
 
 def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:

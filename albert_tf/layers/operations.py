@@ -4,7 +4,8 @@ Shapes: B batch, S sequence, T tokens (B * S, or real ones only), H hidden, N he
 """
 
 # Layers call them as methods of an `Operations` object (blocks.py), so that layers/fast can compute
-# the same faster on CPUs. A formula that is changed here has a twin there to change.
+# the same faster on CPUs. A formula that is changed here may have a twin there that has to change
+# as well; fast/pairs_test.py compares them, values and gradients.
 
 from __future__ import annotations
 

@@ -44,6 +44,9 @@ class SharedTransformer(SizedLayer):
     `inner_group_num` blocks of its group in turn.
     """
 
+    # The paper's second saving: in ALBERT-base one layer's weights, 7.1 million, serve all twelve.
+    # That saves parameters, gradients and optimizer state, and no arithmetic.
+
     def __init__(self, config: AlbertConfig, **kwargs) -> None:
         super().__init__(config, config.hidden_size, **kwargs)
 

@@ -20,8 +20,8 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
     gradient instead of being kept, by fast or by plain formulas.
     """
     # Chosen for each pass, since only then it is known whether there will be a gradient. Without
-    # one, weights are simply read once, and the batch goes in streams; in training the gradients of
-    # shared weights want care, and streams take memory for no time.
+    # one, weights are simply read once, and the batch goes in streams. With one, it matters how the
+    # gradients of shared weights are added, and streams take memory for no time.
     is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
     if recompute:
         return RecomputingOperations() if is_fast else PlainRecomputingOperations()
@@ -54,8 +54,9 @@ class InferenceOperations(PlainInferenceOperations):
 
     def dense(self, x: tf.Tensor, weights: DenseWeights) -> tf.Tensor:
         """float [T, in] -> [T, out]."""
-        # By `bias_add`, which TensorFlow fuses into the product; `+` takes 1.09 times as long. Its
-        # gradient, wrong in bfloat16 (see `operations.add_bias`), is not asked for here.
+        # By `bias_add`, which TensorFlow fuses into the product: with `+` a forward pass takes 1.09
+        # times as long. Its gradient, wrong in bfloat16 (see `operations.add_bias`), is not asked
+        # for here.
         return tf.nn.bias_add(tf.matmul(x, weights.kernel), weights.bias)
 
 
