@@ -29,18 +29,11 @@ _TIMEOUT_SECONDS = 60.0
 def predict_saved_model(
     path: str, inputs: Mapping[str, Any], signature: str = DEFAULT_SIGNATURE
 ) -> dict[str, np.ndarray]:
-    """Loads a SavedModel and runs one signature.
+    """The outputs of one signature of a SavedModel by name, loaded here.
 
     Args:
       path: a SavedModel's folder, or the folder of its versions, of which the highest is taken.
       inputs: arrays or nested lists by input name.
-      signature: name of the signature.
-
-    Returns:
-      Arrays by output name.
-
-    Raises:
-      UserError: there is no SavedModel, or it has no such signature, or that has other inputs.
     """
     versions = saved_model.existing_versions(path)
     folder = os.path.join(path, str(versions[-1])) if versions else path
@@ -72,11 +65,7 @@ def predict_saved_model(
 
 def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tensor:
     """An input as a tensor; a UserError if it is not one, or not of the signature's type and shape.
-
-    Args:
-      name: the input's name, for the message.
-      value: an array or nested list.
-      spec: the signature's spec of this input; None: a server checks it.
+    Without a spec, the server checks them.
     """
     wanted = f"{spec.dtype.name} {spec.shape}" if spec else "an array of one type"
     try:
@@ -105,20 +94,12 @@ def predict_rest(
     signature: str = DEFAULT_SIGNATURE,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> list[Any]:
-    """Asks a server over HTTP, by a POST to `<url>/v1/models/<model>:predict`.
+    """The `predictions` of a server, one for each row: POST `<url>/v1/models/<model>:predict`.
 
     Args:
       url: address of the server, as in "http://127.0.0.1:8501".
-      model: the served name.
       instances: one element for each row: `{input: value}`, or the value of the only input.
-      signature: name of the signature.
       timeout: seconds to wait for the answer.
-
-    Returns:
-      The `predictions`, one for each row.
-
-    Raises:
-      UserError: the server does not answer, or answers with an error.
     """
     body = json.dumps({"signature_name": signature, "instances": list(instances)}).encode()
     address = f"{url.rstrip('/')}/v1/models/{urllib.parse.quote(model)}:predict"
@@ -167,20 +148,12 @@ def predict_grpc(
     signature: str = DEFAULT_SIGNATURE,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> dict[str, np.ndarray]:
-    """Asks a server over gRPC, by TF Serving's Predict.
+    """The outputs of a server by name, by TF Serving's Predict.
 
     Args:
       address: address of the server, as in "127.0.0.1:8500".
-      model: the served name.
       inputs: arrays or nested lists by input name.
-      signature: name of the signature.
       timeout: seconds to wait for the answer.
-
-    Returns:
-      Arrays by output name.
-
-    Raises:
-      UserError: the server does not answer, or answers with an error.
     """
     with needs_extra("serving", f"grpc://{address}"):
         import grpc
@@ -205,19 +178,11 @@ def predict_grpc(
 def predict_texts(
     model: str, texts: Sequence[str], pairs: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Asks the text signature of a model, wherever it is.
+    """The answers of a text signature, plain Python values by name, for texts or for pairs.
 
     Args:
       model: folder of a SavedModel or of its versions, http://HOST:PORT/v1/models/NAME, or
         grpc://HOST:PORT/NAME.
-      texts: N texts.
-      pairs: N second texts, or None.
-
-    Returns:
-      A dict of plain Python values for each text.
-
-    Raises:
-      UserError: another number of pairs, a malformed address, or no answer.
     """
     if pairs and len(pairs) != len(texts):
         raise UserError(
@@ -232,18 +197,8 @@ def predict_texts(
 def predict_rows(
     model: str, rows: Sequence[Mapping[str, Any]], signature: str = DEFAULT_SIGNATURE
 ) -> list[dict[str, Any]]:
-    """Asks one signature of a model, wherever it is.
-
-    Args:
-      model: see `predict_texts`.
-      rows: the inputs of each row by name; a string, or a list such as options.
-      signature: name of the signature.
-
-    Returns:
-      A dict of plain Python values for each row.
-
-    Raises:
-      UserError: a malformed address, no answer, or rows of other inputs than the signature's.
+    """The answers of one signature, plain Python values by name, to rows of inputs by name: a
+    string each, or a list such as options. `model` is as for `predict_texts`.
     """
     inputs = _columns(rows)
     if model.startswith(("http://", "https://")):

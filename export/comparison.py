@@ -90,14 +90,8 @@ class Comparison:
 
 
 def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, float]:
-    """The distances of a model's answers from those that it gave in float32.
-
-    Args:
-      exact: probes with the answers in float32.
-      stored: the same with the answers of what is exported.
-
-    Returns:
-      The largest absolute difference of each output of numbers, by "signature.output".
+    """The largest absolute difference of each output of numbers, by "signature.output", between
+    probes with the answers of float32 and the same probes with the answers of what is exported.
     """
     return {
         f"{before.signature}.{name}": difference
@@ -107,11 +101,8 @@ def differences(exact: Sequence[Probe], stored: Sequence[Probe]) -> dict[str, fl
 
 
 def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The largest absolute difference of each output of numbers from the one that is expected.
-
-    Outputs that one of them lacks are left out: `question_answering.decided_beams` drops those that
-    rounding may decide.
-    """
+    """The largest absolute difference of each output of numbers from the one that is expected."""
+    # Either may lack an output: `question_probes.decided_beams` drops what rounding may decide.
     return {
         name: float(np.abs(expected - answer[name]).max(initial=0.0))
         for name, expected in probe.expected.items()
@@ -121,15 +112,8 @@ def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[st
 
 class Evaluation:
     """Labeled examples of the task that a model was fine-tuned for, and the model's score on them
-    in float32.
-
-    Args:
-      model_dir: the model folder.
-      loaded: what it holds, in float32.
-      settings: the examples, and the loss that is allowed.
-
-    Raises:
-      UserError: the model was not fine-tuned, or the examples are missing or wrong.
+    in float32. `loaded` is the content of `model_dir`, before its matrices are stored in fewer
+    bits.
     """
 
     def __init__(self, model_dir: str, loaded: LoadedModel, settings: EvalSettings) -> None:
@@ -158,15 +142,8 @@ class Evaluation:
         return None if score is None else float(score)
 
     def accept(self, answer: Answer, input_names: Sequence[str], precision: str) -> Accuracy:
-        """The score of an export.
-
-        Args:
-          answer: its signature `tokens`.
-          input_names: what it takes.
-          precision: what it is exported in, for the message.
-
-        Raises:
-          UserError: it is lower than in float32 by more than is allowed.
+        """The score of an export, whose signature `tokens` takes `input_names`; a UserError if it
+        is lower than in float32 by more than is allowed.
         """
         task = self._found.task
         accuracy = Accuracy(
@@ -196,7 +173,7 @@ class _LikeModel:
         self._names = input_names
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
-        del training
+        del training  # A served graph has no dropout.
         outputs = self._answer(**{name: inputs[name] for name in self._names})
         if "value" in outputs:  # A regression.
             return {"logits": outputs["value"][:, None]}

@@ -1,6 +1,5 @@
-"""The encoding of texts in Python, as in training: the expected result of an exported graph.
-
-Exports are checked against it, with nothing shared between the two but the vocabulary.
+"""The encoding of texts in Python, as in training: the expected result of an exported graph, which
+shares nothing with it but the vocabulary.
 """
 
 from __future__ import annotations
@@ -22,16 +21,8 @@ def encode_batch(
     max_seq_length: int,
     text_pairs: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The inputs of a model for texts, padded to the longest of the batch.
-
-    Args:
-      vocabulary: the Python tokenizer.
-      texts: B texts.
-      max_seq_length: longest sequence, special tokens included.
-      text_pairs: B second texts, where an empty one means no second text; None: no text has one.
-
-    Returns:
-      input_word_ids, input_mask, input_type_ids int32 [B, S].
+    """The inputs of a model for B texts, int32 [B, S], padded to the longest of the batch. An empty
+    second text means none.
     """
     pairs = [None] * len(texts) if text_pairs is None else text_pairs
     examples = [

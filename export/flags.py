@@ -15,12 +15,7 @@ FLAGS = flags.FLAGS
 
 
 def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
-    """Flags of what is exported, as what, and in which precision.
-
-    Args:
-      tasks: the names that --task accepts.
-      precisions: the names that --precision accepts.
-    """
+    """Flags of what is exported, as which of the tasks, and in which of the precisions."""
     flags.DEFINE_string(
         "model_dir",
         None,
@@ -58,11 +53,7 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
 
 
 def scored_on() -> EvalSettings | None:
-    """The settings of --eval_file and --max_accuracy_loss.
-
-    Raises:
-      UserError: the second is given without the first.
-    """
+    """The settings of --eval_file and --max_accuracy_loss, which needs the former."""
     if FLAGS.eval_file:
         return EvalSettings(FLAGS.eval_file, FLAGS.max_accuracy_loss)
     if FLAGS.max_accuracy_loss is not None:

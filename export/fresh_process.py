@@ -1,8 +1,7 @@
-"""A process of its own that loads SavedModels and asks them.
+"""Another process of Python that loads SavedModels and asks them.
 
 It shares nothing with the process that made them: no Keras model, no function that was traced, no
-table or tokenizer that was made. What answers there will answer in any server. It has no GPU, so
-that it needs no memory that the exporting process has taken.
+table or tokenizer that was made. The answers that it gives are those of any server.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ class FreshProcess:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path if paths is None else paths)),
+            # The exporting process may have taken all memory of the GPU.
             "CUDA_VISIBLE_DEVICES": "-1",
         }
         self._process = subprocess.Popen(
@@ -62,18 +62,8 @@ class FreshProcess:
         return self._owner == os.getpid() and self._process.poll() is None
 
     def check(self, directory: str, probes: Sequence[Probe], tolerance: float) -> dict[str, Any]:
-        """Loads a SavedModel there, and compares its answers with the expected ones.
-
-        Args:
-          directory: folder of the SavedModel.
-          probes: requests with the expected answers.
-          tolerance: see `largest_difference`.
-
-        Returns:
-          The fields of `export.check_export.Checked`.
-
-        Raises:
-          FreshProcessError: an answer differs, the model does not load, or the process ended.
+        """The fields of `export.check_export.Checked` for a SavedModel that is loaded and asked
+        there; a FreshProcessError if an answer differs, it does not load, or the process ended.
         """
         request = {"directory": directory, "tolerance": tolerance, "probes": pack_probes(probes)}
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -140,7 +130,8 @@ def unpack_probes(packed: Sequence[Mapping[str, Any]]) -> list[Probe]:
 
 
 def _pack(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """Arrays by name -> serialized TensorProtos in base64: strings of bytes stay what they are."""
+    """Arrays by name -> serialized TensorProtos in base64."""
+    # JSON has neither bytes nor types of numbers.
     packed = {}
     for name, value in arrays.items():
         value = np.asarray(value)

@@ -1,10 +1,8 @@
 """Models for LiteRT, once TensorFlow Lite: token ids in, answers out, on phones and small machines.
 
 The signature `tokens` of a task becomes a file of LiteRT's own operations, for any number of rows
-of any length. Tokenizing is the application's work: the vocabulary lies beside the file, and
-docs/litert.md has an example. LiteRT's converter makes the weights small: float16 is expanded when
-the model is loaded; int8 has a scale for each output and makes products of integers, for which
-LiteRT rounds activations, too.
+of any length. Tokenizing is the application's work: the vocabulary lies in the same folder, and
+docs/litert.md has an example.
 """
 
 from __future__ import annotations
@@ -32,8 +30,10 @@ from export.tasks import TASKS, check_scored, check_task, provenance
 
 MODEL_FILE = "model.tflite"
 MANIFEST_FILE = os.path.basename(saved_model.MANIFEST_FILE)
+# LiteRT's converter makes the weights small: float16 is expanded when the model is loaded; int8 has
+# a scale for each output and makes products of integers, for which activations are rounded, too.
 PRECISIONS = (FLOAT32, "float16", "int8")
-# Of tasks with token ids in; the preprocessor has only text.
+# The preprocessor takes only text.
 LITERT_TASKS = tuple(task for task in TASKS if task != "preprocessor")
 SIGNATURE = "tokens"
 
@@ -57,11 +57,7 @@ class LiteRTExport:
 
 
 class Runner:
-    """A model in LiteRT's interpreter.
-
-    Args:
-      content: the content of its file.
-    """
+    """A model in LiteRT's interpreter, made of the content of its file."""
 
     def __init__(self, content: bytes) -> None:
         from ai_edge_litert.interpreter import Interpreter
@@ -74,7 +70,7 @@ class Runner:
         self.input_names = tuple(self._run.get_input_details())
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The outputs by name, also within a graph."""
+        """The outputs by name, also within a graph, as evaluation calls it."""
         types = [each["dtype"] for each in self._outputs.values()]
         values = [inputs[name] for name in self.input_names]
         answered = tf.nest.flatten(tf.numpy_function(self._answer, values, types))
@@ -100,15 +96,8 @@ def _describe(details: Mapping[str, Any]) -> str:
 
 
 def convert(function: Any, model: Any, precision: str) -> bytes:
-    """The content of a file for LiteRT.
-
-    Args:
-      function: a tf.function with a signature.
-      model: the Keras model that it calls.
-      precision: one of PRECISIONS.
-
-    Raises:
-      ConverterError: an operation is not one of LiteRT's own.
+    """The content of a file for LiteRT: a tf.function with a signature, which calls the Keras
+    model. A ConverterError says which operation is not one of LiteRT's own.
     """
     module = tf.Module()
     module.weights = list(model.variables)
@@ -125,9 +114,9 @@ def convert(function: Any, model: Any, precision: str) -> bytes:
 
 @contextlib.contextmanager
 def _native_notes_dropped() -> Iterator[None]:
-    """A context in which stderr is lost: LiteRT's native code prints statistics there, a page for
-    each model. What goes wrong becomes an exception.
-    """
+    """A context in which stderr is lost."""
+    # LiteRT's native code prints a page of statistics there for each model; what goes wrong becomes
+    # an exception. Python's sys.stderr does not reach it, only the descriptor does.
     kept = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -147,23 +136,8 @@ def export_litert(
     scored_on: EvalSettings | None = None,
     by_hand: Mapping[str, Any] | None = None,
 ) -> LiteRTExport:
-    """Writes a model folder as a model for LiteRT, after its answers were checked.
-
-    Args:
-      model_dir: a folder that `albert_tf.checkpoints.native.save` wrote.
-      output_dir: the folder to write; there must be none yet.
-      task: one of LITERT_TASKS.
-      precision: one of PRECISIONS.
-      max_seq_length: longest sequence that the application makes of a text; None: see `open_model`.
-      scored_on: labeled data, on which float32 and LiteRT are scored.
-      by_hand: settings of the tokenizer, see `open_model`.
-
-    Returns:
-      The path, signature and checks.
-
-    Raises:
-      UserError: what is asked for does not fit the model, the folder exists, or the answers are not
-        those of the Keras model.
+    """Writes a model folder as a model for LiteRT, after its answers were checked. Arguments are
+    those of `export.tasks.export_model`; there must be no `output_dir` yet.
     """
     if precision not in PRECISIONS:
         raise UserError(
@@ -205,13 +179,11 @@ def export_litert(
 
 
 def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
-    """The differences of LiteRT's answers from the model's; in float32 there must be none.
-
-    In fewer bits scores may come in another order, and numbers may be off, but not by as much as
-    they are large: that is not rounding.
-    """
+    """The differences of LiteRT's answers from the model's; a UserError if it is not rounding."""
     given = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = {name: value.numpy() for name, value in runner(**given).items()}
+    # In fewer bits scores may come in another order, so that only numbers are compared; they may be
+    # off, but not by as much as they are large.
     numbers = {
         name: value
         for name, value in probe.expected.items()

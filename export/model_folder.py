@@ -77,18 +77,10 @@ def open_model(
     """Loads a model folder, and copies the files that go along with the export.
 
     Args:
-      model_dir: the model folder.
       metadata: content of its model.json.
       max_seq_length: longest sequence that a text becomes; None: the length of training.
       folder: an empty local folder for the files.
-      by_hand: settings of the tokenizer, see `load_tokenizer`, which must not contradict those that
-        are stored.
-
-    Returns:
-      The model with its tokenizer.
-
-    Raises:
-      UserError: a file is missing, or vocabulary, labels or length do not fit the model.
+      by_hand: settings of the tokenizer, which must not contradict those that are stored.
     """
     vocab_file = native.vocabulary_file(model_dir)
     settings = load_tokenizer(vocab_file, **(by_hand or {})).settings_json()

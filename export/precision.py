@@ -2,10 +2,7 @@
 
 A matrix gives up its variable for a `StoredMatrix`, which reads as float32. From then on the Keras
 model itself computes with what is stored: signatures and their probes need not know, and a graph is
-compared with its model as exactly as ever. Arithmetic stays float32: a served graph does not know
-its processor, and only some are faster in fewer bits (docs/serving.md has figures).
-
-Vectors (biases, layer normalization) stay float32: they are one weight in two hundred.
+compared with its model as exactly as ever. Vectors stay float32: one weight in two hundred.
 """
 
 from __future__ import annotations
@@ -25,16 +22,10 @@ _LARGEST_INT8 = 127  # Not -128: a matrix and its negative are stored alike.
 
 
 class StoredMatrix(tf.Module):
-    """A matrix of weights that is stored in few bits and reads as float32.
+    """A matrix [rows, columns] that is stored in few bits and reads as float32.
 
-    Of int8 there is a scale for each output: for each column of a kernel [in, out], and for each
-    row of a table of embeddings [V, E].
-
-    Args:
-      values: float32 [rows, columns].
-      precision: one of PRECISIONS, but for float32.
-      output_axis: the axis of the outputs, of which each has a scale.
-      name: the variable's name.
+    int8 has a scale for each output: for each column of a kernel [in, out], and for each row of a
+    table of embeddings [V, E]. `output_axis` says which.
     """
 
     # TensorFlow looks for modules in all other attributes.
@@ -75,6 +66,8 @@ class StoredMatrix(tf.Module):
     def __getitem__(self, places: slice) -> tf.Tensor:
         return self.read()[places]
 
+    # Arithmetic stays float32: a served graph does not know its processor, and only some are faster
+    # in fewer bits (docs/serving.md has figures).
     @staticmethod
     def _expand(stored: tf.Tensor, scales: tf.Tensor | None) -> tf.Tensor:
         values = tf.cast(stored, tf.float32)
@@ -92,14 +85,9 @@ tf.register_tensor_conversion_function(StoredMatrix, _to_tensor)
 
 
 def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers and scales whose products are closest to the values.
-
-    Args:
-      values: float32 [rows, columns].
-      output_axis: the axis that keeps its size in the scales.
-
-    Returns:
-      int8 [rows, columns]; float32 [rows, 1] or [1, columns], 1 where all values are 0.
+    """Integers and scales whose products are closest to the values, float32 [rows, columns]: int8
+    of the same shape; float32 [rows, 1] or [1, columns], where `output_axis` keeps its size, 1
+    where all values are 0.
     """
     largest = np.abs(values).max(axis=1 - output_axis, keepdims=True)
     scales = np.where(largest > 0, largest / _LARGEST_INT8, 1).astype(np.float32)
@@ -107,15 +95,11 @@ def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarr
 
 
 def store(model: keras.Model, precision: str) -> None:
-    """Stores the matrices of a model in a precision, from then on; float32 changes nothing.
-
-    Raises:
-      UserError: a weight is beyond what float16 holds.
-    """
+    """Stores the matrices of a model in a precision, from then on; float32 changes nothing."""
     if precision == FLOAT32:
         return
     check_range(model, precision)
-    for layer, name, variable in list(_matrices(model)):
+    for layer, name, variable in list(_matrices(model)):  # A list: attributes change on the way.
         # A table is read by rows, and multiplied with transposed: its rows are the outputs.
         output_axis = 1 if name == "kernel" else 0
         setattr(layer, name, StoredMatrix(variable.numpy(), precision, output_axis, name))

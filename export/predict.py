@@ -93,11 +93,7 @@ def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> s
 
 
 def read_rows(path: str) -> list[Row]:
-    """The rows of a file: one JSON object of inputs a line (.jsonl), or one text a line.
-
-    Raises:
-      UserError: the file cannot be read, holds nothing, or a line is not a JSON object.
-    """
+    """The rows of a file: one JSON object of inputs a line (.jsonl), or one text a line."""
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")
     try:
@@ -126,11 +122,7 @@ def _object(path: str, number: int, line: str) -> Row:
 
 
 def rows_of_flags() -> list[Row]:
-    """The rows that the flags describe.
-
-    Raises:
-      UserError: they do not go together.
-    """
+    """The rows that the flags describe."""
     sources = ("text", "question", "input_file")
     if len(given := [name for name in sources if FLAGS[name].value]) > 1:
         raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
@@ -160,20 +152,8 @@ def rows_of_flags() -> list[Row]:
 def answers(
     model: str, rows: Sequence[Row], signature: str, batch_size: int, show_progress: bool
 ) -> Iterator[tuple[Row, Row]]:
-    """Each row with its answer.
-
-    Args:
-      model: see `predict_texts`.
-      rows: the inputs of each row by name.
-      signature: name of the signature.
-      batch_size: rows that are asked at once.
-      show_progress: whether to count the answers on stderr.
-
-    Returns:
-      Pairs of a row and its answer, in order.
-
-    Raises:
-      UserError: rows are refused, which it names.
+    """Each row with its answer, in order, `batch_size` of them asked at once; a UserError names the
+    rows that were refused. `model` is as for `predict_texts`.
     """
     with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
         for first in range(0, len(rows), batch_size):
@@ -195,10 +175,8 @@ def _with_rows(message: str, first: int, count: int, total: int) -> str:
 
 
 def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
-    """Writes a JSON object a row, of inputs and answers; returns how many.
-
-    Raises:
-      UserError: rows are refused; the file then holds the answers to those before, if any.
+    """Writes a JSON object a row, of inputs and answers, and returns how many. Where rows are
+    refused, the file holds the answers to those before, if any.
     """
     first = next(found, None)  # Nothing is written where the first rows are refused.
     if first is None:

@@ -54,16 +54,8 @@ def instance(task: str, inputs: Mapping[str, str]) -> str:
 
 
 def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str] = {}) -> str:
-    """The next command for an export.
-
-    Args:
-      task: the name of the export's task.
-      output_dir: the folder of its versions.
-      path: its own.
-      inputs: the inputs of its default signature, see `instance`.
-
-    Returns:
-      Lines to paste into a shell.
+    """The next command for an export, lines to paste into a shell; `inputs` are those of its
+    default signature, as for `instance`.
     """
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""

@@ -1,9 +1,4 @@
-"""SavedModels in numbered folders: written as a whole, after their answers were checked.
-
-TF Serving serves a folder the moment its name is a number. So everything is written under another
-name on the same file system, loaded by a fresh process and compared there with the Keras model and
-the Python tokenizer, and renamed last.
-"""
+"""SavedModels in numbered folders: written as a whole, after their answers were checked."""
 
 from __future__ import annotations
 
@@ -74,21 +69,13 @@ def write_version(
     """Saves `module` as `<output_dir>/<version>/` after checking it against `probes`.
 
     Args:
-      module: the module to save; its `signatures()` gives functions by name.
-      output_dir: the model's folder; its name is the model's name.
       version: a positive integer; None takes the next after the highest one there.
-      probes: requests with the answers of the Keras model.
       provenance: further fields of the manifest, besides signatures and checks.
       comparison: with float32, as far as the model in Keras tells it.
       evaluation: labeled data on which the signature `tokens` is scored as well.
-
-    Returns:
-      The export's path, signatures and checks.
-
-    Raises:
-      UserError: the version exists, the answers differ from the Keras model's, or their score is
-        too low.
     """
+    # TF Serving serves a folder the moment its name is a number. So everything is written under
+    # another name on the same file system, loaded and compared there, and renamed last.
     target = version_path(output_dir, version)
     temporary = os.path.join(output_dir, f"{_TEMPORARY}{uuid.uuid4().hex}")
     tf.io.gfile.makedirs(output_dir)
@@ -147,7 +134,8 @@ def load(directory: str) -> Any:
 
 
 def _remove_leftovers(output_dir: str) -> None:
-    """Removes what an export that was killed has left; the folder is locked, but for gs://."""
+    """Removes what an export that was killed has left."""
+    # Only a local folder is locked: on gs:// another export may be writing there.
     if storage.is_remote(output_dir):
         return
     for name in tf.io.gfile.listdir(output_dir):
@@ -156,11 +144,8 @@ def _remove_leftovers(output_dir: str) -> None:
 
 
 def version_path(output_dir: str, version: int | None) -> str:
-    """Path of the folder for a new version; None: the number after the highest.
-
-    Raises:
-      UserError: the folder exists, the number is not positive, or TensorFlow would take the path
-        for a pattern.
+    """Path of the folder for a new version; None: the number after the highest. A UserError if it
+    exists, the number is not positive, or TensorFlow would take the path for a pattern.
     """
     if not storage.is_remote(output_dir):
         literal_paths.check(os.path.abspath(output_dir), "An export")
@@ -180,12 +165,10 @@ def version_path(output_dir: str, version: int | None) -> str:
 
 
 def existing_versions(output_dir: str) -> list[int]:
-    """The numbers among the names in a folder, ascending; empty when there is no such folder.
-
-    A version is an int64: servers and clients have no name for a larger number.
-    """
+    """The numbers among the names in a folder, ascending; empty when there is no such folder."""
     if not tf.io.gfile.isdir(output_dir):
         return []
+    # A version is an int64: servers and clients have no name for a larger number.
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(output_dir))
     numbers = {name: int(name) for name in names if name.isdecimal() and len(name) <= 19}
     return sorted(
@@ -210,11 +193,8 @@ def _check(
     comparison: Comparison,
     evaluation: Evaluation | None,
 ) -> Exported:
-    """Has a fresh process load a SavedModel and answer all probes, and scores it; see
-    `write_version`.
-
-    Returns:
-      Its description as `target`.
+    """The description of a SavedModel as `target`: a fresh process loads it and answers all probes,
+    and it is scored.
     """
     try:
         checked = fresh_process.shared().check(directory, probes, TOLERANCE)
@@ -242,12 +222,10 @@ def _check(
 
 
 def graph_sha256(directory: str) -> str:
-    """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers.
-
-    TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
-    `serve_text` here, and a captured tensor of the name "6260" has none. So graphs that differ only
-    in which of two such tensors comes first have one hash.
-    """
+    """Hexadecimal SHA-256 over all functions and nodes of a SavedModel, whatever their numbers."""
+    # TensorFlow numbers what it traces, in the order of the whole process: `serve_text_5209` is
+    # `serve_text` here, and a captured tensor with the name "6260" has none. Graphs that differ
+    # only in which of two such tensors comes first have one hash.
     model = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(directory, "saved_model.pb"), "rb") as file:
         model.ParseFromString(file.read())

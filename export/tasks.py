@@ -116,22 +116,14 @@ def export_model(
     Args:
       model_dir: a folder that `albert_tf.checkpoints.native.save` wrote.
       output_dir: the served model's folder; several versions live in it side by side.
-      task: a key of TASKS.
       version: a positive integer; None takes the next one.
       max_seq_length: longest sequence that a text becomes; None takes the one of model.json, or all
         positions of the model.
-      precision: one of PRECISIONS, in which the weights are stored.
       scored_on: labeled data, on which float32 and the export are scored.
       freeze: whether the weights become constants of the graph: faster for requests of one size.
       inputs: one of INPUTS; TOKENS: requests are token ids alone, and no operation of TensorFlow
         Text is needed.
       by_hand: settings of the tokenizer, see `open_model`.
-
-    Returns:
-      The export's path, signatures and checks.
-
-    Raises:
-      UserError: folder, task and numbers do not fit each other, or the export scores too low.
     """
     if precision not in PRECISIONS:
         raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
@@ -162,6 +154,8 @@ def export_model(
         module, asked = TASKS[task].build(loaded)
         changes = {}
         if precision != FLOAT32:
+            # Built again: the model has other variables now, and its answers are those of what is
+            # stored. The first probes have the answers of float32.
             exact = asked
             store(loaded.model, precision)
             module, asked = TASKS[task].build(loaded)
@@ -194,13 +188,7 @@ def _check_freezes(task: str, precision: str) -> None:
 
 
 def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]:
-    """The origin of an export, for its manifest.
-
-    Args:
-      task: a key of TASKS.
-      loaded: the content of the model folder.
-      model_dir: the model folder.
-    """
+    """The origin of an export, for its manifest."""
     return {
         "task": task,
         "max_seq_length": loaded.max_seq_length,
@@ -216,16 +204,8 @@ def provenance(task: str, loaded: LoadedModel, model_dir: str) -> dict[str, Any]
 def check_task(
     task: str, kind: str, model_dir: str, offered: Collection[str] = tuple(TASKS)
 ) -> None:
-    """Raises UserError unless a model of a kind can be exported as `task`, one of those offered.
-
-    Args:
-      task: what is asked for.
-      kind: the kind of the model, see `model_kind`.
-      model_dir: its folder, for the message.
-      offered: the tasks that there are.
-
-    Raises:
-      UserError: it cannot, with the tasks that fit.
+    """Raises UserError, with the tasks that fit, unless a model of a kind (`model_kind`) can be
+    exported as `task`, one of those offered. The folder is for the message.
     """
     if task not in offered:
         raise UserError(f"--task={task} is not one of {', '.join(offered)}.")

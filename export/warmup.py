@@ -1,9 +1,4 @@
-"""TF Serving's warm-up file: requests that a server answers before it counts a version as ready.
-
-One bad record keeps a model from loading, so the file is read back and its requests are run before
-it is shipped. Texts go in by Predict and tf.Examples by Classify or Regress, but no ids: the
-server's batching pads token tensors wrongly.
-"""
+"""TF Serving's warm-up file: requests that a server answers before it counts a version as ready."""
 
 from __future__ import annotations
 
@@ -23,15 +18,8 @@ WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
-    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples.
-
-    Args:
-      directory: folder of the SavedModel.
-      model_name: name of the model in the requests; servers do not look at it.
-      probes: the probes that the export is checked with.
-
-    Returns:
-      Number of requests.
+    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples, and
+    returns their number. Servers do not look at the model's name.
     """
     records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
     if not records:
@@ -46,6 +34,7 @@ def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> in
 
 def _is_text(probe: Probe) -> bool:
     """Whether the inputs are texts, or serialized tf.Examples."""
+    # No ids: the server's batching pads token tensors with their first element, masks with 1.
     return all(value.dtype == object for value in probe.inputs.values())
 
 
@@ -80,18 +69,10 @@ def _record(model_name: str, probe: Probe) -> bytes:
 def check_warmup(
     directory: str, signatures: Mapping[str, Callable[..., Mapping[str, tf.Tensor]]]
 ) -> int:
-    """Runs every request of the warm-up file through loaded signatures.
-
-    Args:
-      directory: folder of the SavedModel.
-      signatures: the loaded signatures by name.
-
-    Returns:
-      Number of requests.
-
-    Raises:
-      ValueError: an answer is not finite.
+    """Runs every request of the warm-up file through loaded signatures, and returns their number; a
+    ValueError if an answer is not finite.
     """
+    # One bad record keeps a model from loading: the file is read back before it is shipped.
     path = os.path.join(directory, WARMUP_FILE)
     if not tf.io.gfile.exists(path):
         return 0

@@ -97,17 +97,10 @@ def best_answers(
     pieces: AlignedBatch,
     settings: AnswerSettings,
 ) -> Answers:
-    """The best answers to B questions; see `squad_answers.best_answers`.
-
-    Args:
-      windows: of the questions.
-      spans: that the model proposes in them.
-      characters, pieces: of the contexts.
-      settings: which spans are answers, and how many.
-
-    Returns:
-      Up to n_best_size different texts for each question; none for one without a candidate.
+    """Up to n_best_size different texts for each of B questions, none for one without a candidate:
+    `squad_answers.best_answers`. Characters and pieces are those of the contexts.
     """
+    # Equal texts count once, at the place with the highest score: the first after sorting.
     found = _sorted(_allowed(windows, spans, settings.max_answer_length))
     starts, ends = _trimmed(found, characters, pieces)
     distinct = _first_of_each(_fingerprints(characters, found.rows, starts, ends))
@@ -118,7 +111,7 @@ def best_answers(
     num_rows = tf.size(characters.lengths)
     scores = tf.gather(found.scores, best)
     highest = tf.math.unsorted_segment_max(scores, rows, num_rows)
-    weights = tf.exp(scores - tf.gather(highest, rows))
+    weights = tf.exp(scores - tf.gather(highest, rows))  # A softmax over all that were kept.
     sums = tf.gather(tf.math.unsorted_segment_sum(weights, rows, num_rows), rows)
     lengths = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, num_rows)
 
@@ -152,10 +145,8 @@ def _allowed(windows: GraphWindows, spans: Spans, max_answer_length: int) -> _Ca
 
 
 def _sorted(found: _Candidates) -> _Candidates:
-    """The candidates by question, the highest score first; equal scores keep their order.
-
-    Both sorts are stable, since tf.math.top_k, which does them, is.
-    """
+    """The candidates by question, the highest score first; equal scores keep their order."""
+    # Both sorts are stable, because tf.math.top_k, which does them, is.
     order = tf.argsort(found.scores, direction="DESCENDING", stable=True)
     order = tf.gather(order, tf.argsort(tf.gather(found.rows, order), stable=True))
     return found.chosen(order)
@@ -177,13 +168,11 @@ def _first_of_each(keys: tf.Tensor) -> tf.Tensor:
 def _fingerprints(
     characters: Characters, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
-    """Numbers that are equal where question and text are: int64 [C].
-
-    Thousands of candidates of a long context are compared without cutting their texts out. Of the
-    codes c the sums of c[i] * base^i up to each place are known, and the difference of two of them
-    by base^start depends on the text alone. Texts made for it can be
-    different with equal numbers, and then count as one answer.
-    """
+    """Numbers that are equal where question and text are: int64 [C]."""
+    # Thousands of candidates of a long context are compared without cutting their texts out. The
+    # sums of c[i] * base^i, of the codes c up to each place, are computed once; the difference of
+    # two of them, divided by base^start, depends on the text alone (Rabin and Karp's hash). Texts
+    # made for it can differ and have equal numbers: they count as one answer.
     ones = tf.ones_like(characters.codes, tf.int64)
     powers = tf.math.cumprod(ones * _wrapped(_BASE))
     inverses = tf.concat([[1], tf.math.cumprod(ones * _wrapped(_INVERSE))], axis=0)

@@ -54,8 +54,8 @@ class GraphWindows(NamedTuple):
             tf.gather(each, self.rows)[:, None, None]
             for each in (self.steps, self.rooms, self.totals, self.counts)
         )  # [F, 1, 1]
-        # Only windows that hold a piece count. For room for 6, steps of 3 and piece 7 these are,
-        # of those at 0, 3, 6, 9 ..., the ones from 7 - 6 + 1 = 2 to 7: numbers 1 and 2.
+        # Only the few windows that hold a piece are compared: with room for 6 and steps of 3, piece
+        # 7 is in those that begin at 2 (7 - 6 + 1) to 7, of 0, 3, 6, 9 ... numbers 1 and 2.
         pieces = pieces[:, :, None]
         earliest = tf.maximum(-((rooms - 1 - pieces) // steps), 0)  # [F, K, 1]
         most = tf.minimum(tf.reduce_max(rooms // steps) + 1, tf.reduce_max(counts))
@@ -64,6 +64,7 @@ class GraphWindows(NamedTuple):
         lengths = tf.minimum(totals - starts, rooms)
         left = pieces - starts
         right = lengths - 1 - left
+        # In float64, as Python computes it: the smaller side, and a hundredth of the length.
         score = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(lengths, tf.float64)
         is_inside = (left >= 0) & (right >= 0) & (number < counts)
         score = tf.where(is_inside, score, tf.constant(-1.0, tf.float64))
@@ -80,18 +81,13 @@ def make_windows(
     shortest: int,
     checked: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> GraphWindows:
-    """Windows `[CLS] question [SEP] part of the context [SEP]`.
+    """Windows `[CLS] question [SEP] part of the context [SEP]`, padded to the longest.
 
     Args:
       questions, contexts: pieces, int32 [B, (pieces)] each.
-      vocabulary: knows the ids of special pieces.
-      settings: sizes of windows.
       shortest: S is at least this; the beams of version 2.0 need as many positions.
       checked: gives back the numbers of windows of the questions, int32 [B], unless they are too
         many; called before the first window is made.
-
-    Returns:
-      The windows of all questions, padded to the longest.
     """
     question_lengths = tf.minimum(
         tf.cast(questions.row_lengths(), tf.int32), settings.max_query_length
@@ -131,5 +127,5 @@ def make_windows(
 def _pieces_at(texts: tf.RaggedTensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """Pieces of the texts `rows` [F] at places [F, S], int32; any number where there is none."""
     at = tf.gather(tf.cast(texts.row_starts(), tf.int32), rows)[:, None] + places
-    values = tf.concat([texts.flat_values, [0]], axis=0)
+    values = tf.concat([texts.flat_values, [0]], axis=0)  # For places beyond all texts.
     return tf.gather(values, tf.clip_by_value(at, 0, tf.size(texts.flat_values)))
