@@ -60,11 +60,21 @@ lint: install
 # One process per core, up to four, each with whole files: the tests of a file share what is slow to make.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-test: $(if $(filter no,$(LINT)),install,lint)
-	@$(PYTEST) $(PYTEST_ARGS)
+# The lint runs beside the tests, which leave a core idle at their start and at their end. What it says comes last, and
+# the exit code is the one of the tests, or where they pass the one of the lint.
+define test
+@if [ "$(LINT)" = no ]; then exec $(PYTEST) $(1); fi; \
+	said=$$(mktemp); $(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
+	$(PYTEST) $(1); tests=$$?; \
+	wait $$lint; linted=$$?; cat "$$said"; rm "$$said"; \
+	exit $$((tests ? tests : linted))
+endef
 
-test-all: lint
-	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
+test: install
+	$(call test,$(PYTEST_ARGS))
+
+test-all: install
+	$(call test,-m "not long" $(PYTEST_ARGS))
 
 test-long: install
 	@$(BIN)/python -m pytest -m long --numprocesses=0 $(PYTEST_ARGS)

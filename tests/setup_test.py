@@ -248,6 +248,28 @@ def test_make_installs_once_and_again_when_requirements_change(tmp_path, make):
         assert make(*install).returncode == 0 and stamp.exists()
 
 
+@pytest.mark.parametrize(("tests", "lint"), [(0, 0), (1, 0), (0, 2), (1, 2)])
+def test_the_lint_runs_beside_the_tests(tmp_path, make, tests, lint):
+    """Whichever fails, both are told."""
+    programs = tmp_path / f".venv-{THIS_PYTHON}" / "bin"
+    programs.mkdir(parents=True)
+    (programs.parent / "requirements.installed").touch()
+    codes = {"python": tests, "ruff": 0, "codespell": 0, "vermin": 0, "mypy": lint}
+    for name, code in codes.items():
+        program = f'#!/bin/sh\n[ "$1" = -c ] && exit\necho "{name} ran"\nexit {code}\n'
+        (programs / name).write_text(program)
+        (programs / name).chmod(0o755)
+    for name in ("", "-parquet"):
+        (tmp_path / f"requirements{name}.txt").touch()
+    for target in ("test", "test-all"):
+        result = make(target, f"PYTHON={sys.executable}")
+        assert (result.returncode == 0) == (tests == lint == 0)
+        assert result.stdout.index("python ran") < result.stdout.index("mypy ran")
+        result = make(target, "LINT=no", f"PYTHON={sys.executable}")
+        assert (result.returncode == 0) == (tests == 0)
+        assert "python ran" in result.stdout and "mypy" not in result.stdout
+
+
 def test_make_without_python_is_one_clear_sentence(make):
     result = make("test", "PYTHON=/nowhere/python")
     assert result.returncode != 0
