@@ -32,6 +32,8 @@ PROGRAMS = (
     "data_pipeline.inspect_records",
     "export.run_export",
 )
+# What they import when they need it, which takes most of a second.
+LATE_IMPORTS = ("tensorflow_text", "matplotlib.figure", "matplotlib.backends.backend_agg")
 _REQUEST_BYTES = 1 << 20
 # Python calls its handlers before and after a wait, and a signal may come just before.
 _LONGEST_WAIT = 0.2  # Seconds.
@@ -145,7 +147,7 @@ def main(address: str, *arguments: str) -> None:
         sys.exit(ask(address, arguments))
     sys.path[0] = str(ROOT)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # A job in the background ignores it.
-    for name in (*PROGRAMS, "tensorflow_text"):
+    for name in (*PROGRAMS, *LATE_IMPORTS):
         importlib.import_module(name)
     for name in PROGRAMS:
         del sys.modules[name]  # It will be run as __main__.

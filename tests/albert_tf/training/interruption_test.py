@@ -74,7 +74,7 @@ def is_saving(folder: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("num_kills", "num_steps", "fast"),
-    [(2, 42, "off"), pytest.param(24, 240, "auto", marks=pytest.mark.long)],
+    [(1, 42, "off"), pytest.param(24, 240, "auto", marks=pytest.mark.long)],
 )
 def test_killed_at_many_moments(
     num_kills, num_steps, fast, pretraining_command, start_program, work, tmp_path

@@ -9,7 +9,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from albert_tf.errors import UserError
+from albert_tf.training import run_folder
 from tests.run_results import figures, tensors
 
 # Reports are so far apart that a run stops between two of them, and so are checkpoints.
@@ -55,14 +58,17 @@ def test_a_signal_stops_after_the_update_and_changes_nothing(
     pretraining_command, start_program, tmp_path
 ):
     """A run that is stopped by each signal, and once killed by a second one, ends with the bits and
-    rows of one that was not.
+    rows of one that was not, whatever the seed of hashes. With dynamic masks and dropout.
     """
     run, whole = tmp_path / "run", tmp_path / "whole"
     reference = start_program(pretraining_command(**FLAGS, output_dir=whole))
     signals = ((signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "Ctrl-C"))
     for (number, code, name), last in zip(signals, (200, 400)):
-        process = start_program(pretraining_command(**FLAGS))
+        process = start_program(pretraining_command(**FLAGS), fresh=last == 200)
         wait_for(run / "checkpoints" / f"step-{last}.index", process)
+        if last == 200:
+            with pytest.raises(UserError, match=f"in use: process {process.pid} on "):
+                run_folder.claim(str(run), None, {}, {}, overwrite=True)
         step = stop(process, number, code, name)
         assert step > last and step % 200, step
         assert (run / "checkpoints" / f"step-{step}.index").exists()
@@ -74,9 +80,11 @@ def test_a_signal_stops_after_the_update_and_changes_nothing(
         time.sleep(0.01)
     stop_twice(process, signal.SIGTERM, 75, f"the newest checkpoint is of step {step}")
 
+    outputs = []
     for process in (start_program(pretraining_command(**FLAGS)), reference):
-        output = process.communicate(timeout=300)[0]
-        assert process.returncode == 0, output[-4000:]
+        outputs.append(process.communicate(timeout=300)[0])
+        assert process.returncode == 0, outputs[-1][-4000:]
+    assert f"resuming at step {step}" in outputs[0]
     expected, found = tensors(whole / "checkpoints/step-600"), tensors(run / "checkpoints/step-600")
     assert sorted(expected) == sorted(found)
     for name, value in expected.items():

@@ -50,8 +50,9 @@ def test_accumulation_is_the_large_batch(
         assert float(outcome.metrics[name]) == pytest.approx(float(value), rel=1e-5), name
 
 
-def test_accumulation_on_two_replicas(tiny_config, two_devices, pretraining_data):
-    whole, _ = after(tiny_config, pretraining_data(0))
+def test_accumulation_on_two_replicas(tiny_config, two_devices, pretraining_data, eagerly):
+    with eagerly():
+        whole, _ = after(tiny_config, pretraining_data(0))
     parts, _ = after(tiny_config, pretraining_data(0), strategy=two_devices, num_micro_batches=4)
     assert difference(whole, parts) < 1e-6
 
@@ -111,15 +112,17 @@ def test_replicas_add_up_once_for_an_update(
     assert without_accumulation and depths == without_accumulation  # None in the inner loop.
 
 
-def test_compiled_by_xla(tiny_config, pretraining_data):
+def test_compiled_by_xla(tiny_config, pretraining_data, eagerly):
     """Static shapes, as a TPU needs them."""
-    plain, _ = after(tiny_config, pretraining_data(0))
+    with eagerly():
+        plain, _ = after(tiny_config, pretraining_data(0))
     for settings in ({}, {"num_micro_batches": 2}):
         compiled, outcome = after(tiny_config, pretraining_data(0), jit_compile=True, **settings)
         assert difference(plain, compiled) < 1e-5
         assert int(outcome.num_bad) == 0
 
 
+@pytest.mark.usefixtures("eager")
 def test_dropout_differs_between_micro_batches(tiny_config, pretraining_data):
     config = tiny_config.replace(hidden_dropout_prob=0.5)
     one, _ = after(config, pretraining_data(0))
