@@ -25,6 +25,8 @@ else:
 @contextlib.contextmanager
 def policy_scope(policy: keras.mixed_precision.Policy) -> Iterator[None]:
     """A context whose layers have a dtype policy, unless their constructors are given another."""
+    # Keras layers take the global policy when they are made: otherwise `dtype` would have to be an
+    # argument of every layer, down to the last dropout.
     before = keras.mixed_precision.global_policy()
     if before.name == policy.name:
         yield

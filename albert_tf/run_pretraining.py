@@ -84,6 +84,8 @@ def train(devices: Devices) -> None:
     config = start.config(data.vocab_size, data.max_seq_length, data.name)
     settings = shared_flags.run_settings(pretraining_flags.recipe())
 
+    # Before the model is made, since its first weights are drawn; under the strategy, which places
+    # its variables.
     keras.utils.set_random_seed(FLAGS.seed)
     with devices.strategy.scope():
         model = pretraining_flags.model(config, devices.packed)

@@ -154,7 +154,7 @@ class _Cut:
             warnings.warn(
                 f"a text of {longest} tokens is cut to {self._max_seq_length}, the model's length "
                 "or max_seq_length; so will others be, without a further warning.",
-                stacklevel=3,
+                stacklevel=3,  # The line of the user's call, not one in this file.
             )
 
 

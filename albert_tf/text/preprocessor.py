@@ -131,6 +131,7 @@ class AlbertPreprocessor(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor, with the vocabulary itself in place of its path."""
+        # So a saved model loads where the file does not exist.
         content = base64.b64encode(self._tokenizer.content()).decode("ascii")
         return {
             "name": self.name,
