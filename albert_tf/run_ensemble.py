@@ -11,9 +11,10 @@ Runs store outputs on their dev sets by themselves, on others with run_finetunin
 from __future__ import annotations
 
 from albert_tf.finetuning import flags as finetuning_flags
-from albert_tf.finetuning.runs.ensemble import CHOICES, EnsembleSettings, run_ensemble
+from albert_tf.finetuning.runs.ensemble import EnsembleSettings, run_ensemble
 from albert_tf.finetuning.runs.members import CHECKPOINTS
 from data_pipeline.command_line import flags, run_binary
+from data_pipeline.command_line.settings import define, read
 
 FLAGS = flags.FLAGS
 
@@ -31,27 +32,11 @@ def define_flags() -> None:
         "stands for its runs.",
         required=True,
     )
-    flags.DEFINE_list(
-        "checkpoints", ["best"], "Models of each run that are members: best, last, or both."
-    )
+    define(EnsembleSettings, "Ensemble")
     flags.register_validator(
         "checkpoints",
-        lambda names: names and set(names) <= set(CHECKPOINTS) and len(set(names)) == len(names),
+        lambda names: names and len(set(names)) == len(names),
         message=f"Name some of {', '.join(CHECKPOINTS)}, each once.",
-    )
-    flags.DEFINE_string(
-        "average",
-        None,
-        "Outputs to average: probabilities, logits or votes, for classes and tags; by default "
-        "probabilities, and for other tasks what suits them (values of regressions).",
-    )
-    flags.DEFINE_enum(
-        "choose",
-        "all",
-        CHOICES,
-        "Choice of members. all: every model. greedy: models are added one by one, each time the "
-        "one that raises the dev score most; that score is then too high, because the members were "
-        "chosen on the examples that it is measured on.",
     )
     flags.DEFINE_string("output_dir", None, "Folder to write the ensemble to.", required=True)
 
@@ -62,7 +47,7 @@ def main() -> None:
         finetuning_flags.task(),
         finetuning_flags.task_data(),
         FLAGS.output_dir,
-        EnsembleSettings(FLAGS.checkpoints, FLAGS.average, FLAGS.choose, FLAGS.splits),
+        read(EnsembleSettings),
     )
 
 

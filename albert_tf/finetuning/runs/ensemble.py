@@ -25,31 +25,40 @@ from albert_tf.finetuning.runs.ensemble_report import (
     write_curve,
     write_report,
 )
-from albert_tf.finetuning.runs.members import find_runs, find_splits, load_members, read_answered
+from albert_tf.finetuning.runs.members import (
+    CHECKPOINTS,
+    find_runs,
+    find_splits,
+    load_members,
+    read_answered,
+)
 from albert_tf.finetuning.runs.run_files import predictions_path
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.training.run_folder import RUN_FILE
 from data_pipeline.files import storage
-
-CHOICES = ("all", "greedy")
+from data_pipeline.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True)
-class EnsembleSettings:
-    """The settings of an ensemble.
+class EnsembleSettings(Settings):
+    """The settings of an ensemble."""
 
-    Attributes:
-      checkpoints: the models of each run that are members, "best" and "last".
-      average: a name in `Task.averages`; None: the task's own.
-      choose: "all" members, or, "greedy", those that `choose_greedily` adds as long as the score on
-        the dev set rises; it is then a score on the very set that they were chosen on.
-      splits: those that are answered; (): all that every member has stored outputs of.
-    """
-
-    checkpoints: Sequence[str] = ("best",)
-    average: str | None = None
-    choose: str = "all"
-    splits: Sequence[str] = ()
+    checkpoints: tuple[str, ...] = setting(
+        ("best",), "Models of each run that are members: best, last, or both.", one_of=CHECKPOINTS
+    )
+    average: str | None = setting(
+        None,
+        "Outputs to average: probabilities, logits or votes, for classes and tags; by default "
+        "probabilities, and for other tasks what suits them (values of regressions).",
+    )
+    choose: str = setting(
+        "all",
+        "Choice of members. all: every model. greedy: models are added one by one, each time the "
+        "one that raises the dev score most; that score is then too high, because the members were "
+        "chosen on the examples that it is measured on.",
+        one_of=("all", "greedy"),
+    )
+    splits: tuple[str, ...] = ()  # Those that are answered; (): all with outputs of every member.
 
 
 def run_ensemble(

@@ -24,6 +24,10 @@ from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.features import LengthSettings
 
+# In the order of an ensemble: find_runs says which models there are, find_splits which answers all
+# of them have stored, load_members whether these belong together, and read_answered which examples
+# they are the answers to. Nothing is computed here: what does not fit is refused before the first
+# average, since a wrong average looks like any other.
 CHECKPOINTS = ("best", "last")
 _PREDICT = "predict"  # The split of --predict_file, which every task can have.
 
@@ -34,7 +38,7 @@ class Member(NamedTuple):
     Attributes:
       run: folder of its run.
       checkpoint: "best" or "last".
-      model_sha256: hash of its weights' file.
+      model_sha256: hash of its weights' file, by which a model that comes twice is known.
       outputs: split -> what is stored of its outputs.
     """
 
@@ -114,6 +118,7 @@ def find_splits(
         known = [split for split in known if split in data.files or split in data.splits]
     splits = []
     for split in wanted or known:
+        # A file's name has no task: whether it is the right one is seen when it is read.
         paths = [outputs_path(run, split, name) for run in runs for name in checkpoints]
         missing = [path for path in paths if not storage.exists(path)]
         if not missing:
@@ -154,6 +159,7 @@ def load_members(
             for split in splits:
                 path = outputs_path(run, split, checkpoint)
                 stored = _Stored(path, *read_outputs(path))
+                # All are held to the first one, and so to each other.
                 _check_alike(task, stored, first.setdefault(split, stored))
                 # Outputs on dev are written at the end of a run, others by a later command: in
                 # between it may have been continued, and then they are of two models.
@@ -174,6 +180,7 @@ def load_members(
 
 def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
     """Raises UserError where outputs are not the task's, or not of the same rows as the first."""
+    # Arrays of two tasks may have the same shape and classes of the same names.
     if one.origin.task != task.name:
         raise UserError(
             f"{one.path} has answers to {one.origin.task}, and --task={task.name} is given. Name "
@@ -186,6 +193,7 @@ def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
             f"the model of {first.path} has {', '.join(first.origin.labels) or 'none'}. Name runs "
             "that were trained on the same classes, in the same order."
         )
+    # Row by row: the same number of other examples, or another order, would go unnoticed.
     if one.origin.data_sha256 != first.origin.data_sha256:
         raise UserError(
             f"{one.path} has answers to other examples than {first.path}. Evaluate or predict the "
@@ -220,12 +228,15 @@ def read_answered(
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
+        # Stored outputs have no texts: what a row is of, only these examples say, and they may have
+        # been edited since.
         if examples.sha256() != digest:
             raise UserError(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "
                 f"({split}). Name the data that the runs were given, or predict these."
             )
-        # What is predicted counts as unknown, even where a file has right answers.
+        # What is predicted counts as unknown, even where a file has right answers: neither members
+        # nor a threshold are chosen by it.
         is_scored = split not in (*task.test_splits, _PREDICT)
         features = model.features(examples, has_targets=is_scored)
         splits[split] = Answered(examples, features, is_scored)

@@ -113,7 +113,7 @@ class Task(abc.ABC, Generic[Source]):
         """Name of the score that decides which checkpoint is best; the highest is."""
 
     @property
-    def data_settings(self) -> Mapping[str, Any]:
+    def data_settings(self) -> Mapping[str, str | bool | None]:
         """The settings that examples and rows depend on, besides lengths, by flag."""
         return {}
 
@@ -173,7 +173,7 @@ class Task(abc.ABC, Generic[Source]):
         return self.model_class(config, packed=packed, **self.head(labels, dropout_rate))
 
     @abc.abstractmethod
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         """The arguments of `model_class` that are about the output layer."""
 
     @abc.abstractmethod
@@ -218,7 +218,7 @@ class Task(abc.ABC, Generic[Source]):
         """False: answers depend on a value that is found where the right ones are known."""
         return True
 
-    def settled(self, scores: Mapping[str, Any]) -> Task[Source]:
+    def settled(self, scores: Scores) -> Task[Source]:
         """The task with what was found together with these scores, such as a threshold."""
         return self
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class MultipleChoiceTask(ExampleTask[ChoiceExample]):
     model_class = AlbertMultipleChoice
     lengths = ("max_seq_length", "max_qa_length")
 
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         return {"dropout_rate": dropout_rate}
 
     def encode(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class SquadTask(Task[Windows]):
             )
 
     @property
-    def data_settings(self) -> Mapping[str, Any]:
+    def data_settings(self) -> Mapping[str, str | bool | None]:
         return {"only_windows_with_answer": self.settings.only_windows_with_answer}
 
     def check_answers(self, examples: SquadExamples) -> None:
@@ -186,7 +186,7 @@ class SquadTask(Task[Windows]):
         length, outputs = lengths.max_seq_length, self.outputs_with_pieces
         return Features(windows, windows.arrays, windows.sizes, length, targets, arrays, outputs)
 
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         return {}
 
     def keep(self, features: Features[Windows], outputs: Mapping[str, np.ndarray]) -> StoredOutputs:
@@ -275,14 +275,14 @@ class SquadV2Task(SquadTask):
                 "Use --mode=predict for questions whose answers are not known."
             )
 
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         return {"dropout_rate": dropout_rate}
 
     @property
     def is_settled(self) -> bool:
         return self.settings.null_score_diff_threshold is not None
 
-    def settled(self, scores: Mapping[str, Any]) -> SquadV2Task:
+    def settled(self, scores: Scores) -> SquadV2Task:
         """The task with the threshold among a model's scores, unless the settings have one."""
         if self.is_settled or scores.get(THRESHOLD) is None:
             return self

@@ -62,7 +62,7 @@ class TaggingTask(ScoredTask[TaggedPieces]):
             content["tag_ids"] = encoded.tag_ids
         return Features(encoded, encoded.inputs, pieces.lengths, length, {}, content, ("logits",))
 
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         return {"num_classes": len(labels), "dropout_rate": dropout_rate}
 
     def keep(

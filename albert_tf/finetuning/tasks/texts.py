@@ -44,7 +44,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
     averages: ClassVar[tuple[str, ...]] = tuple(AVERAGES)
 
     @property
-    def data_settings(self) -> Mapping[str, Any]:
+    def data_settings(self) -> Mapping[str, str | bool | None]:
         return self.columns
 
     @abc.abstractmethod
@@ -135,7 +135,7 @@ class TextTask(ExampleTask[TextExample]):
 
     model_class = AlbertClassifier
 
-    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, Any]:
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         # Without labels, one output: the number of a regression.
         return {"num_classes": max(1, len(labels)), "dropout_rate": dropout_rate}
 
