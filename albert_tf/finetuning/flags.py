@@ -178,7 +178,7 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 
 def check_training() -> None:
-    """Raises UserError for flags that training has no use for, or that are the same twice."""
+    """Raises UserError for flags that training does not use, and for two lengths of it."""
     _choose_length()
     if FLAGS.splits:
         raise UserError(

@@ -96,7 +96,7 @@ def answered_tasks(folder: str) -> set[str]:
 
 def dev_score_sentence(folders: Sequence[str]) -> str:
     """A sentence with the mean over GLUE's nine tasks of the best models' scores on the dev sets,
-    or with what it lacks. Of a folder of --seeds or --search its best run counts.
+    or with what it lacks. A folder of --seeds or --search counts with its best run.
     """
     scored = {}
     for folder in map(best_run, folders):

@@ -227,7 +227,7 @@ class Task(abc.ABC, Generic[Source]):
         if average is not None and average not in self.averages:
             known = ", ".join(self.averages) or "none by name: leave --average out"
             raise UserError(
-                f"--average={average} is nothing that --task={self.name} has; there are: {known}."
+                f"--average={average} is not an average of --task={self.name}; there are: {known}."
             )
         return dataclasses.replace(self, average=average)
 
