@@ -30,6 +30,7 @@ def sentence(purpose: str, module: str) -> str:
 def test_the_server(module):
     """Seen before the model is."""
     code = (
+        "import albert_tf; albert_tf.quiet(); "  # As python -m does by itself.
         "import runpy, sys; sys.argv = ['serve', '--model=any=/nowhere']; "
         f"sys.modules['{module}'] = None; "
         "runpy.run_module('export.server', run_name='__main__', alter_sys=True)"
