@@ -165,6 +165,7 @@ def predict_grpc(
     for name, value in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(_tensor(name, value)))
     try:
+        # By default gRPC refuses answers above 4 MB.
         with grpc.insecure_channel(address, [("grpc.max_receive_message_length", -1)]) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             response = stub.Predict(request, timeout)

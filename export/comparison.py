@@ -79,7 +79,7 @@ class Comparison:
       differences: largest absolute difference from float32 of each output of numbers, over all
         probes, by "signature.output"; empty of an export in float32.
       accuracy: the scores of both on labeled data; None: not measured.
-      frozen: whether the weights are constants of the graph, and no variables beside it.
+      frozen: whether the weights are constants of the graph instead of variables.
     """
 
     precision: str
@@ -168,7 +168,7 @@ class _LikeModel:
     """A signature `tokens` with the inputs and outputs of the Keras model."""
 
     def __init__(self, answer: Answer, input_names: Sequence[str]) -> None:
-        self.distribute_strategy = tf.distribute.get_strategy()
+        self.distribute_strategy = tf.distribute.get_strategy()  # `Predictor` asks models for it.
         self._answer = answer
         self._names = input_names
 

@@ -31,8 +31,8 @@ class Finetuned(NamedTuple):
     """Examples on their way through fine-tuning.
 
     Attributes:
-      inputs: of the model, by name, cut to the longest sequence.
-      outputs: of the model, by name; `logits` where it has a single one.
+      inputs: the model's inputs by name, cut to the longest sequence.
+      outputs: the model's outputs by name; `logits` where it has a single one.
       stored: the outputs that are decided by.
       predictions: the answers that fine-tuning makes of them.
     """

@@ -91,7 +91,7 @@ class FreshProcess:
     def close(self) -> None:
         """Ends the process, and waits until it has ended."""
         atexit.unregister(self.close)
-        if self._owner != os.getpid():
+        if self._owner != os.getpid():  # A fork has this object, too, but not the process.
             return
         self._process.kill()  # It holds nothing that could be lost.
         self._process.communicate()

@@ -70,7 +70,8 @@ class Runner:
         self.input_names = tuple(self._run.get_input_details())
 
     def __call__(self, **inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The outputs by name, also within a graph, as evaluation calls it."""
+        """The outputs by name, also within a graph."""
+        # A NumPy function, because `Predictor` calls a model within a graph.
         types = [each["dtype"] for each in self._outputs.values()]
         values = [inputs[name] for name in self.input_names]
         answered = tf.nest.flatten(tf.numpy_function(self._answer, values, types))
@@ -136,8 +137,8 @@ def export_litert(
     scored_on: EvalSettings | None = None,
     by_hand: Mapping[str, Any] | None = None,
 ) -> LiteRTExport:
-    """Writes a model folder as a model for LiteRT, after its answers were checked. Arguments are
-    those of `export.tasks.export_model`; there must be no `output_dir` yet.
+    """Writes a model folder as a model for LiteRT, after its answers were checked. The
+    arguments mean what they mean in `export.tasks.export_model`; `output_dir` may not exist yet.
     """
     if precision not in PRECISIONS:
         raise UserError(
@@ -152,6 +153,7 @@ def export_litert(
     check_task(task, model_kind(metadata), model_dir, LITERT_TASKS)
     if scored_on:
         check_scored(task)
+    # Fast layers are compiled by XLA, which LiteRT does not know.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)

@@ -92,6 +92,7 @@ def open_model(
         )
     for path in (vocab_file, config):
         atomic_files.copy(path, os.path.join(folder, os.path.basename(path)))
+    # The copy is read: the tokenizer's file becomes an asset of the graph.
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
     # An export is the same wherever it is made, also on a GPU, where models pad by default.
     model = native.load_model(model_dir, packed=True)

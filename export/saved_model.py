@@ -42,7 +42,7 @@ class Exported:
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
       graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`;
-        that of the graph is also of the weights where they are frozen.
+        where weights are frozen, the hash of the graph has them, too.
       weights_bytes: size of the weights on disk.
       comparison: the export compared with its model in float32.
     """
@@ -126,7 +126,7 @@ def load(directory: str) -> Any:
         found = sealed.read(manifest, _ADVICE)
         found.check(directory, found.hashes, _ADVICE)
     try:
-        with literal_paths.literal(directory) as path:
+        with literal_paths.literal(directory) as path:  # TensorFlow reads "[1]" as a pattern.
             return tf.saved_model.load(path)
     except _LOAD_ERRORS as error:
         reason = message_of(error).rstrip(".")
@@ -179,7 +179,7 @@ def existing_versions(output_dir: str) -> list[int]:
 
 
 def _rename_new(temporary: str, target: str) -> None:
-    atomic_files.sync_tree(temporary)
+    atomic_files.sync_tree(temporary)  # After a power cut a version is whole, or not there.
     try:
         tf.io.gfile.rename(temporary, target)
     except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):

@@ -141,6 +141,7 @@ def export_model(
         )
     version_path(output_dir, version)  # Fails before the work, not after it.
     fresh_process.shared()  # Starts while the model is loaded.
+    # Fast layers are compiled by XLA, which servers may lack.
     with tempfile.TemporaryDirectory() as folder, fast_switch.switched_off():
         loaded = open_model(model_dir, metadata, max_seq_length, folder, by_hand)
         evaluation = Evaluation.of(model_dir, loaded, scored_on)

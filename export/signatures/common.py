@@ -93,7 +93,9 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
     """A function of tensors by name whose weights are constants."""
     # One graph for all calls with the same names and ranks, whatever the sizes: each graph has its
-    # own copy of the weights, and a file of protobuf ends at 2 GB.
+    # own copy of the weights, and a file of protobuf ends at 2 GB. Constants are faster only where
+    # all requests have one size: oneDNN keeps them in the order that suits the first number of
+    # tokens, and orders them anew for each other number (docs/serving.md has the times).
     graphs: dict[Any, Any] = {}
 
     def call(inputs: Tensors) -> Any:
@@ -102,7 +104,7 @@ def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors]
             specs = {name: tf.TensorSpec([None] * rank, dtype, name) for name, dtype, rank in key}
             with tf.init_scope():  # Variables have values there, but none in the caller's graph.
                 traced = forward.get_concrete_function(specs)
-                # Control flow stays as it is: its older form is no function of a graph.
+                # Control flow stays as it is: its older form is not a function of a graph.
                 graphs[key] = traced, convert_variables_to_constants_v2(traced, False)
         traced, constant = graphs[key]
         found = constant(*(inputs[name] for name, _, _ in key))
@@ -202,7 +204,7 @@ class TokensModule(tf.Module):
 
 
 def tokens_alone(module: Any, probes: Sequence[Probe]) -> tuple[TokensModule, list[Probe]]:
-    """A TokensModule of a module, and those of its probes that are by tokens."""
+    """A TokensModule of a module, and the probes that ask by tokens."""
     asked = [probe for probe in probes if probe.signature == "tokens"]
     default = [dataclasses.replace(probe, signature=DEFAULT_SIGNATURE) for probe in asked]
     return TokensModule(module), [*default, *asked]

@@ -62,7 +62,9 @@ class MaskedLMModule(ModelModule):
         inputs = self.text_encoder(*same_rows(text=text))
         positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
         real = positions >= 0  # [B, M]
+        # Fillers look at [CLS], and their answers are overwritten below.
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)
+        # Each mask takes V logits: rows with many masks are read fewer at a time.
         rows = tf.maximum(MASKS_AT_A_TIME // tf.maximum(tf.shape(positions)[1], 1), 1)
         best = in_slices(self._best_pieces, inputs, _BEST_PIECES, rows)
         ids, real_ids = best["top_ids"], real[:, :, None]

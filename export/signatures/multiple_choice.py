@@ -69,7 +69,7 @@ class MultipleChoiceModule(ModelModule):
         last = self.text_encoder.tokenize(answered)
         lengths = last.row_lengths()
         kept = tf.minimum(lengths, self._max_qa_length)
-        last = keep(last, lengths - kept, lengths)
+        last = keep(last, lengths - kept, lengths)  # The end, where the option is.
         rows = tf.repeat(tf.range(tf.size(context)), num_choices)
         first = self.text_encoder.tokenize(context)
         longest = self.text_encoder.max_seq_length

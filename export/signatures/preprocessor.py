@@ -81,6 +81,7 @@ def tokenize_with_offsets(
     ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
     rows = ids.value_rowids()
     starts = firsts.flat_values
+    # The word mark that SentencePiece adds in front of a text ends before it begins.
     limits = tf.maximum(lasts.flat_values + 1, starts)
     starts, limits = (
         ids.with_values(tf.cast(characters.bytes_at(rows, each), tf.int64))
@@ -117,7 +118,7 @@ def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
         return pad_to_length(packed, seq_length, text.pad_id)
 
     ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-    for count in range(1, _MOST_SEGMENTS + 1):
+    for count in range(1, _MOST_SEGMENTS + 1):  # Only what was traced is saved.
         bert_pack_inputs.get_concrete_function(
             [ragged] * count, tf.TensorSpec([], tf.int32, "seq_length")
         )

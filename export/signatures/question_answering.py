@@ -112,6 +112,7 @@ class QuestionAnsweringModule(ModelModule):
             self._vocabulary,
             settings.windows,
             self._shortest,
+            # Refused before memory is taken for the windows.
             lambda counts: required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG),
         )
         if self._is_v2:

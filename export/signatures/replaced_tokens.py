@@ -46,7 +46,7 @@ class ReplacedTokensModule(ModelModule):
         """
         characters = Characters(*same_rows(text=text))
         aligned = align_graph(self.text_encoder.tokenizer, characters)
-        room = self.text_encoder.max_seq_length - 2
+        room = self.text_encoder.max_seq_length - 2  # [CLS] and [SEP] are added.
         ids, firsts, lasts = (each[:, :room] for each in aligned)
         logits = self.forward(self.text_encoder.pack(ids))["replaced_logits"]  # [B, S]
         rows = ids.value_rowids()
