@@ -4,8 +4,9 @@ from albert_tf.training.best_model import BestModel
 from albert_tf.training.devices import prepare_devices
 from albert_tf.training.evaluation import Evaluator
 from albert_tf.training.experiment import Experiment, ModelFolders, TrainingData
+from albert_tf.training.hooks.base import Callbacks
 from albert_tf.training.initial_model import InitialModel
-from albert_tf.training.loop import Callbacks
+from albert_tf.training.loop import train
 from albert_tf.training.report.progress import StepCost
 from albert_tf.training.running import run_experiment
 from albert_tf.training.settings import (
@@ -16,7 +17,6 @@ from albert_tf.training.settings import (
 )
 from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import DISTRIBUTIONS, make_strategy
-from albert_tf.training.training import train
 
 __all__ = [
     "DISTRIBUTIONS",

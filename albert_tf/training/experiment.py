@@ -1,9 +1,9 @@
-"""A training run of any objective, described by dataclasses, for `run_experiment`:
+"""The description of a training run by dataclasses, for `run_experiment`.
 
 Experiment      an objective with its data, evaluation and results
   RunSettings   the folder, the optimizer, the loop
   TrainingData  batches, their sizes and their origin
-  ModelFolders  which models are kept
+  ModelFolders  the models that are kept
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models.objectives import Objective
 from albert_tf.training.evaluation import HeldOutScores
+from albert_tf.training.memory import check_training_memory
 from albert_tf.training.settings import RunSettings
+from albert_tf.training.steps import check_batch_size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,3 +126,32 @@ class Experiment:
     def path(self, name: str) -> str:
         """Path of a file or folder in the folder of the run."""
         return os.path.join(self.settings.output_dir, name)
+
+
+def check(experiment: Experiment) -> None:
+    """Raises UserError where a batch holds an example twice, cannot be divided or needs more memory
+    than there is; where nothing can be trained; where settings exclude each other.
+    """
+    model, data, settings = experiment.objective.model, experiment.data, experiment.settings
+    strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    minutes, has_workers = settings.loop.max_minutes, tf.distribute.MultiWorkerMirroredStrategy
+    if minutes and isinstance(strategy, has_workers):
+        raise UserError(
+            f"--max_minutes={minutes:g} goes by the clock of one machine, and there are several "
+            "workers. Give the number of updates, --num_train_steps."
+        )
+    if not model.trainable_variables:
+        raise UserError("the model has no trainable variable: all of its parts are frozen.")
+    if settings.jit_compile and model.encoder.packed:
+        raise UserError(
+            "--packed=true does not go with --jit_compile, whose shapes are known beforehand. Make "
+            "the model with packed=False."
+        )
+    if data.num_examples is not None and data.batch_size > data.num_examples:
+        raise UserError(
+            f"--train_batch_size={data.batch_size} is more than the {data.num_examples} examples "
+            f"of {data.name}: an update would see some of them twice. Use at most "
+            f"{data.num_examples}."
+        )
+    check_batch_size(data.batch_size, strategy.num_replicas_in_sync, num_parts)
+    check_training_memory(model.config, data.batch_size, num_parts, data.max_seq_length, strategy)

@@ -1,8 +1,4 @@
-"""The training loop: updates, and between them what the hooks do.
-
-    while step < num_train_steps:
-        updates in one call of TensorFlow, up to the next stop     Stepper.train
-        what is due there: report, evaluation, checkpoint, ...     hooks/, in the order of `train`
+"""`train`: updates up to the next stop in one call of TensorFlow, then what the hooks do there.
 
 One call makes many updates, because Python between two of them would cost more than a small one.
 All that has to happen at a certain step, such as a checkpoint, therefore has to be a stop.
@@ -10,137 +6,130 @@ All that has to happen at a certain step, such as a checkpoint, therefore has to
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import functools
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.models.losses import Ratio
-from albert_tf.training.report.progress import Reporter, SilentReporter
+from albert_tf.training.checkpoint_files import check_steps
+from albert_tf.training.evaluation import HeldOutScores
+from albert_tf.training.hooks.bad_steps import BadSteps
+from albert_tf.training.hooks.base import Callbacks, Hook, Run, Stop
+from albert_tf.training.hooks.checkpoints import Checkpoints, go_back
+from albert_tf.training.hooks.deadline import Deadline
+from albert_tf.training.hooks.figures import Evaluation, Reports
+from albert_tf.training.hooks.preemption import Preemption, read_totals
+from albert_tf.training.preemption import StopRequest
+from albert_tf.training.report.metrics_file import METRICS_FILE, plot_curves
+from albert_tf.training.report.progress import Reporter, SilentReporter, StepCost
 from albert_tf.training.settings import LoopSettings
-from albert_tf.training.state import TrainingState
-from albert_tf.training.steps import Outcome, Stepper
+from albert_tf.training.state import opened
+from albert_tf.training.steps import Stepper
 from albert_tf.training.strategy import is_chief
 
 
-@dataclasses.dataclass(frozen=True)
-class Callbacks:
-    """Functions of a program that the hooks call; all may be left out.
+def train(
+    stepper: Stepper,
+    training_data: Callable[..., tf.data.Dataset],
+    evaluator: HeldOutScores | None,
+    settings: LoopSettings,
+    run_dir: str,
+    cost: StepCost,
+    callbacks: Callbacks | None = None,
+    decay_start: int | None = None,
+    deadline: Deadline | None = None,
+) -> dict[str, float]:
+    """Trains until `num_train_steps`, resuming from the run folder's newest checkpoint if there is
+    one.
 
-    Attributes:
-      on_evaluation: called with (step, figures) after each evaluation, e.g. to keep the best model.
-      examples: returns predictions on held-out data as Markdown, for TensorBoard.
-      describe_batch: from a step (1-based) to the file and place that its batch comes from.
-      notice: called with (step, figures) after each report; a line to print, or None.
-    """
-
-    on_evaluation: Callable[[int, dict[str, float]], None] | None = None
-    examples: Callable[[], str] | None = None
-    describe_batch: Callable[[int], str] | None = None
-    notice: Callable[[int, dict[str, float]], str | None] | None = None
-
-
-@dataclasses.dataclass
-class Stop:
-    """A step at which the loop looks up. Hooks read what has happened, and say what they need.
-
-    Attributes:
-      step: the number of updates made.
-      outcome: the figures of the updates since the last report.
-      seconds: the duration of an update, on average since the last stop.
-      is_early: whether a signal ended the updates here, where no hook had asked for a stop.
-      is_sound: whether the weights are worth an evaluation and a checkpoint; see `BadSteps`.
-      needs_checkpoint: whether a hook needs a checkpoint here, although none is due.
-      end: called, if a hook sets it, when that checkpoint is safe; the loop ends with it.
-    """
-
-    step: int
-    outcome: Outcome
-    seconds: float
-    is_early: bool
-    is_sound: bool = True
-    needs_checkpoint: bool = False
-    end: Callable[[], None] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """The parts of a run that the loop and its hooks share.
-
-    Attributes:
+    Args:
       stepper: the training steps.
-      state: model, optimizer and step, and their checkpoints.
-      settings: number of updates, and what is due when.
-      run_dir: folder of the run.
-      reporter: shows and stores the figures; on workers that are not the chief, nothing.
+      training_data: called with `start_step=`, and with `input_context=` where several hosts read;
+        endless batches from that step on.
+      evaluator: computes the held-out figures; None: there are none.
+      settings: number of updates, and what is done when.
+      run_dir: folder for checkpoints, metrics.csv, TensorBoard files and curves.png.
+      cost: of a step, for the progress report.
       callbacks: functions of the program.
+      decay_start: step from which the rate falls, whose checkpoint is kept: a run made longer
+        later goes on from it. None: no checkpoint is kept.
+      deadline: when it is reached before `decay_start`, the loop saves, chooses the end and
+        returns; the decay is for another call, with the settings of that end.
+
+    Returns:
+      The held-out figures at the end; empty without an evaluator, or when the deadline is reached.
+
+    Raises:
+      UserError: a checkpoint that does not fit, or of a later step than the last; or too many steps
+        that are not finite.
+      Preempted: SIGTERM or Ctrl-C came; everything is saved, unless the last step was left out.
     """
-
-    stepper: Stepper
-    state: TrainingState
-    settings: LoopSettings
-    run_dir: str
-    reporter: Reporter | SilentReporter
-    callbacks: Callbacks
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process is the one of all workers that writes."""
-        return is_chief(self.stepper.strategy)
-
-
-class Hook:
-    """Work that is done between updates. A hook defines those of the methods that it needs."""
-
-    def before(self, step: int) -> None:
-        """Called before each call of TensorFlow, with the number of updates made."""
-
-    def next_stop(self, step: int) -> int | None:
-        """The next step after `step` that has to be a stop; None: any will do."""
-
-    def after(self, stop: Stop) -> None:
-        """Called at each stop."""
-
-
-class Loop:
-    """Trains to the last step, and calls the hooks at each stop, in their order."""
-
-    def __init__(self, run: Run, hooks: Sequence[Hook]) -> None:
-        self._stepper, self._state, self._settings = run.stepper, run.state, run.settings
-        self._hooks = hooks
-
-    def run(self, training_data: Callable[..., tf.data.Dataset], totals: dict[str, Ratio]) -> bool:
-        """Trains from the step of the state on.
-
-        Args:
-          training_data: called with `start_step=`; see `train`.
-          totals: sums of the updates since the last report, see `Outcome`.
-
-        Returns:
-          Whether the last step is reached; False where a hook ended the run before.
-        """
-        step = self._state.step
-        data = functools.partial(training_data, start_step=step)
-        iterator = iter(self._stepper.distribute(data))
-        while step < self._settings.num_train_steps:
-            for hook in self._hooks:
+    check_steps(run_dir, settings.num_train_steps)
+    stepper.stop(False)
+    # Before the state is read: going back removes the checkpoints that it would be read from.
+    if decay_start is not None and is_chief(stepper.strategy):
+        go_back(run_dir, decay_start)
+    with contextlib.ExitStack() as stack:
+        # The signals first, so that one that comes while the state is read ends the run as well.
+        request = stack.enter_context(StopRequest())
+        state = stack.enter_context(opened(stepper, settings, run_dir))
+        names = stepper.objective.metrics, evaluator.metrics if evaluator else ()
+        reporter: Reporter | SilentReporter = SilentReporter()
+        if is_chief(stepper.strategy):
+            reporter = Reporter(run_dir, *names, settings.num_train_steps, state.step, cost)
+        stack.enter_context(contextlib.closing(reporter))
+        run = Run(stepper, state, settings, run_dir, reporter, callbacks or Callbacks())
+        evaluation = Evaluation(run, evaluator)
+        hooks = make_hooks(run, request, evaluation, decay_start, deadline)
+        if state.step == 0 and settings.eval_first:
+            evaluation.make(0)
+        step, totals = state.step, read_totals(run)
+        batches = iter(stepper.distribute(functools.partial(training_data, start_step=step)))
+        while step < settings.num_train_steps:
+            for hook in hooks:
                 hook.before(step)
-            first, last, began = step, self._next_stop(step), time.monotonic()
-            outcome = self._stepper.train(iterator, tf.constant(last - first), totals)
-            step, totals = self._state.step, self._stepper.no_totals()
+            stops = [settings.next_stop(step), *(hook.next_stop(step) for hook in hooks)]
+            first, last, began = step, min(filter(None, stops)), time.monotonic()
+            # A tensor: a Python number would be traced anew for every length.
+            outcome = stepper.train(batches, tf.constant(last - first), totals)
+            step, totals = state.step, stepper.no_totals()
             seconds = (time.monotonic() - began) / max(step - first, 1)
             stop = Stop(step, outcome, seconds, is_early=step < last)
-            for hook in self._hooks:
+            for hook in hooks:
                 hook.after(stop)
             if stop.end:
-                self._state.wait()
+                state.wait()  # What ends the run says that the checkpoint is safe.
                 stop.end()
-                return False
-        self._state.wait()
-        return True
+                return {}
+        state.wait()
+        if run.is_chief:
+            plot_curves(os.path.join(run_dir, METRICS_FILE), os.path.join(run_dir, "curves.png"))
+        return evaluation.at_the_end()
 
-    def _next_stop(self, step: int) -> int:
-        stops = [self._settings.next_stop(step), *(hook.next_stop(step) for hook in self._hooks)]
-        return min(stop for stop in stops if stop is not None)
+
+def make_hooks(
+    run: Run,
+    request: StopRequest,
+    evaluation: Evaluation,
+    decay_start: int | None,
+    deadline: Deadline | None,
+) -> list[Hook]:
+    """The hooks of a run, whose order decides what an interruption costs: judge the weights, then
+    report, evaluate and save.
+    """
+    # A checkpoint says that all before its step is done. So metrics.csv has to be on the disk up to
+    # there first: a kill between the two leaves rows that the next start drops and makes again,
+    # where the other order would leave out rows forever. The minutes, for the same reason.
+    before_save = [run.reporter.sync, *([deadline.record] if deadline else [])]
+    checkpoints = Checkpoints(run, decay_start, before_save)
+    # An evaluation after the checkpoint would be lost with a kill between them; before it, the next
+    # start makes both again. What may need a checkpoint, a signal or the deadline, comes before it.
+    hooks = [BadSteps(run), Reports(run), evaluation]
+    hooks.append(Preemption(run, request, evaluation, checkpoints))
+    if deadline:
+        deadline.start(run)
+        hooks.append(deadline)
+    return [*hooks, checkpoints]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 
@@ -14,6 +15,10 @@ from albert_tf.checkpoints import literal_paths
 from albert_tf.errors import UserError, message_of
 from albert_tf.keras_compat import keras
 from albert_tf.training import checkpoint_files
+from albert_tf.training.report.metrics_file import METRICS_FILE, read_metrics
+from albert_tf.training.settings import LoopSettings
+from albert_tf.training.steps import Stepper
+from albert_tf.training.strategy import is_chief
 
 # TensorFlow's errors for files that are cut or altered; IndexError: one is too short.
 _DAMAGE = (
@@ -211,6 +216,35 @@ class TrainingState:
                 if variable.shape.rank:
                     variable.assign(tf.zeros_like(variable))
         self._optimizer.iterations.assign(step)
+
+
+@contextlib.contextmanager
+def opened(stepper: Stepper, settings: LoopSettings, run_dir: str) -> Iterator[TrainingState]:
+    """A context with the state of a run as its newest checkpoint has it."""
+    with stepper.strategy.scope():
+        stepper.optimizer.build(stepper.objective.model.trainable_variables)
+        state = TrainingState(
+            checkpoint_files.checkpoints_dir(run_dir),
+            stepper.objective.model,
+            stepper.optimizer,
+            settings.keep_checkpoints,
+            stepper.loss_scaling,
+            is_chief(stepper.strategy),
+            must_match=not {"optimizer", "precision"} & set(settings.allow_changes),
+        )
+        is_resumed = state.restore()
+    if is_chief(stepper.strategy):
+        rows = read_metrics(os.path.join(run_dir, METRICS_FILE))
+        if is_resumed:
+            print(f"resuming at step {state.step}", flush=True)
+        elif rows:
+            print(
+                f"{run_dir} has figures up to step {rows[-1]['step']}, but no checkpoint: starting "
+                f"again at step {state.step}",
+                flush=True,
+            )
+    with contextlib.closing(state):
+        yield state
 
 
 def _read_into(path: str, **parts: tf.Module) -> None:

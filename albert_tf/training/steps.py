@@ -1,11 +1,11 @@
 """Compiled training and evaluation steps under any strategy.
 
-Autograph converts the one loop that is written in Python, `Stepper.train`. Elsewhere it would find
-nothing to do and take as long as all the rest of tracing.
+train -> _replica_train_step on each replica -> _gradients, or _accumulated_gradients of them
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ from albert_tf.training.strategy import reduce_over_workers
 # Global batches, or a function that makes them.
 Data: TypeAlias = tf.data.Dataset | Callable[..., tf.data.Dataset]
 Gradients: TypeAlias = list[tf.Tensor | None]  # None: the loss does not depend on the variable.
+_not_converted = tf.autograph.experimental.do_not_convert
 
 
 class Outcome(NamedTuple):
@@ -45,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs a objective's training and evaluation steps; each kind is traced once.
+    """Runs an objective's training and evaluation steps; each kind is traced once.
 
     The gradient is that of the loss over the global batch: denominators are summed over replicas
     and micro-batches before the division, gradients after it. So the result depends neither on the
@@ -101,6 +102,8 @@ class Stepper:
         """Ends `train`, which runs in another thread, after the current update; False: no more."""
         self._is_stopped.assign(is_stopped)
 
+    # Autograph converts the one loop that is written in Python, here. In all that it calls it would
+    # find nothing to do, and take as long as all the rest of tracing: `_not_converted`.
     @tf.function
     def train(
         self,
@@ -116,7 +119,10 @@ class Stepper:
         num_bad = tf.constant(0)
         first_bad = last_good = tf.constant(0, tf.int64)
         for _ in tf.range(num_steps):
-            totals, is_good = self._update(next(iterator), totals)
+            parts = self.strategy.run(self._replica_train_step, args=(next(iterator),))
+            sums = self._sum_over_replicas(parts)
+            is_good = self._is_finite(sums)
+            totals = _add_if(is_good, totals, sums)
             step = tf.cast(self.optimizer.iterations, tf.int64)
             num_bad += tf.cast(~is_good, tf.int32)
             if first_bad == 0 and not is_good:
@@ -127,7 +133,7 @@ class Stepper:
         metrics = self._metrics(totals, was_good | (last_good > 0))
         return Outcome(metrics, num_bad, first_bad, last_good, totals)
 
-    @tf.autograph.experimental.do_not_convert
+    @_not_converted
     def _has_to_stop(self, step: tf.Tensor) -> tf.Tensor:
         """Whether `stop` was called until the update `step` was made, here or on another worker."""
         with tf.control_dependencies([step]):
@@ -136,14 +142,7 @@ class Stepper:
             return is_stopped
         return reduce_over_workers(self.strategy, tf.cast(is_stopped, tf.float32)) > 0
 
-    @tf.autograph.experimental.do_not_convert
-    def _update(self, batch: Batch, totals: dict[str, Ratio]) -> tuple[dict[str, Ratio], tf.Tensor]:
-        """One update; adds its figures to `totals` if they are finite, and says whether."""
-        sums = self._sum_over_replicas(self.strategy.run(self._replica_train_step, args=(batch,)))
-        is_good = self._is_finite(sums)
-        return _add_if(is_good, totals, sums), is_good
-
-    @tf.autograph.experimental.do_not_convert
+    @_not_converted
     def _metrics(self, totals: dict[str, Ratio], is_any_good: tf.Tensor) -> dict[str, tf.Tensor]:
         """The figures of an Outcome, from the sums over its steps."""
         metrics = _divide(totals)
@@ -154,6 +153,7 @@ class Stepper:
         metrics["learning_rate"] = self._last_learning_rate()
         return metrics
 
+    @_not_converted
     def _is_finite(self, sums: dict[str, Ratio]) -> tf.Tensor:
         """Whether losses and gradient of a step are finite, bool scalar."""
         losses = [sums[name].numerator for name in self.objective.losses]
@@ -168,13 +168,19 @@ class Stepper:
             rate = rate(self.optimizer.iterations - 1)
         return tf.cast(rate, tf.float32)
 
+    @_not_converted
     def _replica_train_step(self, batch: Batch) -> dict[str, Ratio]:
         """One update as one replica does it; the sums of its part of the batch."""
         context = tf.distribute.get_replica_context()
         denominators = context.all_reduce(
             tf.distribute.ReduceOp.SUM, loss_denominators(self.objective, batch)
         )
-        gradients, ratios = self._summed_gradients(batch, denominators, self._dropout_seed(context))
+        compute = self._gradients
+        if self._jit_compile:  # A new function, since each replica has variables of its own.
+            compute = tf.function(compute, jit_compile=True, autograph=False)
+        if self.num_micro_batches > 1:
+            compute = functools.partial(self._accumulated_gradients, compute)
+        gradients, ratios = compute(batch, denominators, self._dropout_seed(context))
         # A variable without a gradient belongs to a head whose loss is left out.
         variables = self.objective.model.trainable_variables
         pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
@@ -188,20 +194,16 @@ class Stepper:
         weight = tf.cast(tf.math.is_finite(norm), tf.float32)  # Others do not count in the mean.
         return {**ratios, "gradient_norm": Ratio(tf.math.multiply_no_nan(norm, weight), weight)}
 
-    def _summed_gradients(
-        self, batch: Batch, denominators: dict[str, tf.Tensor], seed: tf.Tensor
+    def _accumulated_gradients(
+        self,
+        compute: Callable[..., tuple[Gradients, dict[str, Ratio]]],
+        batch: Batch,
+        denominators: dict[str, tf.Tensor],
+        seed: tf.Tensor,
     ) -> tuple[Gradients, dict[str, Ratio]]:
-        """Gradients and ratios, summed over the micro-batches of a replica's batch.
-
-        The optimizer is called once, after the loop: in a loop of a replica `apply_gradients` fails
-        under a MirroredStrategy.
-        """
-        compute = self._gradients
-        if self._jit_compile:  # A new function, since each replica has variables of its own.
-            compute = tf.function(compute, jit_compile=True, autograph=False)
-        if self.num_micro_batches == 1:
-            return compute(batch, denominators, seed)
-
+        """`compute`, which is `_gradients`, summed over the micro-batches of a replica's batch."""
+        # The optimizer is called once, after the loop: in a loop of a replica `apply_gradients`
+        # fails under a MirroredStrategy.
         parts = tf.nest.map_structure(self._split, batch)
         has_gradient: list[bool] = []  # Filled when the body of the loop is traced.
 
@@ -268,6 +270,7 @@ class Stepper:
         norms = list(figures["update_norm"].values())
         return {**figures, "update": {"norm": tf.linalg.global_norm(norms)}}
 
+    @_not_converted
     def _sum_over_replicas(self, per_replica: dict[str, Ratio]) -> dict[str, Ratio]:
         return tf.nest.map_structure(
             lambda value: self.strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None),
@@ -351,6 +354,7 @@ def check_batch_size(batch_size: int, num_replicas: int, num_micro_batches: int)
         )
 
 
+@_not_converted
 def _add_if(
     condition: tf.Tensor, totals: dict[str, Ratio], sums: dict[str, Ratio]
 ) -> dict[str, Ratio]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from albert_tf.errors import UserError
-from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.hooks.base import Hook, Run, Stop
 from albert_tf.training.settings import MAX_BAD_IN_A_ROW
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.training import checkpoint_files
 from albert_tf.training.checkpoint_files import checkpoints_dir
-from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.hooks.base import Hook, Run, Stop
 from data_pipeline.files import atomic_files
 
 # In the folder of checkpoints: that from right before the decay of the rate, from which a longer

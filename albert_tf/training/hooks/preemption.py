@@ -11,9 +11,9 @@ import tensorflow as tf
 from albert_tf.models.losses import Ratio
 from albert_tf.training import starts
 from albert_tf.training.checkpoint_files import checkpoints_dir, whole
+from albert_tf.training.hooks.base import Hook, Run, Stop
 from albert_tf.training.hooks.checkpoints import Checkpoints
-from albert_tf.training.hooks.evaluation import Evaluation
-from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.hooks.figures import Evaluation
 from albert_tf.training.preemption import Preempted, StopRequest
 from data_pipeline.files import atomic_files
 

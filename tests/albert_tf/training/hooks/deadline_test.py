@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +19,10 @@ from albert_tf.training import (
     RunSettings,
     TrainingData,
     run_experiment,
+    running,
 )
-from albert_tf.training.hooks.deadline import Deadline, Ending
+from albert_tf.training.hooks.base import Stop
+from albert_tf.training.hooks.deadline import Deadline, share_of_decay, with_chosen_end
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -33,6 +36,26 @@ class Clock:
         return self.now
 
 
+class Started:
+    """A deadline whose minutes have begun to count, with the stops that it is told of."""
+
+    def __init__(self, folder, clock, minutes=10, num_warmup_steps=0, share=0.2, limit=10_000):
+        optimizer = OptimizerSettings("lamb", 0.1, num_warmup_steps, schedule="wsd")
+        optimizer = dataclasses.replace(optimizer, decay_share=share)
+        loop = LoopSettings(limit, max_minutes=minutes)
+        self.settings, self.notes = RunSettings(str(folder), optimizer, loop), []
+        self.deadline = Deadline(self.settings, clock)
+        self.deadline.start(SimpleNamespace(reporter=SimpleNamespace(note=self.notes.append)))
+
+    def ends_at(self, step, choose=False):
+        stop = Stop(step, None, 0.0, is_early=False)
+        self.deadline.after(stop)
+        assert stop.needs_checkpoint is (stop.end is not None)
+        if choose:
+            stop.end()
+        return stop.end is not None
+
+
 @pytest.fixture
 def clock():
     return Clock()
@@ -40,16 +63,13 @@ def clock():
 
 def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
     """10 minutes, a fifth of them decay; half a step a second once the first report is made."""
-    found = Deadline(str(tmp_path), 10, 0.2, clock=clock)
-    clock.now += 500  # The model is made before the training.
-    found.start()
+    run = Started(tmp_path, clock)
     clock.now += 60  # Compiling.
-    assert not found.is_reached(10)
+    assert not run.ends_at(10)
     clock.now += 419
-    assert not found.is_reached(220)
+    assert not run.ends_at(220)
     clock.now += 1
-    assert found.is_reached(220)
-    assert found.choose_ending(220, 10_000) == Ending(220, 280)
+    assert run.ends_at(220, choose=True) and "ends with step 280" in run.notes[0]
     record = json.loads((tmp_path / "minutes.json").read_text())
     del record["sha256"]
     assert record == {
@@ -58,56 +78,63 @@ def test_the_end_is_chosen_from_the_speed(tmp_path, clock):
         "decay_start": 220,
         "num_train_steps": 280,
     }
-    again = Deadline(str(tmp_path), 10, 0.2, clock=clock)
-    assert again.ending == Ending(220, 280)
+    chosen = with_chosen_end(run.settings)
+    assert (chosen.loop.num_train_steps, chosen.loop.max_minutes) == (280, 0)
+    assert chosen.optimizer.decay_start(280) == 220 and chosen.flags["max_minutes"] == 10
+    assert with_chosen_end(chosen) == chosen
     with pytest.raises(UserError, match="--max_minutes=9: .* given 10 minutes.*fixed at step 280"):
-        Deadline(str(tmp_path), 9, 0.2, clock=clock)
-    longer = Deadline(str(tmp_path), 20, 0.2, clock=clock)
-    assert longer.ending is None
-    longer.start()
-    longer.is_reached(230)
+        Started(tmp_path, clock, minutes=9)
+    longer = Started(tmp_path, clock, minutes=20)
+    assert with_chosen_end(longer.settings) == longer.settings
+    longer.ends_at(230)
     clock.now += 479
-    assert not longer.is_reached(300)
+    assert not longer.ends_at(300)
     clock.now += 1
-    assert longer.is_reached(300)
+    assert longer.ends_at(300)
 
 
 def test_time_of_earlier_starts_counts_up_to_their_last_checkpoint(tmp_path, clock):
-    first = Deadline(str(tmp_path), 10, 0.2, clock=clock)
-    first.start()
+    first = Started(tmp_path, clock)
     clock.now += 400
-    first.record()
+    first.deadline.record()
     clock.now += 70  # Then it is killed.
-    second = Deadline(str(tmp_path), 10, 0.2, clock=clock)
-    second.start()
-    assert not second.is_reached(5)
+    second = Started(tmp_path, clock)
+    assert not second.ends_at(5)
     clock.now += 79
-    assert not second.is_reached(6)
+    assert not second.ends_at(6)
     clock.now += 1
-    assert second.is_reached(6)
+    assert second.ends_at(6)
 
 
-def test_an_end_has_a_step_of_decay_and_no_more_steps_than_asked_for(tmp_path, clock):
-    found = Deadline(str(tmp_path), 1, 0.5, clock=clock)
-    found.start()
-    found.is_reached(1)
-    clock.now += 100
-    assert found.choose_ending(2, 50) == Ending(2, 3)
-    clock.now = 1000.0 + 30
-    assert found.choose_ending(40, 50) == Ending(40, 50)
+@pytest.mark.parametrize(("step", "limit", "last"), [(24, 50, 25), (24, 24 * 2 + 1, 25)])
+def test_an_end_has_a_step_of_decay(tmp_path, clock, step, limit, last):
+    run = Started(tmp_path, clock, minutes=1, share=0.5, limit=limit)
+    run.ends_at(1)
+    clock.now += 100  # More than there are.
+    assert run.ends_at(step, choose=True)
+    assert with_chosen_end(run.settings).loop.num_train_steps == last
 
 
-def test_a_damaged_record(tmp_path):
-    (tmp_path / "minutes.json").write_text("{")
-    with pytest.raises(UserError, match=r"minutes.json is damaged.*Delete it"):
-        Deadline(str(tmp_path), 1, 0.5)
+def test_an_end_has_no_more_steps_than_asked_for(tmp_path, clock):
+    run = Started(tmp_path, clock, minutes=1, share=0.5, limit=100)
+    run.ends_at(1)
+    clock.now += 30
+    assert run.ends_at(49, choose=True)  # By the speed it would be 97.
+    assert with_chosen_end(run.settings).loop.num_train_steps == 97
 
 
-@pytest.mark.parametrize("decay_start", range(1, 60))
-def test_the_share_of_an_end_gives_its_start(decay_start):
-    ending = Ending(decay_start, 77)
-    settings = OptimizerSettings("adamw", 0.1, schedule="wsd", decay_share=ending.decay_share)
-    assert settings.decay_start(77) == decay_start
+@pytest.mark.parametrize("text", ["{", '{"max_minutes": 1, "seconds": "2"}'])
+def test_a_damaged_record(tmp_path, clock, text):
+    (tmp_path / "minutes.json").write_text(text)
+    with pytest.raises(UserError, match=r"minutes.json is damaged.*Delete it|seconds should be a"):
+        Started(tmp_path, clock)
+
+
+def test_the_share_of_an_end_gives_its_start():
+    for start in range(1, 60):
+        share = share_of_decay(start, 77)
+        settings = OptimizerSettings("adamw", 0.1, schedule="wsd", decay_share=share)
+        assert settings.decay_start(77) == start
 
 
 @pytest.fixture
@@ -160,9 +187,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
         clock.now += 1
         return clock.now
 
-    monkeypatch.setattr(
-        "albert_tf.training.hooks.deadline.Deadline", lambda *args: Deadline(*args, clock=tick)
-    )
+    monkeypatch.setattr(running, "Deadline", lambda settings: Deadline(settings, tick))
 
     def killed_at(last):
         return lambda start_step: pretraining_data(start_step).take(last - start_step)
@@ -180,7 +205,7 @@ def test_a_run_by_the_clock_equals_one_of_as_many_steps(
     metadata = json.loads((tmp_path / "run" / "last" / "model.json").read_text())
     assert metadata["num_train_steps"] == end and json.loads(record.read_text()) == ending
 
-    share = Ending(start, end).decay_share
+    share = share_of_decay(start, end)
     by_steps = weights(make_experiment("steps", share, num_train_steps=end))
     for left, right in zip(by_steps, resumed, strict=True):
         np.testing.assert_array_equal(left, right)
@@ -208,18 +233,14 @@ def test_minutes_need_a_rate_that_waits(make_experiment):
 
 def test_a_warm_up_that_the_minutes_do_not_reach(tmp_path, clock):
     """10 steps a second: the decay of 10 minutes would begin at step 4,800."""
-    for num_warmup_steps in (4700, 4900):
-        found = Deadline(str(tmp_path), 10, 0.2, num_warmup_steps, clock)
-        found.start()
-        assert not found.is_reached(0)
-        clock.now += 10
-        if num_warmup_steps == 4900:
-            with pytest.raises(UserError, match="step 4800 on, .* --num_warmup_steps=4900"):
-                found.is_reached(100)
-            continue
-        assert not found.is_reached(100)
-        clock.now += 480  # The machine has become slow: the warm-up is made first.
-        assert not found.is_reached(4600) and found.is_reached(4700)
+    short, long = (Started(tmp_path, clock, num_warmup_steps=n) for n in (4700, 4900))
+    assert not short.ends_at(0) and not long.ends_at(0)
+    clock.now += 10
+    assert not short.ends_at(100)
+    with pytest.raises(UserError, match="step 4800 on, .* --num_warmup_steps=4900"):
+        long.ends_at(100)
+    clock.now += 480  # The machine has become slow: the warm-up is made first.
+    assert not short.ends_at(4600) and short.ends_at(4700)
     assert not list(tmp_path.iterdir())
 
 

@@ -1,18 +1,43 @@
-"""Evaluation on held-out data, at the stops at which it is due."""
+"""The figures of a run: those of the updates at each stop, and held-out ones where they are due."""
 
 from __future__ import annotations
 
 import time
 
+from albert_tf.optimization.base import AdamFamily
 from albert_tf.training.evaluation import HeldOutScores
-from albert_tf.training.loop import Hook, Run, Stop
+from albert_tf.training.hooks.base import Hook, Run, Stop
+
+
+class Reports(Hook):
+    """Shows and stores the figures of the updates since the last stop."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def before(self, step: int) -> None:
+        """Leaves evaluations and checkpoints out of the speed."""
+        self._run.reporter.restart_clock()
+
+    def after(self, stop: Stop) -> None:
+        """Reports, unless the stop came early: its figures are in the next start's first report."""
+        if stop.is_early:
+            return
+        stepper, reporter, notice = (
+            self._run.stepper,
+            self._run.reporter,
+            self._run.callbacks.notice,
+        )
+        metrics = {name: float(value) for name, value in stop.outcome.metrics.items()}
+        has_details = self._run.is_chief and isinstance(stepper.optimizer, AdamFamily)
+        details = stepper.describe_updates() if has_details else None
+        reporter.train(stop.step, metrics, details)
+        if notice and (line := notice(stop.step, metrics)):
+            reporter.note(line)
 
 
 class Evaluation(Hook):
     """Evaluates, and tells the figures to those who wait for them.
-
-    It comes before the checkpoint: a run that is interrupted between the two makes both again. An
-    evaluation after the checkpoint would be lost.
 
     Attributes:
       figures: the held-out figures of the last evaluation; empty before the first.
@@ -47,9 +72,7 @@ class Evaluation(Hook):
             callbacks.on_evaluation(step, self.figures)
 
     def at_the_end(self) -> dict[str, float]:
-        """The figures of the last step; they are computed, not reported again, where the run was
-        complete before.
-        """
+        """The figures of the last step; a run that was complete before computes them only."""
         if self._evaluator and not self.figures:
             self.figures = self._evaluator()
         return self.figures
