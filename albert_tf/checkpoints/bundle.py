@@ -25,20 +25,11 @@ _READ_ERRORS = (tf.errors.OpError, IndexError, ValueError, RuntimeError)
 
 class BundleWeights:
     """The weights of a checkpoint by name: optimizer slots and counters are left out, TF-Hub's
-    `module/` is stripped.
-
-    Attributes:
-      has_averages: whether the checkpoint holds averages of its weights, too.
+    `module/` is stripped. `has_averages` says whether it holds averages of its weights, too.
     """
 
     def __init__(self, prefix: str, use_averages: bool = False) -> None:
-        """Args:
-        prefix: the path without .index.
-        use_averages: read the average over training of every weight that has one.
-
-        Raises:
-          UserError: there is no such checkpoint, it cannot be read, or has no averages.
-        """
+        """prefix: the path without .index. use_averages: read weights as averages over training."""
         self.path = prefix
         check_exists(prefix)
         links = contextlib.ExitStack()  # Needed as long as the reader, which opens files late.

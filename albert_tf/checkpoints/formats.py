@@ -1,8 +1,4 @@
-"""The formats of model folders and checkpoints: a class each; loading from any of them.
-
-A format knows how its files are recognized and what they hold (`Source`), and how they are written
-and checked. The order in `FORMATS` is the one in which they are tried on a path.
-"""
+"""The formats of model folders and checkpoints, a class each, and loading from any of them."""
 
 from __future__ import annotations
 
@@ -50,7 +46,7 @@ class Native(Source):
     @classmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
         if native.METADATA_FILE in names:
-            native.read_metadata(path)  # An error where a file was changed.
+            native.read_metadata(path)  # A UserError where a file was changed.
             return cls(path, _in(path, native.CONFIG_FILE), vocabulary.find(path))
         of_run = atomic_folders.existing(os.path.join(path, native.RUN_MODEL))
         if tf.io.gfile.exists(os.path.join(of_run, native.METADATA_FILE)):
@@ -78,7 +74,6 @@ class Native(Source):
         allow_unused: Sequence[str] = (),
         use_averages: bool = False,
     ) -> list[str]:
-        """`Source.load`; this format has no averages."""
         self._refuse_averages(use_averages)
         return native.load_weights(model, self.path, allow_missing, allow_unused)
 
@@ -113,9 +108,10 @@ class HuggingFace(Source):
         return huggingface.read_labels(self.path)
 
     def labels_as(self, labels: Sequence[str]) -> list[str] | None:
-        """Other names may be other words for the same classes. The same names, in capitals or not,
-        say what they are: there MNLI is often in another order.
+        """The names of the classes, if they are these in any order or case; None where they may be
+        other words for the same classes.
         """
+        # In Hugging Face's folders MNLI is often in another order than GLUE's.
         spelled = {label.lower(): label for label in labels}
         known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(self.path)]
         return known if sorted(known) == sorted(labels) else None
@@ -135,7 +131,6 @@ class HuggingFace(Source):
         allow_unused: Sequence[str] = (),
         use_averages: bool = False,
     ) -> list[str]:
-        """`Source.load`; this format has no averages."""
         self._refuse_averages(use_averages)
         return huggingface.load(model, self.path, allow_missing, allow_unused)
 
@@ -183,7 +178,6 @@ class Google(Source):
         allow_unused: Sequence[str] = (),
         use_averages: bool = False,
     ) -> list[str]:
-        """`google.load`, from this checkpoint."""
         return google.load(model, self.path, allow_missing, allow_unused, use_averages)
 
     @classmethod
@@ -204,18 +198,13 @@ class Google(Source):
         return f", {count} tensors as google-research/albert has them"
 
 
+# In the order in which they are tried on a path.
 FORMATS: dict[str, type[Source]] = {each.format: each for each in (Native, HuggingFace, Google)}
 
 
 def recognize(path: str) -> Source:
-    """The model folder or checkpoint at a path.
-
-    Args:
-      path: a model folder of this project, or of a run that has its model; a Hugging Face folder;
-        the prefix of a checkpoint of google-research, or a folder with exactly one such checkpoint.
-
-    Raises:
-      UserError: the path is neither.
+    """The model at a path: a model folder of this project, or of a run that has its model; a folder
+    of Hugging Face's; the prefix of a checkpoint of google-research, or a folder with exactly one.
     """
     path = atomic_folders.existing(path.rstrip("/"))
     names = tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
@@ -250,27 +239,14 @@ def load_weights(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from a path of any format.
-
-    Args:
-      path: see `recognize`.
-      model, allow_missing, allow_unused: see `checkpoints.google.load`.
-
-    Returns:
-      Names of the variables that kept their values.
-
-    Raises:
-      UserError: see `recognize` and `checkpoints.google.load`.
-    """
+    """`weights.assign` from a path of any format, see `recognize`."""
     return recognize(path).load(model, allow_missing, allow_unused)
 
 
 def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -> list[str]:
     """Fills a model that is to answer as its source does, and returns names of what is new: parts
-    that its answers do not need and that a class of Hugging Face's does not have.
-
-    Raises:
-      UserError: see `Source.load`; or the answers need what is missing.
+    that its answers do not need and that a class of Hugging Face's does not have. A UserError where
+    the answers need what is missing.
     """
     new = source.load(model, source.may_lack, use_averages=use_averages)
     if new and isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
@@ -282,11 +258,8 @@ def load_whole(model: keras.Model, source: Source, use_averages: bool = False) -
 
 
 def load_start(model: keras.Model, path: str) -> None:
-    """Fills a model that is to be trained with what a path has of it: the encoder, and of an
-    AlbertPretrainer the heads; all other heads are new. What else is new is said in one line.
-
-    Raises:
-      UserError: see `load_weights`.
+    """Fills a model that is to be trained with what a path has of it: the encoder, and the heads of
+    an AlbertPretrainer; all other heads are new. What else is new is said in one line.
     """
     if not isinstance(model, AlbertPretrainer):
         model = getattr(model, "encoder", model)
@@ -295,9 +268,8 @@ def load_start(model: keras.Model, path: str) -> None:
 
 
 def round_trip(model: keras.Model, folder: str) -> float:
-    """The largest difference of weights and outputs between a model and the written folder.
-
-    A pooler that the format has no place for is left out.
+    """The largest difference of weights and outputs between a model and the written folder, without
+    a pooler that the format has no place for.
     """
     source = recognize(folder)
     copy = source.make_model(source.config())

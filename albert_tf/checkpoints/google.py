@@ -1,7 +1,5 @@
-"""google-research/albert's TF1 checkpoints, as in the published archives.
-
-An archive holds `model.ckpt-best.{index,data}` without a `checkpoint` file, `albert_config.json`
-and `30k-clean.model`.
+"""google-research/albert's TF1 checkpoints, as the published archives hold them:
+`model.ckpt-best.{index,data}` without a `checkpoint` file, `albert_config.json`, `30k-clean.model`.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class _GoogleWeights(bundle.BundleWeights):
 
 
 def _check_names(prefix: str, names: Iterable[str]) -> None:
-    """Raises UserError for a checkpoint that is of other code, or of a model ALBERT is not."""
+    """Raises UserError for a checkpoint of other code, or of a model that is not an ALBERT."""
     if not any(name.startswith("bert/") for name in names):
         raise UserError(
             f"checkpoint {prefix} has none of google-research's names (bert/...). Pass the "
@@ -70,17 +68,9 @@ def _check_names(prefix: str, names: Iterable[str]) -> None:
 
 
 def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> keras.Model:
-    """A model of the class whose heads a checkpoint holds, with random weights.
-
-    A head of one output may be a regression's or RACE's, which the file does not say.
-
-    Args:
-      prefix: path without `.index`.
-      config: the model's configuration.
-      head: one of HEADS; None takes a head of one output for a regression, and says so.
-
-    Raises:
-      UserError: the checkpoint has no head that could be `head`.
+    """A model of the class whose heads a checkpoint holds, with random weights. A head with one
+    output may be a regression's or RACE's, which the file does not say: `head` is one of HEADS, and
+    None takes it for a regression and says so.
     """
     shapes = _GoogleWeights(prefix).shapes
     outputs = shapes.get("output_weights", [0])[0]
@@ -114,25 +104,12 @@ def load(
     allow_unused: Sequence[str] = (),
     use_averages: bool = False,
 ) -> list[str]:
-    """Fills a model (an AlbertEncoder or one with heads) from a checkpoint of the reference.
-
-    Optimizer slots and the step counter are skipped, a `module/` prefix (TF-Hub) is stripped.
+    """`weights.assign` from a checkpoint of the reference.
 
     Args:
-      model: has a `config`.
       prefix: path without `.index`.
-      allow_missing: regular expressions of our names that may keep their values, e.g.
-        ["^classification/"].
-      allow_unused: regular expressions of the checkpoint's names that may go unread, e.g.
-        ["^cls/"].
       use_averages: read the averages of the weights, which TensorFlow's ExponentialMovingAverage
-        keeps beside them.
-
-    Returns:
-      Names of the variables that kept their values.
-
-    Raises:
-      UserError: listing every missing, unused or misshapen variable.
+        stores next to them.
     """
     stored_names = _stored_names(model)
     weights = _GoogleWeights(prefix, use_averages)
@@ -142,10 +119,8 @@ def load(
 
 
 def save(model: keras.Model, prefix: str) -> None:
-    """Writes a checkpoint with exactly the reference's names and shapes.
-
-    Raises:
-      UserError: the reference cannot compute such a model.
+    """Writes a checkpoint with exactly the reference's names and shapes; a UserError where the
+    reference cannot compute such a model.
     """
     stored_names, tensors = _stored_names(model), {}
     _check_arithmetic(model.config)
@@ -170,10 +145,8 @@ def _check_arithmetic(config: AlbertConfig) -> None:
 
 
 def _stored_names(model: keras.Model) -> dict[str, tuple[str, bool]]:
-    """Our name -> (the reference's, whether its transpose is stored).
-
-    Raises:
-      UserError: the reference has no place for some variable.
+    """Our name -> (the reference's, whether its transpose is stored); a UserError where it has no
+    place for some variable.
     """
     check_sharing(model.config, _SOFTWARE)
     rows = variable_names(model).values()

@@ -72,19 +72,8 @@ def load(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from a folder.
-
-    A pooler that Hugging Face's class for the task does not have keeps its values.
-
-    Args:
-      directory: with weights, see huggingface_weights.py.
-      model, allow_missing, allow_unused: see `checkpoints.google.load`.
-
-    Returns:
-      Names of the variables that kept their values.
-
-    Raises:
-      UserError: see `checkpoints.google.load`.
+    """`weights.assign` from a folder. A pooler that Hugging Face's class for the task does not have
+    keeps its values.
     """
     stored_names, with_pooler = _stored_names(model)
     if not with_pooler:
@@ -107,11 +96,7 @@ def load(
 
 
 def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
-    """The names of stored copies, as regular expressions.
-
-    Raises:
-      UserError: one has other values than what it should be a copy of.
-    """
+    """The names of stored copies, as regular expressions; a UserError where one is not a copy."""
     copies = {name: original for name, original in _COPIES.items() if name in weights.shapes}
     if not config.tie_word_embeddings:  # Then the table is a weight of the model.
         copies.pop("predictions.decoder.weight", None)
@@ -128,24 +113,18 @@ def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
 
 
 def read_config(directory: str) -> AlbertConfig:
-    """The architecture of a folder, by its config.json and its weights.
-
-    Where E == H, config.json does not tell whether the projection matters: the model keeps it
-    unless its weights are the identity, which does nothing.
-    """
+    """The architecture of a folder, by its config.json and its weights."""
     config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
     if config.has_embedding_projection:
         return config
+    # Where E == H, config.json does not tell whether the projection matters: the model keeps it
+    # unless its weights are the identity, which does nothing.
     is_identity = _projects_by_identity(HuggingFaceWeights(directory))
     return config.replace(always_project_embeddings=not is_identity)
 
 
 def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
-    """Whether the projection of a folder changes nothing, exactly.
-
-    Raises:
-      UserError: there is no projection, which Hugging Face's library would then make at random.
-    """
+    """Whether the projection of a folder changes nothing, exactly."""
     missing = [name for name in _PROJECTION if name not in weights.shapes]
     if missing:
         raise UserError(
@@ -157,11 +136,7 @@ def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
-    """A model of the class that config.json names in `architectures`, with random weights.
-
-    Raises:
-      UserError: it is not one of ALBERT's classes.
-    """
+    """A model of the class that config.json names in `architectures`, with random weights."""
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
     names = values.get("architectures") or ["AlbertModel"]
@@ -195,13 +170,8 @@ def save(
     """Writes config.json and model.safetensors, with exactly Hugging Face's names and shapes.
 
     Args:
-      model: any model of the zoo but AlbertSpanLabelerV2 and AlbertReplacedTokenDetector.
-      directory: is made if need be.
       labels: names of the classes, for config.json.
-      dtype: dtype of the weights in the file, one of DTYPES. Computation stays in float32.
-
-    Raises:
-      UserError: a weight is too large for `dtype`.
+      dtype: of the weights in the file, one of DTYPES; a weight that it cannot hold is a UserError.
     """
     import safetensors.numpy
 

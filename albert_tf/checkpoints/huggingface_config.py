@@ -10,11 +10,7 @@ from albert_tf.errors import UserError
 
 
 def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
-    """The keys of a config.json, with what Hugging Face needs beside the architecture.
-
-    Its library, which ignores keys that it does not know, always has the projection; the key is
-    there for `config_file.from_huggingface`, where it matters.
-    """
+    """The keys of a config.json, with what Hugging Face needs besides the architecture."""
     grouped = as_groups(config)
     check_groups_agree(
         grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
@@ -22,6 +18,8 @@ def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
     activations = {ours: theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items()}
     values = grouped.to_dict()
     del values["parameter_sharing"], values["recompute"]
+    # Their library always has the projection, and ignores keys that it does not know:
+    # always_project_embeddings is for reading the folder again here.
     for key, default in (("always_project_embeddings", False), ("tie_word_embeddings", True)):
         if values[key] == default:
             del values[key]
@@ -40,25 +38,18 @@ def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
     """The names of the classes in order, as config.json has them in `id2label`; [] if it has none.
 
     {"0": "yes", "1": "no"} -> ["yes", "no"]
-
-    Raises:
-      UserError: they are not numbered from 0 on, or not texts.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
     if not isinstance(names, dict) or names.keys() != set(numbers):
         raise UserError(f"{source}: id2label does not number its classes from 0 on: {names!r:.200}")
     if not all(isinstance(name, str) for name in names.values()):
-        raise UserError(f"{source}: id2label has names that are no texts: {names!r:.200}")
+        raise UserError(f"{source}: id2label has names that are not texts: {names!r:.200}")
     return [names[number] for number in numbers]
 
 
 def num_classes(values: dict[str, Any], source: str = "config") -> int:
-    """The number of classes that a config.json names or else states; Hugging Face's default is 2.
-
-    Raises:
-      UserError: see `class_names`; or `num_labels` is no positive integer.
-    """
+    """The number of classes that a config.json names or else states; their default is 2."""
     names = class_names(values, source)
     number = len(names) or values.get("num_labels", 2)
     if type(number) is not int or number < 1:
@@ -85,14 +76,12 @@ def check_one_answer(values: dict[str, Any], source: str = "config") -> None:
 def as_groups(config: AlbertConfig) -> AlbertConfig:
     """The same architecture with parameter_sharing="all", for formats that know groups only: where
     nothing is shared, each layer is a group.
-
-    Raises:
-      UserError: with so many layers, groups cannot say that.
     """
     if config.parameter_sharing != "none":
         return config
     number = config.num_hidden_layers
     grouped = config.replace(parameter_sharing="all", num_hidden_groups=number)
+    # The reference computes a layer's group in floating point, which misses for some numbers.
     if any(grouped.group_of_layer(layer, number) != layer for layer in range(number)):
         raise UserError(
             f"with {number} layers the reference's formula does not give each layer its own group, "

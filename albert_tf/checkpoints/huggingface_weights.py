@@ -34,7 +34,7 @@ _DTYPES = {
     **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
     "BOOL": np.bool_,
 }
-# A buffer of numbers from 0 on, that some versions write.
+# A buffer, not a weight: the numbers from 0 on, which some versions write.
 _BUFFER = "embeddings.position_ids"
 # How names of TensorFlow's classes end -> of PyTorch's, and whether the transpose is stored.
 _ENDS = {
@@ -52,14 +52,11 @@ Tensors = dict[str, np.ndarray]
 
 
 class HuggingFaceWeights:
-    """The weights of a folder by the names of PyTorch's classes with heads.
+    """The weights of a folder by the names of PyTorch's classes with heads; `path` is the file that
+    holds them, or the index that names the files.
 
-    Those of a bare AlbertModel get the prefix back that they have there: "pooler.weight" ->
+    Weights of a bare AlbertModel get the prefix of the others: "pooler.weight" ->
     "albert.pooler.weight".
-
-    Attributes:
-      path: the file that holds the weights, or the index that names the files.
-      shapes: name -> shape of every weight.
     """
 
     def __init__(self, directory: str) -> None:
@@ -82,11 +79,7 @@ class HuggingFaceWeights:
 
 
 def weights_files(directory: str) -> list[str]:
-    """Paths of the files with the values of a folder's weights.
-
-    Raises:
-      UserError: there are none; or an index is damaged.
-    """
+    """Paths of the files with the values of a folder's weights."""
     path = os.path.join(directory, _weights_file(directory))
     if not path.endswith(INDEX_FILE):
         return [path]
@@ -166,9 +159,8 @@ def _read_index(path: str) -> dict[str, str]:
 def _in_model(name: str) -> str:
     """The name without the model's own: "tf_albert_model/albert/pooler/bias:0" ->
     "albert/pooler/bias:0".
-
-    TensorFlow's classes write it into an index, and not into the files.
     """
+    # TensorFlow's classes write the model's name into an index, and not into the files.
     words = name.split("/")
     start = next((place for place, word in enumerate(words) if word in _PARTS), 0)
     return "/".join(words[start:])
@@ -194,7 +186,7 @@ def _read_shards(path: str) -> Tensors:
 
 
 def _read_h5(path: str) -> Tensors:
-    """The weights of a file that Keras wrote; some lie in it twice."""
+    """The weights of a file that Keras wrote."""
     import h5py
 
     content = io.BytesIO(_content(path))
@@ -202,6 +194,7 @@ def _read_h5(path: str) -> Tensors:
     try:
         with h5py.File(content, "r") as file:
             for name, value in _datasets(file):
+                # Some weights lie in the file twice.
                 if not np.array_equal(found.setdefault(name, value), value, equal_nan=True):
                     raise UserError(f"{path} holds {name} twice, with different values.")
     except (OSError, KeyError, ValueError, RuntimeError) as error:
@@ -221,8 +214,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
     """Weights by the names, and in the layout, of PyTorch's classes.
 
     "tf_albert_model/albert/encoder/albert_layer_groups_._0/albert_layers_._0/ffn/kernel:0" ->
-    "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight", transposed. The head of
-    masked words has two biases, of which it adds the decoder's (TFAlbertMLMHead.call).
+    "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight", transposed.
     """
     found: Tensors = {}
     for name, value in tensors.items():
@@ -231,6 +223,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
             raise UserError(f"{path}: {name} is not a weight of an ALBERT.")
         end, transposed = _ENDS[words[-1]]
         found[".".join([*words[:-1], end])] = value.T if transposed else value
+    # The head of masked words has two biases, and adds the decoder's only (TFAlbertMLMHead.call).
     if "predictions.decoder.bias" in found:
         found["predictions.bias"] = found.pop("predictions.decoder.bias")
     return found

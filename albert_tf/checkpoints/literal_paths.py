@@ -1,8 +1,4 @@
-"""Paths with [ ] * and ?, which TensorFlow takes for a pattern where it reads a checkpoint.
-
-It finds "a*/step-4" and every name that fits, and for "a[1]/step-4" it looks in a folder "a1"; no
-escape is read back. On a disk such a folder is read through a link of another name.
-"""
+"""Paths with [ ] * and ?, which TensorFlow takes for a pattern where it reads a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,15 +11,14 @@ from collections.abc import Iterator
 from albert_tf.errors import UserError
 from data_pipeline.files import storage
 
+# TensorFlow finds "a*/step-4" and every name that fits, and looks for "a[1]/step-4" in a folder
+# "a1". It reads no escape back, so that on a disk such a folder is read through a link.
 _PATTERN = re.compile(r"[\[\]*?]")
 
 
 def check(path: str, what: str) -> None:
-    """Raises UserError for a path that TensorFlow takes for a pattern.
-
-    Args:
-      path: path of a file or folder that is to be written.
-      what: is to be written there, as the beginning of a sentence: "An export".
+    """Raises UserError for a path to write to that TensorFlow takes for a pattern; `what` is to be
+    written there, as the beginning of a sentence: "An export".
     """
     if found := _PATTERN.search(path):
         raise UserError(
@@ -42,16 +37,14 @@ def check_remote(path: str) -> None:
 def literal(path: str) -> Iterator[str]:
     """A context with a path of the same checkpoint or SavedModel that holds no pattern.
 
-    runs/a[1]/step-4 -> /tmp/albert_tf_xyz/linked, beside links to the files of that checkpoint.
-    A path without [ ] * and ? stays as it is.
-
-    Raises:
-      UserError: the path is one of gs:// or the like.
+    runs/a[1]/step-4 -> /tmp/albert_tf_xyz/linked, next to links to the files of that checkpoint.
+    A path without [ ] * and ? stays as it is; one with them on gs:// is a UserError.
     """
     check_remote(path)
     if not _PATTERN.search(path):
         yield path
         return
+    # TMPDIR may hold a pattern itself.
     is_usual = not _PATTERN.search(tempfile.gettempdir())
     with tempfile.TemporaryDirectory(
         prefix="albert_tf_", dir=None if is_usual else "/tmp"

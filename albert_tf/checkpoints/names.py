@@ -1,7 +1,6 @@
 """One explicit table: the name of every variable here, in google-research/albert, in Hugging Face.
 
-A row also says how the other two store the variable: ours are `[in, out]`; Hugging Face (PyTorch)
-keeps every kernel as `[out, in]`, the reference only those of its output layers.
+A row also says whether the other two store the transpose.
 """
 
 from __future__ import annotations
@@ -17,18 +16,13 @@ HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 
 class VariableName(NamedTuple):
-    """The names of one variable in each format.
+    """The names of one variable in each format; None where a format has no such variable."""
 
-    Attributes:
-      ours: here, and in model folders.
-      google: in google-research's checkpoints; None: it has no such variable.
-      huggingface: in Hugging Face's folders; None: it has no such variable.
-      google_transposed, huggingface_transposed: whether the format stores the transpose.
-    """
-
-    ours: str
+    ours: str  # Here, and in model folders.
     google: str | None
     huggingface: str | None
+    # Ours are [in, out]. Hugging Face (PyTorch) keeps every kernel as [out, in], the reference only
+    # those of its output layers, which it multiplies with transpose_b.
     google_transposed: bool = False
     huggingface_transposed: bool = False
 
@@ -66,9 +60,9 @@ def _encoder(config: AlbertConfig) -> list[VariableName]:
 
 
 def _block(group: int, inner: int) -> list[VariableName]:
-    """The variables of a pair of blocks. The reference calls the blocks of every group attention_1
-    and ffn_1, and nests the second dense layer of the FFN in the first.
-    """
+    """The variables of a pair of blocks."""
+    # The reference calls the blocks of every group attention_1 and ffn_1, its norms LayerNorm (of
+    # attention) and LayerNorm_1, and nests the second dense layer of the FFN in the first.
     google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
     hugging = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
     attention = f"encoder/transformer/group_{group}_inner_{inner}_attention"
@@ -102,6 +96,7 @@ def _block(group: int, inner: int) -> list[VariableName]:
 
 def _heads(config: AlbertConfig) -> dict[str, list[VariableName]]:
     """The variables of heads, by `saved_as` of the models; others have no head."""
+    # The reference makes this head outside of any scope: its names are output_weights, output_bias.
     classifier = _output("classification/logits", "", "classifier")
     return {
         "pretraining": _pretraining_heads(config),

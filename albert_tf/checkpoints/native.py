@@ -71,16 +71,10 @@ def save(
     """Writes a model folder. An older one is replaced once the new one is whole.
 
     Args:
-      model: one of MODELS.
-      directory: the folder to write.
       metadata: entries of model.json besides task and classes, e.g. labels, max_seq_length, hashes;
         a number that is not finite, as an undefined score, becomes null.
       vocab_file: vocabulary to copy into the folder.
-      tokenizer: settings for tokenizer_settings.json, which gets the vocabulary's SHA-256, too;
-        goes with `vocab_file`.
-
-    Raises:
-      UserError: the model is of no class of MODELS.
+      tokenizer: settings for tokenizer_settings.json; they go with `vocab_file`.
     """
     content = {**_describe(model), **_finite(metadata)}
     with atomic_folders.replacing(directory) as new:
@@ -92,13 +86,14 @@ def save(
             atomic_files.write_json(os.path.join(new, vocabulary.SETTINGS), stored)
         values = {variable_name(variable): variable.numpy() for variable in model.variables}
         bundle.write(os.path.join(new, WEIGHTS_PREFIX), values)
+        # Last, since it holds the hashes of all other files.
         content = sealed.seal(content, sealed.hashes_of(new, tf.io.gfile.listdir(new)))
         atomic_files.write_json(os.path.join(new, METADATA_FILE), content)
 
 
 def _describe(model: keras.Model) -> dict[str, Any]:
     """The entries of model.json that follow from the model: its task and the constructor arguments
-    of its class. `packed`, `dtype` and frozen parts are of a run, not of the model.
+    of its class.
     """
     task = next((task for task, kind in MODELS.items() if type(model) is kind), None)
     if task is None:
@@ -107,6 +102,7 @@ def _describe(model: keras.Model) -> dict[str, Any]:
             f"{', '.join(kind.__name__ for kind in MODELS.values())}; a class of your own is added "
             "to albert_tf.checkpoints.native.MODELS."
         )
+    # COMMON_SETTINGS (`packed`, `dtype`, frozen parts) belong to a run, not to the model.
     settings = model.get_config().items()
     return {"task": task, **{name: each for name, each in settings if name not in COMMON_SETTINGS}}
 
@@ -119,14 +115,12 @@ def _finite(value: Any) -> Any:
 
 
 def read_metadata(directory: str) -> dict[str, Any]:
-    """The content of model.json, without its hashes.
-
-    Raises:
-      UserError: there is none, or it or another file is not what was written; weights are compared
-        where they are loaded, and by `check`.
+    """The content of model.json, without its hashes; a UserError where it or another file but the
+    weights is not what was written.
     """
     found = _read_metadata(directory)
     folder = os.path.dirname(found.path)
+    # Weights take seconds to hash: they are compared where they are loaded, and by `check`.
     small = (name for name in found.hashes if not name.startswith(WEIGHTS_PREFIX))
     found.check(folder, small, _ADVICE)
     return found.values
@@ -178,21 +172,14 @@ def make_model(directory: str, config: AlbertConfig, packed: bool | None = None)
     """A model of the class that model.json names, with random weights."""
     metadata = read_metadata(directory)
     kind = MODELS[metadata["task"]]
+    # model.json has entries of the run as well, such as scores: the constructor knows its own.
     names = set(inspect.signature(kind).parameters) & set(metadata)
     return kind(config, packed=packed, **{name: metadata[name] for name in names})
 
 
 def load_model(directory: str, packed: bool | None = None) -> keras.Model:
-    """The model of a folder, with its weights.
-
-    Args:
-      directory: the model folder.
-      packed: see AlbertModel.
-
-    Raises:
-      UserError: the folder is not a model folder, or its weights do not fit its configuration.
-    """
-    read_metadata(directory)
+    """The model of a folder, with its weights."""
+    read_metadata(directory)  # Before the configuration, whose hash it compares.
     model = make_model(directory, read_config(directory), packed)
     load_weights(model, directory)
     return model
@@ -204,18 +191,7 @@ def load_weights(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Fills a model from a model folder, whose names are the model's own.
-
-    Args:
-      directory: the model folder.
-      model, allow_missing, allow_unused: see `checkpoints.google.load`.
-
-    Returns:
-      Names of the variables that kept their values.
-
-    Raises:
-      UserError: listing every missing, unused or misshapen variable.
-    """
+    """`weights.assign` from a model folder, whose names are the model's own."""
     _check_weights(directory)
     prefix = os.path.join(atomic_folders.existing(directory), WEIGHTS_PREFIX)
     weights = bundle.BundleWeights(prefix)

@@ -20,9 +20,6 @@ def other_steps(directory: str) -> list[str]:
 
     A folder with the steps Transformer, Pooling of the first token, Dense -> ["Pooling
     (pooling_mode_cls_token)", "Dense"].
-
-    Raises:
-      UserError: modules.json, or the configuration of its pooling, is damaged.
     """
     path = os.path.join(directory, MODULES_FILE)
     if not tf.io.gfile.exists(path):

@@ -15,57 +15,36 @@ from albert_tf.keras_compat import keras
 
 
 class Beside(NamedTuple):
-    """Things that a folder gets with the weights, as far as its format has a place for them.
+    """Things that a folder gets with the weights, as far as its format has a place for them."""
 
-    Attributes:
-      labels: names of the classes in order; () where they are not known.
-      metadata: entries of model.json.
-      vocab_file: the vocabulary, which folders of other software get from `write_tokenizer`.
-      tokenizer: its settings, for tokenizer_settings.json.
-      dtype: one of the format's `dtypes`.
-    """
-
-    labels: Sequence[str] = ()
-    metadata: Mapping[str, Any] = types.MappingProxyType({})
-    vocab_file: str | None = None
-    tokenizer: dict[str, Any] | None = None
-    dtype: str = "float32"
+    labels: Sequence[str] = ()  # Names of the classes in order; () where they are not known.
+    metadata: Mapping[str, Any] = types.MappingProxyType({})  # Entries of model.json.
+    vocab_file: str | None = None  # Folders of other software get theirs from `write_tokenizer`.
+    tokenizer: dict[str, Any] | None = None  # The content of tokenizer_settings.json.
+    dtype: str = "float32"  # One of the format's `dtypes`.
 
 
 @dataclasses.dataclass(frozen=True)
 class Source(abc.ABC):
-    """A model folder or checkpoint, with the files next to its weights; a subclass per format.
+    """A model folder or checkpoint, with the files next to its weights; a subclass per format."""
 
-    Attributes:
-      path: a folder, or the prefix of a checkpoint of google-research.
-      config_file: path of its configuration, if there is one.
-      vocab_file: path of its vocabulary, if there is one.
-      format: name of the format, as flags and messages have it.
-      config_name: name of the file of the configuration.
-      may_lack: patterns of weights that a class of this format may lack, and still is whole.
-      dtypes: those that weights can be written in.
-      is_own: whether the format is this project's, with a place for all its models, for metadata
-        and for the settings of the tokenizer.
-    """
+    path: str  # A folder, or the prefix of a checkpoint of google-research.
+    config_file: str | None  # Path of its configuration, if there is one.
+    vocab_file: str | None  # Path of its vocabulary, if there is one.
 
-    path: str
-    config_file: str | None
-    vocab_file: str | None
-
-    format: ClassVar[str]
+    format: ClassVar[str]  # The name that flags and messages have for it.
     config_name: ClassVar[str] = native.CONFIG_FILE
+    # Patterns of weights without which a model of this format still answers as it should.
     may_lack: ClassVar[Sequence[str]] = ()
-    dtypes: ClassVar[Sequence[str]] = ("float32",)
+    dtypes: ClassVar[Sequence[str]] = ("float32",)  # Those that weights can be written in.
+    # Whether the format is this project's, with a place for all models, metadata and settings.
     is_own: ClassVar[bool] = False
 
     @classmethod
     @abc.abstractmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
-        """The folder or checkpoint at a path, if it is of this format.
-
-        Args:
-          path: a folder, or what may be the prefix of a checkpoint.
-          names: names of the files in the folder.
+        """The folder at a path, or the checkpoint of that prefix, if it is of this format; `names`
+        are those of the files in the folder.
         """
 
     def config(self) -> AlbertConfig:
@@ -95,10 +74,8 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def make_model(self, config: AlbertConfig, head: str | None = None) -> keras.Model:
-        """A model of the class that the weights are for, with random weights.
-
-        Native folders and Hugging Face's configurations name the class; the reference's checkpoints
-        tell it by the names of their heads, except for heads of one output: `google.make_model`.
+        """A model of the class that the weights are for, with random weights; `head` is for the
+        reference's checkpoints, which do not always tell their class: `google.make_model`.
         """
 
     @abc.abstractmethod
@@ -109,11 +86,7 @@ class Source(abc.ABC):
         allow_unused: Sequence[str] = (),
         use_averages: bool = False,
     ) -> list[str]:
-        """`google.load`, from a path of any format.
-
-        Raises:
-          UserError: averages are asked for, which google-research's format alone has.
-        """
+        """`google.load`, from a path of any format; only google-research's has averages."""
 
     def _refuse_head(self, head: str | None) -> None:
         if head:
@@ -132,22 +105,11 @@ class Source(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
-        """Makes a folder, and returns lines for people about what has no place in it.
-
-        Args:
-          model: the model.
-          folder: the folder to make.
-          beside: what goes with the weights.
-        """
+        """Makes a folder, and returns lines for people about what has no place in it."""
 
     @classmethod
     def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
-        """Compares a written folder with the tensors that its software has for such a model.
-
-        Returns:
-          A clause about it for people; "" for this project's own format, which needs no check.
-
-        Raises:
-          UserError: with a list of what differs.
+        """Compares a written folder with the tensors that its software has for such a model. A
+        UserError lists what differs; the result is a clause for people, "" for the native format.
         """
         return ""

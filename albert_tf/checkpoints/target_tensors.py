@@ -21,11 +21,7 @@ Shapes = dict[str, list[int]]
 def huggingface_tensors(config: dict[str, Any]) -> Shapes:
     """Name -> shape of what `save_pretrained` of transformers (4.57, modeling_albert.py) writes.
 
-    The decoder of the masked language model is a copy of the word embeddings, and is not written,
-    unless tie_word_embeddings is false.
-
-    Args:
-      config: the content of config.json.
+    config: the content of config.json.
     """
     architecture, hidden = config["architectures"][0], config["hidden_size"]
     embedding, inner = config["embedding_size"], config["intermediate_size"]
@@ -53,6 +49,7 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
         model |= _torch_linear("pooler", hidden, hidden)
     if architecture == "AlbertModel":
         return model
+    # A tied decoder of masked words is a copy of the word embeddings, and is not written.
     tied = config.get("tie_word_embeddings", True)
     heads = {
         "AlbertForPreTraining": {
@@ -82,10 +79,7 @@ def google_tensors(config: dict[str, Any], model_name: str, num_classes: int = 2
     """Name -> shape of the variables that google-research/albert makes: modeling.py, and for heads
     run_pretraining.py, classifier_utils.py, race_utils.py and squad_utils.py.
 
-    Args:
-      config: the content of albert_config.json.
-      model_name: name of the model's class here.
-      num_classes: C, of an AlbertClassifier.
+    config: the content of albert_config.json. model_name: the model's class here.
     """
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     embedding, vocabulary = config["embedding_size"], config["vocab_size"]
@@ -142,17 +136,8 @@ def _tf1_output(scope: str, inputs: int, outputs: int) -> Shapes:
 
 
 def check_huggingface(folder: str, dtype: str = "float32") -> int:
-    """Compares a written folder with what Hugging Face's library reads from it.
-
-    Args:
-      folder: the one written.
-      dtype: the dtype that its weights should have, one of `huggingface.DTYPES`.
-
-    Returns:
-      The number of tensors.
-
-    Raises:
-      UserError: naming every tensor that is missing, unknown or of another shape or kind.
+    """Compares a written folder with what Hugging Face's library reads from it; returns the number
+    of tensors. A UserError names every one that is missing, unknown or of another shape or dtype.
     """
     with tf.io.gfile.GFile(os.path.join(folder, huggingface.CONFIG_FILE)) as file:
         config = json.load(file)
@@ -170,19 +155,7 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
 
 
 def check_google(prefix: str, config_file: str, model_name: str, num_classes: int) -> int:
-    """Compares a written checkpoint with the variables of google-research/albert.
-
-    Args:
-      prefix: path of the checkpoint.
-      config_file: path of its albert_config.json.
-      model_name, num_classes: see `google_tensors`.
-
-    Returns:
-      The number of tensors.
-
-    Raises:
-      UserError: naming every tensor that is missing, unknown or of another shape or kind.
-    """
+    """`check_huggingface`, of a written checkpoint and the variables of google-research/albert."""
     with tf.io.gfile.GFile(config_file) as file:
         config = json.load(file)
     with literal_paths.literal(prefix) as path:

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 
+# Some models have a few more embeddings than pieces, to make their number divisible or for tokens
+# that were added; one with a tenth more has another vocabulary, or half of its own.
 _MOST_UNUSED = 0.1
 
 
@@ -34,11 +36,7 @@ def stored_name(vocab_file: str) -> str:
 
 
 def check_size(vocab_file: str, num_pieces: int, vocab_size: int) -> None:
-    """Raises UserError unless a vocabulary fits a model with `vocab_size` embeddings.
-
-    Some models have a few more than their vocabulary has pieces, to make them divisible or for
-    tokens that were added; one with a tenth more has another vocabulary, or half of its own.
-    """
+    """Raises UserError unless a vocabulary fits a model with `vocab_size` embeddings."""
     if not (1 - _MOST_UNUSED) * vocab_size <= num_pieces <= vocab_size:
         raise UserError(
             f"{vocab_file} has {num_pieces} pieces, and the model's vocab_size is {vocab_size}. "

@@ -18,15 +18,10 @@ _BLOCKS = re.compile(r"group_\d|albert_layer_groups|embedding_hidden_mapping_in|
 
 
 class Weights(Protocol):
-    """The weights in a file or folder.
+    """The weights in a file or folder."""
 
-    Attributes:
-      path: the file or folder, for messages.
-      shapes: name -> shape of every weight.
-    """
-
-    path: str
-    shapes: dict[str, list[int]]
+    path: str  # For messages.
+    shapes: dict[str, list[int]]  # By name.
 
     def read(self, name: str) -> np.ndarray:
         """The weight of that name, an array of its shape."""
@@ -39,21 +34,15 @@ def assign(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> list[str]:
-    """Assigns stored weights to variables.
+    """Assigns stored weights to variables; returns our names of those that kept their values.
 
     Args:
-      variables: the variables of a model.
-      weights: the stored weights.
       stored_name: our name -> (the stored name, whether its transpose is stored).
-      allow_missing: regular expressions of our names that may be absent and keep their values; a
-        layer may be so as a whole.
+      allow_missing: regular expressions of our names that may be absent.
       allow_unused: regular expressions of stored names that may be left unread.
 
-    Returns:
-      Our names of the variables that kept their values.
-
     Raises:
-      UserError: listing every missing, unused or misshapen variable. Nothing is assigned then.
+      UserError: listing missing, unused and misshapen variables. Nothing is assigned then.
     """
     found, kept, read = [], [], set()
     misshapen, missing = [], []
@@ -71,7 +60,7 @@ def assign(
             kept.append(ours)
         else:
             missing.append(f"{theirs}, shape {expected}")
-    # A layer may be missing as a whole; half of one is a damage.
+    # A layer may be missing as a whole, and begins anew; half of one is damage.
     layers = {variable_name(variable).rpartition("/")[0] for variable, _, _ in found}
     missing += [stored_name(ours)[0] for ours in kept if ours.rpartition("/")[0] in layers]
     unused = [
@@ -86,6 +75,7 @@ def assign(
         raise UserError(
             "\n".join([f"checkpoint {weights.path} does not fit the model:", *lines, remedy])
         )
+    # All are read and checked before the first is assigned: a model is filled or left alone.
     values = [weights.read(theirs) for _, theirs, _ in found]
     for (_, theirs, _), value in zip(found, values):
         if not np.isfinite(value).all():

@@ -20,17 +20,8 @@ def addons_lamb(
     beta_2: float = 0.999,
     epsilon: float = 1e-6,
 ) -> keras.optimizers.legacy.Optimizer:
-    """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does.
-
-    Args:
-      learning_rate: a number or a schedule of the 0-based step.
-      weight_decay_rate, global_clipnorm, beta_1, beta_2, epsilon: see AdamFamily.
-
-    Returns:
-      The optimizer.
-
-    Raises:
-      UserError: TensorFlow Addons is not installed; it ends at TensorFlow 2.15.
+    """tfa.optimizers.LAMB, which computes what LAMB(bias_correction=True) does; a UserError where
+    Addons is not installed. Arguments: see AdamFamily.
     """
     try:
         import tensorflow_addons as tfa

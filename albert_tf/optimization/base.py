@@ -20,16 +20,12 @@ from albert_tf.optimization.updates import (
 )
 from albert_tf.variable_names import distinct, variable_name
 
-# The reference decays neither biases nor layer normalization.
+# The reference's list: it decays neither biases nor layer normalization.
 DEFAULT_EXCLUSIONS = ("LayerNorm", "layer_norm", "bias")
 
 
 class AdamFamily(keras.optimizers.Optimizer):
-    """Base of both optimizers; a subclass says which variables move by LAMB's update.
-
-    Gradients are made dense and summed over replicas before they are clipped by their global norm,
-    so that clipping does not depend on the number of replicas or on how embeddings are looked up.
-    """
+    """Base of both optimizers; a subclass says which variables move by LAMB's update."""
 
     def __init__(
         self,
@@ -84,6 +80,7 @@ class AdamFamily(keras.optimizers.Optimizer):
     def build(self, var_list: Sequence[tf.Variable]) -> None:
         """Makes both moments of every variable."""
         super().build(var_list)
+        # Keras calls this before every update.
         if getattr(self, "_built", False):
             return
         self._m = [self.add_variable_from_reference(variable, "m") for variable in var_list]
@@ -93,16 +90,17 @@ class AdamFamily(keras.optimizers.Optimizer):
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[tf.Tensor, tf.Variable]], *args: Any, **kwargs: Any
     ):
-        """Makes sparse gradients dense first: the norm of rows that are not summed is not the
-        gradient's norm.
-        """
+        """Keras's, with sparse gradients made dense first."""
+        # The norm of rows that are not summed is not the gradient's norm: clipping would depend on
+        # how embeddings are looked up.
         dense = [
             (gradient if gradient is None else tf.convert_to_tensor(gradient), variable)
             for gradient, variable in grads_and_vars
         ]
         return super().apply_gradients(dense, *args, **kwargs)
 
-    @tf.autograph.experimental.do_not_convert  # Nothing to convert.
+    # Autograph would look for something to convert in every variable's update, and find nothing.
+    @tf.autograph.experimental.do_not_convert
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Moves one variable, and replaces its moments; Keras calls it for each."""
         name = variable_name(variable)
@@ -112,6 +110,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         if in_place.is_possible():
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
+        # The formulas take tensors: given variables, they would read each anew wherever it stands.
         update = lamb_update if adapts else adamw_update
         weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
         updated = update(weights, gradient, old_m, old_v, step, rate, settings)
@@ -135,10 +134,9 @@ class AdamFamily(keras.optimizers.Optimizer):
     def describe_updates(self, variables: Sequence[tf.Variable]) -> dict[str, dict[str, tf.Tensor]]:
         """`update_norm` and `trust_ratio` of the last update, each from variable name (see
         `distinct`) to float32 scalar.
-
-        They are computed from the moments, and from the weights after the update instead of before:
-        nothing has to be kept for them.
         """
+        # From the moments, and from the weights after the update instead of before, so that nothing
+        # has to be kept for these figures.
         figures: dict[str, dict[str, tf.Tensor]] = {"update_norm": {}, "trust_ratio": {}}
         keys = distinct([variable_name(variable) for variable in variables])
         for key, variable in zip(keys, variables):

@@ -63,14 +63,9 @@ def layerwise_factors(config: AlbertConfig, decay: float) -> list[tuple[str, flo
     """Factors of the learning rate: 1 for heads and top layer, times `decay` for each layer down,
     as ELECTRA and XLNet are fine-tuned.
 
-    A block that several layers share counts as the highest of them. With 4 layers in 2 groups and
-    decay 0.5: 1 for group 1, 0.25 for group 0, 0.0625 for the embeddings.
-
-    Returns:
-      Pairs of a regular expression for variable names and a factor, see AdamFamily.
-
-    Raises:
-      UserError: all layers share their weights, so that no weight belongs to a lower layer.
+    They come with regular expressions for variable names, see AdamFamily. A block that several
+    layers share counts as the highest of them. With 4 layers in 2 groups and decay 0.5: 1 for group
+    1, 0.25 for group 0, 0.0625 for the embeddings.
     """
     if not 0 < decay <= 1:
         raise UserError(

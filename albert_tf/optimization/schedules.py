@@ -19,24 +19,14 @@ def warmup_polynomial_decay(
     power: float = 1.0,
     decay_after_warmup: bool = False,
 ) -> tf.Tensor:
-    """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py).
+    """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py): the
+    rate at a step, which counts from 0, float32 scalar.
 
-    The step counts from 0, so with a warm-up the first update has rate 0. In the reference the
-    decay begins at step 0 too: the rate drops from `peak` to peak * (1 - warmup / train) where the
-    warm-up ends. Peak 1, 4 steps of warm-up, 8 in all: 0 .25 .5 .75 .5 .375 .25 .125; with
-    `decay_after_warmup` 0 .25 .5 .75 1 .75 .5 .25.
-
-    Args:
-      step: scalar, 0-based.
-      peak: the highest rate.
-      num_train_steps: updates until the rate is 0.
-      num_warmup_steps: updates until the rate is `peak`, or as high as the decay lets it be.
-      power: exponent of the polynomial; 1 is linear.
-      decay_after_warmup: decay from the end of the warm-up on, from `peak`.
-
-    Returns:
-      float32 scalar.
+    Peak 1, 4 steps of warm-up, 8 in all: 0 .25 .5 .75 .5 .375 .25 .125; with `decay_after_warmup`
+    0 .25 .5 .75 1 .75 .5 .25.
     """
+    # The reference's quirks: the first update of a warm-up has rate 0, and the decay begins at step
+    # 0 too, so that the rate drops from `peak` to peak * (1 - warmup / train) after the warm-up.
     step = tf.cast(step, tf.float32)
     start = num_warmup_steps if decay_after_warmup else 0
     done = tf.clip_by_value((step - start) / max(num_train_steps - start, 1), 0.0, 1.0)
@@ -58,13 +48,6 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: float = 1.0,
         decay_after_warmup: bool = False,
     ) -> None:
-        """Args:
-          peak, num_train_steps, num_warmup_steps, power, decay_after_warmup: see
-            `warmup_polynomial_decay`.
-
-        Raises:
-          UserError: the warm-up is longer than the training.
-        """
         super().__init__()
         if not 0 <= num_warmup_steps <= num_train_steps:
             raise UserError(
@@ -95,9 +78,11 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up from 0, a constant rate, and a linear decay to 0, as a Keras schedule ("wsd").
 
-    Up to `decay_start` the rate does not depend on the length of the training. Peak 1, 2 steps of
-    warm-up, 10 in all, 0.4 of them decay: 0 .5 1 1 1 1 1 .75 .5 .25.
+    Peak 1, 2 steps of warm-up, 10 in all, a `decay_share` of 0.4: 0 .5 1 1 1 1 1 .75 .5 .25.
     """
+
+    # Up to `decay_start` the rate does not depend on the length of the training. That is why a run
+    # can be made longer from there with the bits of one that was longer from the start.
 
     def __init__(
         self,
@@ -106,15 +91,6 @@ class WarmupConstantDecay(keras.optimizers.schedules.LearningRateSchedule):
         num_warmup_steps: int = 0,
         decay_share: float = 0.2,
     ) -> None:
-        """Args:
-          peak: the highest rate.
-          num_train_steps: updates until the rate is 0.
-          num_warmup_steps: updates until the rate is `peak`.
-          decay_share: share of all updates in which the rate falls.
-
-        Raises:
-          UserError: the share is not between 0 and 1, or the warm-up reaches into the decay.
-        """
         super().__init__()
         if not 0 <= decay_share <= 1:
             raise UserError(f"decay_share {decay_share} does not lie between 0 and 1.")
@@ -153,13 +129,7 @@ def decay_start(num_train_steps: int, decay_share: float) -> int:
 
 
 class Recipe(NamedTuple):
-    """The figures of a training run that go with a batch size.
-
-    Attributes:
-      learning_rate: the highest.
-      num_train_steps: updates in all.
-      num_warmup_steps: updates until the highest rate.
-    """
+    """The figures of a training run that go with a batch size; the learning rate is the highest."""
 
     learning_rate: float
     num_train_steps: int
@@ -167,15 +137,10 @@ class Recipe(NamedTuple):
 
 
 def scale_recipe(recipe: Recipe, made_for: int, batch_size: int) -> Recipe:
-    """The recipe for another batch size: the same number of sequences, the rate by the square root.
+    """A recipe, made for batches of `made_for` sequences, for another size: as many sequences in
+    all, and the rate by the square root (LAMB: You et al., ICLR 2020, section 4.2).
 
-    That rule keeps LAMB's results over batch sizes (You et al., ICLR 2020, section 4.2). Rate
-    0.002, 1,000 updates, 100 of warm-up, made for 4,096, at 1,024: 0.001, 4,000, 400.
-
-    Args:
-      recipe: for batches of `made_for` sequences.
-      made_for: sequences in a batch of that recipe.
-      batch_size: sequences in a batch.
+    Rate 0.002, 1,000 updates, 100 of warm-up, made for 4,096, at 1,024: 0.001, 4,000, 400.
     """
     ratio = batch_size / made_for
     num_train_steps = max(1, round(recipe.num_train_steps / ratio))

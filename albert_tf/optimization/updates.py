@@ -20,20 +20,13 @@ import tensorflow as tf
 
 
 class AdamSettings(NamedTuple):
-    """Numbers of one variable's update.
-
-    Attributes:
-      beta_1, beta_2: shares of the old moments in the new ones.
-      epsilon: added to the root of the second moment.
-      weight_decay: 0 for a variable that is not decayed.
-      bias_correction: divide the moments by 1 - beta^step as Adam does; the reference does not.
-    """
+    """Numbers of one variable's update, as in the formulas above."""
 
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-6
-    weight_decay: float = 0.01
-    bias_correction: bool = False
+    weight_decay: float = 0.01  # 0 for a variable that is not decayed.
+    bias_correction: bool = False  # Adam's division by 1 - beta^step; the reference leaves it out.
 
 
 def adamw_update(
@@ -45,17 +38,10 @@ def adamw_update(
     rate: tf.Tensor,
     settings: AdamSettings,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One update of AdamW.
+    """One update of AdamW: the new weights, m and v.
 
-    Args:
-      weights, gradient: the variable's value and its gradient.
-      m, v: the moments before the update, 0 before the first.
-      step: scalar, number of this update, from 1.
-      rate: scalar, the learning rate.
-      settings: numbers of the update.
-
-    Returns:
-      The new weights, m and v.
+    m, v: the moments before the update, 0 before the first. step: scalar, number of this update,
+    from 1. rate: scalar, the learning rate.
     """
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
@@ -72,13 +58,7 @@ def lamb_update(
     settings: AdamSettings,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """One update of LAMB (You et al., ICLR 2020, first version): AdamW's direction at a length that
-    is `rate` times the norm of the weights.
-
-    Args:
-      weights, gradient, m, v, step, rate, settings: see `adamw_update`.
-
-    Returns:
-      The new weights, m and v.
+    is `rate` times the norm of the weights. Arguments and result: see `adamw_update`.
     """
     m, v = next_moments(gradient, m, v, settings)
     direction = adam_direction(weights, m, v, bias_corrections(step, weights, settings), settings)
@@ -88,16 +68,7 @@ def lamb_update(
 def next_moments(
     gradient: tf.Tensor, m: tf.Tensor, v: tf.Tensor, settings: AdamSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The new m and v: running means of the gradient and of its square.
-
-    Args:
-      gradient: the next one.
-      m, v: the moments before it.
-      settings: the betas are read.
-
-    Returns:
-      Two tensors.
-    """
+    """The new m and v: running means of the gradient and of its square."""
     beta_1, beta_2 = settings.beta_1, settings.beta_2
     next_m = beta_1 * m + (1.0 - beta_1) * gradient
     next_v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
@@ -123,16 +94,8 @@ def adam_direction(
     corrections: tuple[tf.Tensor, tf.Tensor] | None,
     settings: AdamSettings,
 ) -> tf.Tensor:
-    """The direction of Adam with the weight decay inside it.
-
-    Args:
-      weights: before the update.
-      m, v: the new moments.
-      corrections: see `bias_corrections`.
-      settings: epsilon and decay are read.
-
-    Returns:
-      A tensor of the shape of the weights.
+    """The direction of Adam with the weight decay inside it; `weights` before the update, m and v
+    after it, `corrections` of `bias_corrections`.
     """
     if corrections is not None:
         m, v = m / corrections[0], v / corrections[1]
@@ -141,6 +104,7 @@ def adam_direction(
 
 def trust_ratio(weights: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
     """Norm of the weights over norm of the direction, a scalar; 1 where either norm is 0."""
+    # As in the reference: a variable that begins at 0 has to move, too.
     weight_norm, direction_norm = tf.norm(weights), tf.norm(direction)
     defined = tf.logical_and(weight_norm > 0, direction_norm > 0)
     return tf.where(

@@ -31,7 +31,7 @@ class PretrainingData(TrainingData):
     """Examples for the masked language model and a sentence objective.
 
     Attributes:
-      manifest: that of the records, or one like it of the text.
+      manifest: the manifest of the records, or one like it of the text.
       has_statistics: whether the manifest has the counts of tokens and labels that baselines need.
     """
 
@@ -53,9 +53,9 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
     """The data of a folder of records, which create_pretraining_data wrote.
 
     Args:
-      folder: of the records.
+      folder: the folder.
       batch_size: B, over all replicas.
-      seed: of their order, of dynamic masks and of dropout.
+      seed: decides the order of the records, dynamic masks and dropout.
 
     Raises:
       UserError: the folder is missing, damaged or empty.
@@ -77,6 +77,7 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": content_fingerprint(manifest),
             "text": None,
+            # Static masks are in the records: only dynamic ones depend on how they are drawn.
             **({"draws": DRAWS} if manifest["masking"] == "dynamic" else {}),
         },
         has_statistics=True,
@@ -95,8 +96,8 @@ def open_text(
 
     Args:
       corpus: text files, and how they are read.
-      tokenizer: of the model.
-      settings: of the examples, with dynamic masking and a single copy.
+      tokenizer: the model's.
+      settings: how examples are made, with dynamic masking and a single copy.
       batch_size, seed: see `open_records`.
 
     Returns:
@@ -132,11 +133,8 @@ def open_text(
 
 
 def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
-    """Prints that a run goes on with other random numbers than the version that began it drew.
-
-    Args:
-      run_dir: the folder of the run, if there is one.
-      data: the data that it would go on with.
+    """Prints that the run in a folder goes on with other random numbers than the version that began
+    it drew, where it does.
     """
     if "draws" not in data.must_not_change or not run_folder.holds_run(run_dir):
         return

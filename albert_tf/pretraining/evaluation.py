@@ -36,7 +36,7 @@ class HeldOut:
 
     def __init__(self, folders: Sequence[str], batch_size: int = 64) -> None:
         """Args:
-        folders: of records; there is at least one.
+        folders: folders of records, at least one.
         batch_size: sequences per evaluation step, over all replicas.
 
         Raises:
@@ -66,13 +66,8 @@ class HeldOut:
     def evaluator(self, model: Pretrainer, vocab_fingerprint: str | None) -> Evaluator:
         """An Evaluator of a model on every folder, each with the objective of its records.
 
-        Args:
-          model: made in the scope of the strategy that it is evaluated on.
-          vocab_fingerprint: of the vocabulary that the model was made with; None: not known.
-
-        Raises:
-          UserError: records of another vocabulary, or longer than the model's positions, or a batch
-            that the memory cannot hold.
+        vocab_fingerprint: of the vocabulary that the model was made with, None where that is not
+        known. A UserError where records do not fit the model, or a batch does not fit the memory.
         """
         parts, strategy = [], model.distribute_strategy
         for folder, (objective, manifest) in zip(self.folders, self._manifests.items()):
@@ -99,12 +94,10 @@ class HeldOut:
     def print_results(
         self, metrics: dict[str, float], train_manifest: dict[str, Any] | None
     ) -> None:
-        """Prints the figures beside baselines: those of guesses without a model.
+        """Prints the figures of `evaluator` next to baselines, which are guesses without a model.
 
-        Args:
-          metrics: of `evaluator`, by name.
-          train_manifest: that of the training records, whose counts the guesses follow; None: those
-            of the held-out records.
+        train_manifest: of the training records, whose counts the guesses follow; None: the counts
+        of the held-out records.
         """
         fitted = "" if train_manifest else ", baselines of these records"
         for number, (objective, manifest) in enumerate(self._manifests.items()):
@@ -113,7 +106,7 @@ class HeldOut:
             if number:  # The figures of the words are those of the first folder.
                 names = [name for name in names if not name.startswith("masked_lm")]
             names = [name for name in names if name in metrics]
-            if not number:  # Detection is that of the first folder, too.
+            if not number:  # Detection is measured on the first folder, too.
                 detection = detection_baselines(metrics)
                 names, baselines = [*names, *detection], {**baselines, **detection}
             figures = {name: (metrics[name], *baselines[name]) for name in names}
@@ -130,9 +123,9 @@ def evaluate_model(
     """Evaluates a finished model, and prints the figures.
 
     Args:
-      name_or_path: of a model for pre-training, see `pretrained.locate`.
+      name_or_path: a model for pre-training, see `pretrained.locate`.
       held_out: the records.
-      devices: those that the model computes on.
+      devices: the devices that the model computes on.
       train_manifest: see `HeldOut.print_results`.
 
     Returns:
@@ -174,7 +167,7 @@ def evaluate_run(
     Args:
       run_dir: folder of the run, which another process trains.
       held_out: the records.
-      devices: those that the model computes on.
+      devices: the devices that the model computes on.
       num_train_steps: the run's last step, whose checkpoint is the last to be evaluated.
       timeout: seconds to wait for a new checkpoint.
       train_manifest: see `HeldOut.print_results`.

@@ -21,12 +21,8 @@ _COUNT = 4
 def example_writer(
     model: AlbertPretrainer, data: PretrainingData, held_out: HeldOut
 ) -> Callable[[], str]:
-    """A function that returns the model's predictions on the first held-out texts as Markdown.
-
-    Args:
-      model: it predicts with the weights that it has when the function is called.
-      data: of the training, whose vocabulary the model has.
-      held_out: the texts are those of its first folder.
+    """A function that returns the model's predictions on the first held-out texts as Markdown, with
+    the weights that the model has when it is called.
     """
     tokenizer = load_tokenizer(data.vocab_file, **data.manifest["tokenizer"])
     folder = held_out.folders[0]
@@ -46,11 +42,6 @@ def masked_lm_examples(
 
     Right predictions are bold; wrong ones are struck out, and followed by the right word: "the
     **cat** ~~sits~~ sat".
-
-    Args:
-      model: for pre-training.
-      batch: see data_pipeline.pretraining.dataset.pretraining_dataset.
-      pieces: from ids to pieces.
     """
     batch = {name: values[:_COUNT] for name, values in batch.items()}
     logits = model(batch, training=False)["masked_lm_logits"]

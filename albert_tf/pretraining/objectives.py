@@ -25,26 +25,20 @@ Batches: TypeAlias = Callable[..., tf.data.Dataset]
 
 
 class MaskedWords:
-    """The objective of an AlbertPretrainer: masked words and the order of segments.
+    """The objective of an AlbertPretrainer: masked words and the order of segments."""
 
-    Attributes:
-      name: the objective, as the flag and a run's folder have it.
-      words: the model that predicts masked words.
-      kept: the model that a run is made for.
-    """
-
-    name = "mlm"
+    name = "mlm"  # As the flag and a run's folder have it.
 
     def __init__(self, model: AlbertPretrainer) -> None:
-        self.words: AlbertPretrainer = model
-        self.kept: keras.Model = model
+        self.words: AlbertPretrainer = model  # It predicts masked words.
+        self.kept: keras.Model = model  # The run is made for it.
 
     def losses(self, sentence_objective: str) -> PretrainingObjective | ReplacedTokensObjective:
         """The losses and ratios of the model on records of a sentence objective."""
         return PretrainingObjective(self.words, sentence_objective)
 
     def batches(self, batches: Batches, seed: int, batch_size: int) -> Batches:
-        """Batches of records with what else the model needs; arguments as for `with_noise`."""
+        """Batches of records with further inputs of the model; arguments as for `with_noise`."""
         return batches
 
     def data(self, data: PretrainingData) -> PretrainingData:
@@ -98,14 +92,11 @@ def objective_of(model: Pretrainer) -> MaskedWords:
 
 
 def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
-    """Batches with `sampling_noise` float32 [B, P], a function of seed and number of the batch; so
-    neither a resume nor the number of replicas or hosts changes what is drawn.
-
-    Args:
-      batches: called with `start_step=` and `input_context=`, both of which may be missing.
-      seed: of the noise.
-      batch_size: B, over all replicas.
+    """Batches with `sampling_noise` float32 [B, P] for the generator's draws; `batches` takes
+    `start_step=` and `input_context=`, and `batch_size` is B over all replicas.
     """
+    # The noise is an input, not drawn in the model: it is a function of seed and number of the
+    # batch, so that neither a resume nor the number of replicas or hosts changes what is drawn.
 
     def noisy(
         start_step: int = 0, input_context: tf.distribute.InputContext | None = None, **others: Any
@@ -125,10 +116,8 @@ def with_noise(batches: Batches, seed: int, batch_size: int) -> Batches:
 
 
 def detection_baselines(figures: dict[str, float]) -> dict[str, tuple[float, str]]:
-    """Scores of guesses without a model beside those of a detector: metric -> (figure, its name).
-
-    Args:
-      figures: the detector's, with `replaced_share`; empty without a detector.
+    """Scores of guesses without a model next to a detector's: metric -> (figure, its name). Empty
+    where the figures are not a detector's, which have `replaced_share`.
     """
     if "replaced_share" not in figures:
         return {}

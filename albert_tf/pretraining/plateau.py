@@ -1,4 +1,4 @@
-"""Says when masked words rest at their frequencies, and when they fall back there."""
+"""Warns when masked words are predicted no better than by their frequencies, or no better again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ _FIRST_NOTICE = 500  # Updates; then after twice as many, and so on.
 
 
 def frequency_level(entropy: float) -> float:
-    """The loss of masked words, in nats, of a model that knows frequencies and no context.
-
-    Of ten words to predict eight are hidden and cost their entropy. One is shown and one replaced
-    by another: the model cannot tell which, and bets one half on what it sees.
-
-    Args:
-      entropy: of the words' frequencies, in nats.
+    """The loss of masked words, in nats, of a model that knows frequencies (with that entropy, in
+    nats) and no context.
     """
+    # Of ten words to predict eight are hidden and cost their entropy. One is shown and one replaced
+    # by another: the model cannot tell which, and bets one half on what it sees.
     hidden_or_replaced = 1 - KEEP_PROBABILITY
     return hidden_or_replaced * entropy + 2 * KEEP_PROBABILITY * math.log(2)
 
@@ -32,24 +29,18 @@ class PlateauWatch:
     """Follows the loss of masked words in training, from the start or from a resume."""
 
     def __init__(self, entropy: float) -> None:
-        """Args:
-        entropy: of the frequencies of the words to predict, in nats.
-        """
+        """entropy: of the frequencies of the words to predict, in nats."""
         self._level = frequency_level(entropy)
         self._loss = self._lowest = math.inf
         self._lowest_step = self._step = 0
         self._next_notice = _FIRST_NOTICE
 
     def notice(self, step: int, metrics: dict[str, float]) -> str | None:
-        """The notice that follows a report, if there is one.
-
-        Args:
-          step: the last one.
-          metrics: means of the steps since the last report, with "masked_lm_loss".
-        """
+        """The notice that follows a report at a step, if there is one."""
         loss = metrics["masked_lm_loss"]
         if not math.isfinite(loss):
             return None
+        # A smoothed loss: single reports scatter more than the distances that are judged here.
         share = 1 - math.exp((self._step - step) / _SMOOTHING)
         self._loss = loss if math.isinf(self._loss) else self._loss + share * (loss - self._loss)
         self._step = step
@@ -61,10 +52,10 @@ class PlateauWatch:
         if rests and step >= self._next_notice:
             self._next_notice = 2 * step
             return (
-                f"masked words rest at their frequencies: loss {self._loss:.2f}, and "
-                f"{self._level:.2f} needs no context. From random weights this takes thousands of "
-                "updates; --init_checkpoint with weights of albert_tf.make_starting_weights skips "
-                "it."
+                f"masked words are not predicted better than by their frequencies yet: loss "
+                f"{self._loss:.2f}, and {self._level:.2f} needs no context. From random weights "
+                "this takes thousands of updates; --init_checkpoint with weights of "
+                "albert_tf.make_starting_weights skips it."
             )
         return None
 
@@ -74,12 +65,12 @@ class PlateauWatch:
         return (
             f"masked words fell back to their frequencies: loss {self._loss:.2f} after "
             f"{lowest:.2f} at step {self._lowest_step}. Lower --learning_rate, or lengthen the "
-            "warm-up; a checkpoint of before that step is worth more than the newest."
+            "warm-up; a checkpoint from before that step is worth more than the newest."
         )
 
 
 def watch_of(data: PretrainingData) -> PlateauWatch | None:
-    """The watch for a run on some data; None where nobody has counted their words."""
+    """The watch for a run on some data; None where their words are not counted."""
     if not data.has_statistics:
         return None
     try:

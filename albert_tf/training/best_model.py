@@ -16,10 +16,7 @@ _SCORED_ON = "eval_data_sha256"  # In model.json, where a run may change its hel
 
 
 class BestModel:
-    """A model folder that is rewritten whenever an evaluation beats the model in it.
-
-    The score to beat is read from the folder, so that a resumed run continues where it was.
-    """
+    """A model folder that is rewritten whenever an evaluation beats the model in it."""
 
     def __init__(
         self,
@@ -32,7 +29,7 @@ class BestModel:
         tokenizer: dict[str, Any],
     ) -> None:
         """Args:
-        model: whose weights are saved.
+        model: the model whose weights are saved.
         directory: the model folder.
         metric: name of the metric that decides.
         higher_is_better: whether its largest value is the best.
@@ -57,13 +54,13 @@ class BestModel:
         self._vocabulary = (vocab_file, tokenizer)
 
     def save_if_best(self, step: int, metrics: dict[str, float]) -> None:
-        """Saves the model if its metrics, after `step` updates, are better than the folder's. A nan
-        is never better. A model of later updates, to before which the run went back, or scored on
-        other held-out data, does not count.
-        """
+        """Saves the model if its metrics, after `step` updates, are better than the folder's."""
         atomic_folders.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
-            return
+            return  # A nan is never better.
+        # The score to beat is read from the folder, so that a resumed run goes on where it was. The
+        # model of a later step, to before which the run went back, or of a score on other held-out
+        # data does not count.
         if tf.io.gfile.exists(self.directory):
             best = native.read_metadata(self.directory)
             is_better = self._sign * metrics[self._metric] > (

@@ -1,8 +1,7 @@
 """The files of a run's checkpoints, found by their names: step-1000.index, step-1000.data-...
 
 A checkpoint is written in a folder of its own, step-1000_unfinished, and its files get their names
-only when all of them are safe on the disk, the index last. TensorFlow's file `checkpoint` is
-written for other programs; nothing here reads it.
+only when all of them are safe on the disk, the index last.
 """
 
 from __future__ import annotations
@@ -70,16 +69,15 @@ def unfinished(directory: str, step: int) -> str:
 
 
 def publish(directory: str, step: int, keep: int) -> None:
-    """Gives the files of an unfinished checkpoint their names, and removes the oldest ones.
-
-    Args:
-      directory: of the checkpoints.
-      step: of this checkpoint. Those of later steps are removed: the run would have gone on from
-        them if they could be read, see `TrainingState.restore`.
-      keep: how many are kept.
+    """Gives the files of an unfinished checkpoint their names; all but the last `keep` up to this
+    step are removed.
     """
+    # A kill between any two lines leaves the older checkpoints, and this one unfinished or whole:
+    #   before the renames     its folder, which the next start removes (`remove_unfinished`)
+    #   between the renames    data without an index, which nobody finds, removed likewise
+    #   after the last rename  a whole checkpoint; at most the old ones are too many
     folder = _unfinished_folder(directory, step)
-    atomic_files.sync_tree(folder)
+    atomic_files.sync_tree(folder)  # A file system may store the new names before the content.
     names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))
     # The index last: TensorFlow finds data through it, so that no reader sees half a checkpoint.
     for name in sorted(names, key=lambda name: name.endswith(".index")):
@@ -87,9 +85,11 @@ def publish(directory: str, step: int, keep: int) -> None:
         tf.io.gfile.rename(old, new, overwrite=True)
     atomic_files.sync(directory)
     tf.io.gfile.rmtree(folder)
+    # Those of later steps go, too: the run would have gone on from them if they could be read.
     kept = [found for found in find(directory) if found <= step][-keep:]
     for other in set(find(directory)) - set(kept):
         remove(directory, other)
+    # TensorFlow's own list, for other programs: nothing here reads it.
     lines = [f'model_checkpoint_path: "step-{step}"']
     lines += [f'all_model_checkpoint_paths: "step-{found}"' for found in kept]
     atomic_files.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
@@ -109,7 +109,7 @@ def _unfinished_folder(directory: str, step: int) -> str:
 
 
 def remove(directory: str, step: int) -> None:
-    """Removes a checkpoint, its index first: without it the rest is no checkpoint."""
+    """Removes a checkpoint, its index first: what is left after a kill is not taken for one."""
     names = [name for name in _names_in(directory) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: not name.endswith(".index")):
         tf.io.gfile.remove(os.path.join(directory, name))

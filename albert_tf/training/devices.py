@@ -21,25 +21,15 @@ from albert_tf.training.strategy import make_strategy
 
 
 class Devices(NamedTuple):
-    """Devices that are ready for a model.
+    """Devices that are ready for a model."""
 
-    Attributes:
-      strategy: in whose scope models are made.
-      packed: for the constructors of models.
-      is_fast: whether the fast form is on, see fast_switch.py.
-    """
-
-    strategy: tf.distribute.Strategy
-    packed: bool
-    is_fast: bool
+    strategy: tf.distribute.Strategy  # Models are made in its scope.
+    packed: bool  # For the constructors of models.
+    is_fast: bool  # Whether the fast form is on, see fast_switch.py.
 
 
 def prepare_devices(settings: DeviceSettings) -> Devices:
-    """Sets determinism, precision and `fast` for this process, and makes the strategy.
-
-    Raises:
-      UserError: settings that do not go together, or that need XLA where it cannot compile.
-    """
+    """Sets determinism, precision and `fast` for this process, and makes the strategy."""
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = make_strategy(settings.distribution, settings.tpu)

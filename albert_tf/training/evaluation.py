@@ -19,7 +19,7 @@ from albert_tf.training.memory import check_evaluation_memory
 from albert_tf.training.report.progress import Reporter, StepCost
 from albert_tf.training.steps import Data, Stepper
 
-_LARGEST_EXPONENT = 709.0  # Of a float: the loss of a model that has diverged may be larger.
+_LARGEST_EXPONENT = 709.0  # For a float; the loss of a model that has diverged may be larger.
 # A figure that follows from another: name -> (the other's name, the function of it).
 _DERIVED = {
     "masked_lm_perplexity": (
@@ -84,22 +84,8 @@ def evaluation_batch_size(
     num_examples: int,
     strategy: tf.distribute.Strategy,
 ) -> int:
-    """The sequences of an evaluation step: `batch_size`, or fewer where there are fewer examples.
-
-    So many that all replicas have as many: of 100 over 8 replicas 104, and 32 of 30 examples.
-
-    Args:
-      config: of the model.
-      batch_size: the largest, over all replicas.
-      max_seq_length: S.
-      num_examples: of the held-out data.
-      strategy: it says how many replicas there are.
-
-    Returns:
-      B, over all replicas.
-
-    Raises:
-      UserError: this machine's memory cannot hold such a batch of `max_seq_length` tokens.
+    """B of an evaluation step, over all replicas: `batch_size`, or fewer where there are fewer
+    examples; as many for each replica: 104 instead of 100 on 8 replicas, and 32 for 30 examples.
     """
     replicas = strategy.num_replicas_in_sync
     batch_size = -(-min(batch_size, num_examples) // replicas) * replicas
@@ -108,7 +94,7 @@ def evaluation_batch_size(
 
 
 def print_comparison(title: str, figures: Mapping[str, tuple[float, float, str]]) -> None:
-    """Prints figures beside baselines: name -> (figure, baseline, the baseline's name)."""
+    """Prints figures next to baselines: name -> (figure, baseline, the baseline's name)."""
     print(f"{title}\n  {'':<26} {'model':>8} {'baseline':>9}")
     for name, (figure, baseline, kind) in figures.items():
         print(f"  {name:<26} {figure:8.4f} {baseline:9.4f}  ({kind})")
@@ -117,18 +103,9 @@ def print_comparison(title: str, figures: Mapping[str, tuple[float, float, str]]
 def evaluate_checkpoints(
     model: keras.Model, evaluator: Evaluator, run_dir: str, last_step: int, timeout: float
 ) -> dict[str, float]:
-    """Evaluates the checkpoints of a run as they appear, of several new ones the newest.
-
-    Args:
-      model: the one that `evaluator` evaluates.
-      evaluator: computes the figures.
-      run_dir: of the run; figures go to its folder continuous_eval.
-      last_step: the step whose checkpoint is the last to be evaluated.
-      timeout: seconds to wait for a new checkpoint. One that cannot be read does not count: it may
-        be half written, old and just removed, or damaged.
-
-    Returns:
-      The last figures; empty when no checkpoint came.
+    """Evaluates the checkpoints of a run as they appear, of several new ones the newest, until that
+    of `last_step`, or until none has come for `timeout` seconds. The figures go to the run's folder
+    continuous_eval; the last ones are returned, {} where no checkpoint came.
     """
     folder = os.path.join(run_dir, "continuous_eval")
     tf.io.gfile.makedirs(folder)
@@ -139,6 +116,8 @@ def evaluate_checkpoints(
         seen, last_time = -1, time.monotonic()
         while seen < last_step and time.monotonic() - last_time < timeout:
             step = max(find(checkpoints_dir(run_dir)), default=seen)
+            # One that cannot be read does not count: it may be half written, old and just removed,
+            # or damaged.
             if step == seen or not _can_be_read(
                 checkpoint, path_of(checkpoints_dir(run_dir), step)
             ):

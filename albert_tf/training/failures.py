@@ -26,11 +26,7 @@ _SIGNS_OF_A_LOSS = ("Collective ops is aborted", "remote target /job:")
 
 
 class MachineFailure(Exception):
-    """The machine failed; the message says how, and what helps.
-
-    Attributes:
-      exit_code: of the program.
-    """
+    """The machine failed: the message says how, and what helps; `exit_code` is the program's."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -63,9 +59,8 @@ def explain(error: Exception) -> MachineFailure | None:
 
 
 def _is_one_of(numbers: tuple[int, ...], error: Exception, text: str) -> bool:
-    """Whether an error is the operating system's with one of these numbers; TensorFlow keeps only
-    their text.
-    """
+    """Whether an error is the operating system's with one of these numbers."""
+    # TensorFlow keeps only the text that belongs to a number.
     if isinstance(error, tf.errors.OpError):
         return any(os.strerror(number) in text for number in numbers)
     return isinstance(error, OSError) and error.errno in numbers

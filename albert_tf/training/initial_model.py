@@ -136,18 +136,10 @@ class InitialModel(Settings):
 def repeat_positions(encoder: AlbertEncoder, count: int) -> None:
     """Makes the position embeddings from `count` on copies of those before.
 
-    Training in short sequences leaves later positions as they began. Copies tell at least which
-    tokens are near each other (Beltagy et al., Longformer, 2020).
-
-        count 3, 8 positions: 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1
-
-    Args:
-      encoder: whose positions are changed.
-      count: number of positions that were trained, from 1.
-
-    Raises:
-      UserError: the encoder has fewer positions.
+    count 3, 8 positions: 0 1 2 3 4 5 6 7 -> 0 1 2 0 1 2 0 1
     """
+    # Training in short sequences leaves later positions as they began. Copies tell at least which
+    # tokens are near each other (Beltagy et al., Longformer, 2020).
     table = encoder.embeddings.position_embeddings
     size = table.shape[0]
     if not 1 <= count <= size:
@@ -159,16 +151,8 @@ def repeat_positions(encoder: AlbertEncoder, count: int) -> None:
 
 
 def check_data_fit(config: AlbertConfig, vocab_size: int, max_seq_length: int, data: str) -> None:
-    """Checks that data fit a model.
-
-    Args:
-      config: of the model.
-      vocab_size: V, of the data.
-      max_seq_length: S, of the data.
-      data: their name, for messages.
-
-    Raises:
-      UserError: the model has another vocabulary than the data, or too few positions.
+    """Raises UserError where a model has another vocabulary than the data, or too few positions;
+    `data` is their name.
     """
     if vocab_size != config.vocab_size:
         raise UserError(

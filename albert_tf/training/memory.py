@@ -20,14 +20,8 @@ def check_training_memory(
     sequence_length: int,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Raises UserError when an update takes far more memory than there is, on CPUs.
-
-    Args:
-      config: of the model.
-      batch_size: B, over all replicas.
-      num_micro_batches: number of parts in which a replica's batch is worked through.
-      sequence_length: S.
-      strategy: it says how many replicas share this machine.
+    """Raises UserError when an update takes far more memory than there is, on CPUs; `batch_size` is
+    over all replicas.
     """
     here = strategy.num_replicas_in_sync
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):

@@ -27,16 +27,7 @@ from albert_tf.training.steps import skip_bad_updates
 def make_optimizer(
     settings: OptimizerSettings, config: AlbertConfig, num_train_steps: int
 ) -> keras.optimizers.Optimizer:
-    """The optimizer for a model.
-
-    Args:
-      settings: its kind and its numbers.
-      config: of the model.
-      num_train_steps: updates until the rate is 0.
-
-    Raises:
-      UserError: settings that do not go together.
-    """
+    """The optimizer for a model; its rate is 0 after `num_train_steps` updates."""
     schedule = _make_schedule(settings, num_train_steps)
     clipnorm = settings.global_clipnorm or None  # None does not clip.
     common: dict[str, Any] = dict(
@@ -77,20 +68,8 @@ def guard_updates(
     precision: str,
     max_bad_steps: int,
 ) -> keras.optimizers.Optimizer:
-    """The optimizer with a scaled loss where the precision needs it; or, with `max_bad_steps`, one
-    that leaves out updates that are not finite.
-
-    Args:
-      optimizer: the optimizer to wrap.
-      strategy: the devices it is for.
-      precision: name of the model's dtype policy.
-      max_bad_steps: how many updates may be left out; 0: none is.
-
-    Returns:
-      `optimizer`, or a LossScaleOptimizer around it.
-
-    Raises:
-      UserError: float16 or `max_bad_steps` on a TPU.
+    """The optimizer with a scaled loss where the precision, a dtype policy, needs it; or, with
+    `max_bad_steps`, one that leaves out updates that are not finite.
     """
     is_half = precision == "mixed_float16"
     if is_for_tpu(strategy) and (is_half or max_bad_steps):

@@ -21,17 +21,12 @@ _NAMES = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 class Preempted(Exception):
-    """The end of training by a signal.
-
-    Attributes:
-      step: the last one.
-      last_saved: step of the newest checkpoint, an earlier one where the update of `step` was left
-        out; 0: there is none.
-      exit_code: of a program that ends by it.
-    """
+    """The end of training by a signal at a step; a program that ends by it has its `exit_code`."""
 
     def __init__(self, step: int, last_saved: int, number: int | None = signal.SIGTERM) -> None:
-        """number: of the signal; None: another worker got it."""
+        """last_saved: step of the newest checkpoint, an earlier one where the update of `step` was
+        left out; 0: there is none. number: of the signal; None: another worker got it.
+        """
         lost = ""
         if last_saved < step:
             newest = f"the newest checkpoint is of step {last_saved}"
@@ -69,11 +64,11 @@ def interrupt_program(number: int, frame: FrameType | None) -> NoReturn:
 class StopRequest:
     """A context, in the main thread, in which SIGTERM and Ctrl-C ask a run to stop; a second one
     ends the process.
-
-    Python calls its handlers when TensorFlow returns, perhaps much later. Python's native handler
-    writes each signal's number to a socket at once, on which a thread of this context listens: it
-    says what the run has to finish first.
     """
+
+    # Python calls its handlers when TensorFlow returns, perhaps much later. Python's native handler
+    # writes each signal's number to a socket at once, on which a thread of this context listens: it
+    # says what the run has to finish first.
 
     def __init__(self) -> None:
         self._run: Stoppable | None = None
@@ -84,7 +79,7 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             return self  # Python lets only the main thread handle signals.
         heard, self._written = socket.socketpair()
-        self._written.setblocking(False)
+        self._written.setblocking(False)  # As `set_wakeup_fd` demands.
         self._previous_fd = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _NAMES:
             if signal.getsignal(number) != signal.SIG_IGN:  # As nohup wants it.
@@ -151,11 +146,11 @@ class StopRequest:
         )
         name = _NAMES[signal.Signals(number)]
         _say(f"{name} again: ended at once; {newest}; run the same command to go on")
-        os._exit(_exit_code(number))
+        os._exit(_exit_code(number))  # Not sys.exit, which would end this thread alone.
 
 
 def _say(line: str) -> None:
-    """Prints a line above the progress bar, if anybody reads it."""
+    """Prints a line above the progress bar; an output that was closed is not an error here."""
     with contextlib.suppress(OSError, ValueError):
         tqdm.write(line)
         print(end="", flush=True)

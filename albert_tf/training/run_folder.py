@@ -33,7 +33,7 @@ from data_pipeline.files import atomic_files, lock
 
 LOCK_FILE = "run.lock"
 RUN_FILE = "run.json"
-# All that a start that was killed at once may leave: RUN_FILE is written last.
+# All that a start that was killed at once may leave, see `claim`.
 _WRITTEN_FIRST = {
     CONFIG_FILE,
     LOCK_FILE,
@@ -54,8 +54,6 @@ def claim(
     """Makes the folder of a run, or checks that the run in it can be continued, and locks it.
 
     Args:
-      run_dir: the folder.
-      config: of the model.
       flags: of this start, to be recorded.
       must_not_change: settings that decide the batches, by name; a run is continued only with the
         same.
@@ -64,10 +62,6 @@ def claim(
 
     Returns:
       The lock, a context; it is released at the context's end, or when the process ends.
-
-    Raises:
-      UserError: the folder holds a run of another model or on other data, or files that are no run,
-        or another process trains there.
     """
     literal_paths.check_remote(run_dir)
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
@@ -87,6 +81,8 @@ def claim(
             _check_unchanged(run_dir, must_not_change, before)
             changes = starts.changes_since_last(run_dir, flags, newest)
             starts.check_changes(run_dir, changes, allowed)
+        # RUN_FILE, which makes the folder a run, comes last. A start that is killed before leaves
+        # _WRITTEN_FIRST at most, in which the next one may begin.
         atomic_files.write_json(os.path.join(run_dir, CONFIG_FILE), config.to_dict())
         starts.record(run_dir, flags, environment(), newest)
         starts.write_run_json(os.path.join(run_dir, RUN_FILE), must_not_change, [CONFIG_FILE])
@@ -94,11 +90,7 @@ def claim(
 
 
 def delete(run_dir: str) -> None:
-    """Deletes the run in a folder, if there is one.
-
-    Raises:
-      UserError: another process trains there.
-    """
+    """Deletes the run in a folder, if there is one and no other process trains there."""
     if holds_run(run_dir):
         with lock.locked(run_dir, LOCK_FILE):
             _empty(run_dir)
@@ -110,7 +102,7 @@ def holds_run(run_dir: str) -> bool:
 
 
 def _names_in(run_dir: str) -> set[str]:
-    """The names in a folder but the leftovers of interrupted writes; empty without a folder."""
+    """The names in a folder except leftovers of interrupted writes; empty without a folder."""
     if not tf.io.gfile.exists(run_dir):
         return set()
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run_dir)}
@@ -118,9 +110,9 @@ def _names_in(run_dir: str) -> set[str]:
 
 
 def _empty(run_dir: str) -> None:
-    """Removes all but the lock, which is held. RUN_FILE comes last: until then the folder holds a
-    run, which another start with --overwrite may delete.
-    """
+    """Removes all but the lock, which is held."""
+    # RUN_FILE comes last: a kill on the way leaves what is still a run, which another start with
+    # --overwrite may delete. Without it the folder would be one of unknown files, and be refused.
     names = _names_in(run_dir) - {LOCK_FILE}
     for name in sorted(names, key=lambda name: name == RUN_FILE):
         path = os.path.join(run_dir, name)
@@ -153,11 +145,7 @@ def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict
 
 
 def read(run_dir: str) -> tuple[AlbertConfig, dict[str, Any]]:
-    """The configuration of a run's model, and `must_not_change` of `claim`.
-
-    Raises:
-      UserError: there is no run in the folder, or its file is damaged.
-    """
+    """The configuration of a run's model, and `must_not_change` of `claim`."""
     if not holds_run(run_dir):
         raise UserError(f"--output_dir={run_dir} holds no run ({RUN_FILE}). Start one there.")
     remedy = "Put a copy of it there, if you have one"

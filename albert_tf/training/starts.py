@@ -20,6 +20,7 @@ FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
 # Changes with which a run is not continued, unless --allow_changes names them.
 CHANGES = ("optimizer", "precision", "init_checkpoint")
 
+# They say something about a start, not about the run.
 _OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
 _REASONS = {
     "optimizer": "the moments in its checkpoints mean something else",
@@ -32,15 +33,8 @@ _REASONS = {
 def changes_since_last(
     run_dir: str, flags: dict[str, Any], newest_step: int
 ) -> dict[str, tuple[Any, Any]]:
-    """Flags that had other values when the newest checkpoint was made: name -> (old, new).
-
-    Args:
-      run_dir: folder of the run.
-      flags: of this start, by name.
-      newest_step: of the checkpoints; 0 without any.
-
-    Raises:
-      UserError: the flags of that start cannot be read.
+    """Flags that had other values when the newest checkpoint (0: there is none) was made: name ->
+    (old, new).
     """
     last = _flags_of_checkpoints(run_dir, newest_step)
     return {
@@ -61,7 +55,7 @@ def _flags_of_checkpoints(run_dir: str, newest_step: int) -> dict[str, Any]:
             return start["flags"]
     path = os.path.join(run_dir, FLAGS_FILE)
     if not tf.io.gfile.exists(path):
-        print(f"{path} is missing: nobody knows which flags have changed.", flush=True)
+        print(f"{path} is missing: which flags have changed is not known.", flush=True)
         return {}
     return read_run_json(path, f"Write the object `flags` of the last file in {FOLDER}/ to it")
 
@@ -77,16 +71,7 @@ def _numbers(folder: str) -> list[int]:
 def check_changes(
     run_dir: str, changes: dict[str, tuple[Any, Any]], allowed: Sequence[str]
 ) -> None:
-    """Prints the changes, or refuses them.
-
-    Args:
-      run_dir: folder of the run.
-      changes: see `changes_since_last`.
-      allowed: those of CHANGES that the user wants all the same.
-
-    Raises:
-      UserError: the run cannot go on with such a change, and it is not in `allowed`.
-    """
+    """Prints the changes, or refuses what a run cannot go on with and what is not `allowed`."""
     for name, (old, new) in changes.items():
         kind = _kind(name, old, new)
         if kind and kind not in allowed:
@@ -115,14 +100,7 @@ def _kind(name: str, old: Any, new: Any) -> str | None:
 def record(
     run_dir: str, flags: dict[str, Any], environment: dict[str, str], newest_step: int
 ) -> None:
-    """Writes flags.json and environment.json of this start, and both to starts/0001.json.
-
-    Args:
-      run_dir: folder of the run.
-      flags: of this start, by name.
-      environment: versions of the software, by name.
-      newest_step: of the checkpoints; 0 without any.
-    """
+    """Writes flags.json and environment.json of this start, and both to starts/0001.json."""
     folder = os.path.join(run_dir, FOLDER)
     tf.io.gfile.makedirs(folder)
     start = {

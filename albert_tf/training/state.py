@@ -36,14 +36,16 @@ _SIGNS_OF_DAMAGE = re.compile(
 class TrainingState:
     """The checkpoints of a model and its optimizer, written while training goes on.
 
-    The step is the optimizer's. It is the position in the data, too: order and masks are functions
-    of seed and step. A save copies the variables at once and writes them in another thread. It
-    counts when that thread has given the files their names, see checkpoint_files.py. In mixed
-    precision nothing is copied and no thread started: TensorFlow 2.15 takes no copy of variables
-    that Keras casts, and the thread would write what training makes of them meanwhile.
-
-        save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait -> close
+    save -> _write (copies; starts the thread) -> _publish (in the thread) -> wait -> close
     """
+
+    # The step is the optimizer's, and the position in the data, too: order, masks and dropout are
+    # functions of seed and step. So a checkpoint holds all that a run needs to go on to the bit.
+    #
+    # A save copies the variables at once and writes them in another thread. It counts when that
+    # thread has given the files their names, see checkpoint_files.py. In mixed precision nothing is
+    # copied and no thread started: TensorFlow 2.15 takes no copy of variables that Keras casts, and
+    # the thread would write what training makes of them meanwhile.
 
     def __init__(
         self,
@@ -56,11 +58,8 @@ class TrainingState:
         must_match: bool = True,
     ) -> None:
         """Args:
-        directory: of the checkpoints.
-        model, optimizer: whose variables are saved.
-        keep: how many of the newest checkpoints are kept.
-        loss_scaling: of float16 training, which is part of its state.
-        is_chief: whether this process writes; of several workers one does.
+        keep: number of checkpoints that are kept, the newest ones.
+        loss_scaling: the scale of float16 training, which is part of its state.
         must_match: False: a checkpoint may be of another optimizer, whose moments are taken where
           they are of the same kind, or lack a loss scale.
         """
@@ -107,7 +106,7 @@ class TrainingState:
         return bool(self._all_finite())
 
     def save(self) -> None:
-        """Begins to write a checkpoint of this step, unless there is one."""
+        """Begins to write a checkpoint of this step, unless there is one, on the chief."""
         if not self._is_chief:
             return
         self.wait()  # One save at a time: an error of the last one is raised here.
@@ -139,8 +138,8 @@ class TrainingState:
         self._checkpoint.sync()
         try:
             if self._latest != self._under_way:
-                # Nobody has begun; or the thread failed, whose error TensorFlow keeps for the next
-                # save, so there is one.
+                # Nothing was begun; or the thread failed, whose error TensorFlow keeps for the next
+                # save, so that there is one.
                 with _without_log():
                     self._write()
         except Exception:
@@ -150,11 +149,9 @@ class TrainingState:
             self._under_way = -1
 
     def close(self) -> None:
-        """Waits, and ends the thread that writes; nothing is saved afterwards.
-
-        TensorFlow ends it when the process ends, and until then holds the model, the optimizer and
-        their copies: each run of a series would leave its memory behind.
-        """
+        """Waits, and ends the thread that writes; nothing is saved afterwards."""
+        # TensorFlow ends it when the process ends, and until then holds the model, the optimizer
+        # and their copies: each run of a series would leave its memory behind.
         try:
             self.wait()
         finally:
@@ -164,12 +161,7 @@ class TrainingState:
                 helper._join_async_save_thread()
 
     def restore(self) -> bool:
-        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint.
-
-        Raises:
-          UserError: the checkpoint is of another model, or all of them are damaged.
-          OpError: the newest cannot be read, but not because it is damaged.
-        """
+        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint."""
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
             path = checkpoint_files.path_of(self._directory, step)
@@ -254,11 +246,9 @@ def _read_into(path: str, **parts: tf.Module) -> None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether an error says that a file is not what was written.
-
-    An error of a file system that refuses or does not answer is no damage: a checkpoint that is
-    passed over as damaged is deleted by the next save.
-    """
+    """Whether an error says that a file is not what was written."""
+    # A file system that refuses or does not answer is not damage: a checkpoint that is passed over
+    # as damaged is deleted by the next save.
     if isinstance(error, _DAMAGE):
         return True
     is_of_reader = type(error) in (tf.errors.OpError, tf.errors.UnknownError)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.errors import UserError
 
-_TPU_SECONDS = 10  # TensorFlow itself would try for minutes.
+_TPU_SECONDS = 10
 DISTRIBUTIONS = ("one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
@@ -24,7 +24,7 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
       tpu: for "tpu": name or grpc:// address, "local" on a TPU virtual machine.
 
     Raises:
-      UserError: the name is unknown, there is no such TPU, or nobody names the workers.
+      UserError: the name is unknown, there is no such TPU, or TF_CONFIG does not name the workers.
     """
     if distribution not in DISTRIBUTIONS:
         raise UserError(f"--distribution={distribution} is not one of {', '.join(DISTRIBUTIONS)}.")
@@ -49,6 +49,7 @@ def make_strategy(distribution: str, tpu: str | None = None) -> tf.distribute.St
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes the files of a run: of several workers, the first does."""
+    # Where TF_CONFIG has no job "chief", the first worker is the chief.
     resolver = strategy.cluster_resolver
     if (
         not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -94,7 +95,7 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
         )
     try:
         if tpu.startswith("grpc://"):
-            _connect(tpu)
+            _connect(tpu)  # TensorFlow itself would try for minutes.
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         if tpu != "local":
             tf.config.experimental_connect_to_cluster(resolver)
@@ -109,6 +110,6 @@ def _tpu_strategy(tpu: str | None) -> tf.distribute.Strategy:
 
 
 def _connect(address: str) -> None:
-    """Raises OSError or ValueError where nobody listens at a grpc:// address."""
+    """Raises OSError or ValueError where nothing listens at a grpc:// address."""
     place = urlsplit(address)
     socket.create_connection((place.hostname, place.port or 8470), _TPU_SECONDS).close()

@@ -23,16 +23,11 @@ _POLL_SECONDS = 0.2
 
 
 def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
-    """Runs `main()`, in this process or under supervision.
+    """Runs `main()`, which trains in `run_dir`; with `max_failures`, this program in a process of
+    its own, again after each of so many failures.
 
-    Ends the process with `preemption.EXIT_CODE` when training was stopped by SIGTERM, with 130 when
-    it was by Ctrl-C, and with one of the exit codes in failures.py when the machine failed.
-
-    Args:
-      main: trains in `run_dir`.
-      max_failures: 0: `main` is called. Otherwise this program is run in another process, again
-        after each of so many failures.
-      run_dir: folder of the run.
+    The process ends with `preemption.EXIT_CODE` after SIGTERM, with 130 after Ctrl-C, and with one
+    of the exit codes in failures.py when the machine failed.
     """
     if max_failures:
         sys.exit(supervise(_this_command(), max_failures, run_dir))
@@ -65,16 +60,8 @@ def supervise(
     run_dir: str,
     pause_seconds: float = _PAUSE_SECONDS,
 ) -> int:
-    """Runs a command until it ends well or has failed too often, or until SIGTERM comes.
-
-    Args:
-      command: a program that takes --max_failures and --overwrite.
-      max_failures: how many times it is run again.
-      run_dir: folder of its run. --overwrite holds until it has begun a new run there.
-      pause_seconds: between a failure of its storage and the next run; doubled each time.
-
-    Returns:
-      Its last exit code.
+    """Runs a command until it ends well or has failed too often, or until SIGTERM comes; its last
+    exit code. After a failure of its storage it waits for `pause_seconds`, doubled each time.
     """
     old_run = _version_of_run(run_dir)
     attempt = [*command, "--max_failures=0"]
@@ -99,28 +86,26 @@ def supervise(
                 if (stopped := signals.pause(pause)) is not None:
                     return stopped
                 pause_seconds *= 2
+            # --overwrite holds until the command has begun a new run: the next start resumes that.
             if _version_of_run(run_dir) not in (old_run, None):
                 attempt = [*command, "--max_failures=0", "--overwrite=false"]
 
 
 def _version_of_run(run_dir: str) -> int | None:
-    """Time of the last start of the run in a folder, in nanoseconds of the folder's own clock; None
-    without a run.
+    """Time of the last start of the run in a folder, in nanoseconds by the clock of the folder's
+    file system; None without a run.
     """
     path = os.path.join(run_dir, run_folder.RUN_FILE)
     return tf.io.gfile.stat(path).mtime_nsec if tf.io.gfile.exists(path) else None
 
 
 class _Signals:
-    """A context that passes SIGTERM on to the command that runs, and remembers it. Ctrl-C reaches
-    the command anyway.
-
-    Attributes:
-      stopped: the exit code that says which signal came; None: none came.
+    """A context that passes SIGTERM on to the command that runs, and remembers it; a terminal sends
+    Ctrl-C to both.
     """
 
     def __init__(self) -> None:
-        self.stopped: int | None = None
+        self.stopped: int | None = None  # The exit code that says which signal came.
         self._process: subprocess.Popen | None = None
         self._previous: dict[int, Any] = {}
 
@@ -142,7 +127,7 @@ class _Signals:
         self.stopped = _INTERRUPTED
 
     def run(self, command: Sequence[str]) -> int:
-        """Runs a command; returns its exit code. SIGTERM is no failure."""
+        """Runs a command; returns its exit code. SIGTERM is not a failure."""
         self._process = subprocess.Popen(command)
         if self.stopped:
             self._process.send_signal(signal.SIGTERM)

@@ -91,7 +91,7 @@ def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
         ({"problem_type": "regression"}, "problem_type is 'regression' with 3 numbers"),
         ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label does not number its classes from 0 on"),
-        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are no texts"),
+        ({"id2label": {"0": 1, "1": 2}}, "id2label has names that are not texts"),
         ({"architectures": ["AlbertForTrees"]}, "architecture 'AlbertForTrees' is not one of"),
     ],
 )

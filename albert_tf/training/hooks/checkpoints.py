@@ -18,15 +18,7 @@ _BEFORE_DECAY = "before_decay"
 
 
 class Checkpoints(Hook):
-    """Saves sound weights. After a step that was left out a checkpoint stays due until the next
-    sound stop.
-
-    It comes last: what the other hooks have written at a stop, such as a row of metrics.csv, counts
-    once the checkpoint is safe. When a run resumes, rows of later steps are dropped and made again.
-
-    Attributes:
-      last_saved: step of the newest checkpoint.
-    """
+    """Saves sound weights; `last_saved` is the step of the newest checkpoint."""
 
     def __init__(
         self, run: Run, decay_start: int | None, before_save: Sequence[Callable[[], None]]
@@ -45,6 +37,7 @@ class Checkpoints(Hook):
         """Begins to write a checkpoint where one is due or needed."""
         self._is_due |= self._run.settings.is_due(stop.step, self._run.settings.checkpoint_steps)
         self._is_due |= stop.needs_checkpoint or stop.step == self._decay_start
+        # After a step that was left out a checkpoint stays due until the next sound stop.
         if self._is_due and stop.is_sound:
             for make_safe in self._before_save:
                 make_safe()
@@ -55,6 +48,7 @@ class Checkpoints(Hook):
         """Keeps the checkpoint of the step at which the decay begins, and says so."""
         if step != self._decay_start or step == 0:
             return
+        # Not in `after`, where the thread that writes the checkpoint has only begun.
         self._run.state.wait()
         if not self._run.is_chief:
             return
@@ -66,16 +60,14 @@ class Checkpoints(Hook):
 
 
 def go_back(run_dir: str, decay_start: int) -> None:
-    """Returns to the checkpoint from before the decay if the decay that followed now begins later.
-
-    The checkpoints of that decay are removed, the kept one last: a call that was interrupted is
-    finished by the next one.
-    """
+    """Returns to the checkpoint from before the decay if the decay now begins at a later step."""
     directory = checkpoints_dir(run_dir)
     kept = os.path.join(directory, _BEFORE_DECAY)
     step = max(checkpoint_files.whole(kept), default=None)
     if step is None or step >= decay_start:
         return
+    # First the checkpoint, then away with those of the decay, the newest first, and with the kept
+    # one last: a call that was killed anywhere leaves a run that the next call can finish.
     if step not in checkpoint_files.whole(directory):
         _copy(kept, directory, step)
     later = [found for found in checkpoint_files.find(directory) if found > step]

@@ -22,21 +22,11 @@ _TOTALS = "partial_report.json"
 
 
 class Preemption(Hook):
-    """Ends the run at the first stop after a signal, which it makes come after the current update.
-
-    `ask_to_stop` and `newest_checkpoint` are of `preemption.Stoppable`: the thread that hears the
-    signals calls them, while the main thread is in TensorFlow.
-    """
+    """Ends the run at the first stop after a signal, which comes after the current update."""
 
     def __init__(
         self, run: Run, request: StopRequest, evaluation: Evaluation, checkpoints: Checkpoints
     ) -> None:
-        """Args:
-        run: what all hooks share.
-        request: hears the signals.
-        evaluation: the hook that a signal may find under way.
-        checkpoints: the hook that knows what was saved last.
-        """
         self._run, self._stepper, self._state = run, run.stepper, run.state
         self._request, self._evaluation, self._checkpoints = request, evaluation, checkpoints
         self._first = run.state.step
@@ -54,6 +44,7 @@ class Preemption(Hook):
         """
         if self._call[0] > self._first:  # The first call compiles.
             self._seconds = stop.seconds
+        # Before the checkpoint of this step: without it the totals count for nothing.
         if stop.is_early and stop.is_sound and self._run.is_chief:
             write_totals(self._run.run_dir, stop.step, stop.outcome.totals)
         # All workers ask, so that they stop at the same step.
@@ -64,6 +55,8 @@ class Preemption(Hook):
 
     def _end(self, step: int) -> None:
         raise Preempted(step, self._checkpoints.last_saved, self._request.number)
+
+    # The thread that hears the signals calls these two while the main thread is in TensorFlow.
 
     def ask_to_stop(self) -> str:
         """Makes the updates end; returns what is finished first, with its seconds if known."""
@@ -96,11 +89,7 @@ def write_totals(run_dir: str, step: int, totals: Mapping[str, Ratio]) -> None:
 
 
 def read_totals(run: Run) -> dict[str, Ratio]:
-    """The sums with which a run goes on: none, unless its last start ended between two reports.
-
-    Raises:
-      UserError: the file is damaged.
-    """
+    """The sums with which a run goes on: none, unless its last start ended between two reports."""
     none, path = run.stepper.no_totals(), os.path.join(run.run_dir, _TOTALS)
     if not tf.io.gfile.exists(path):
         return none

@@ -21,15 +21,8 @@ def print_start(
     figures: Mapping[str, str],
     num_micro_batches: int = 1,
 ) -> None:
-    """Prints the card of a run: a title, and figures of the model and its batches.
-
-    Args:
-      title: first line of the card.
-      model: an objective's, made in the scope of the strategy that trains it.
-      batch_size: B, over all replicas.
-      max_seq_length: S.
-      figures: those that the objective adds, by name.
-      num_micro_batches: parts of a replica's batch that are computed one after the other.
+    """Prints the card of a run: a title, then figures of the model and its batches, and `figures`.
+    B is over all replicas, each of which computes its share in so many micro-batches.
     """
     figures = {
         **_model_figures(model, batch_size, max_seq_length, num_micro_batches),

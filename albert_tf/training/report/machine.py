@@ -17,15 +17,11 @@ _SECONDS = 0.3
 
 
 def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> float:
-    """The best measured rate of a product of square matrices, in floating point operations per
-    second; 0 on a TPU, whose host would be measured.
-
-    Args:
-      dtype: of the matrices, "float32", "bfloat16" or "float16".
-      strategy: the rate is that of all its accelerators; logical CPU devices share one CPU.
+    """The best measured rate of a product of square matrices on all devices of a strategy, in
+    floating point operations per second; 0: unknown.
     """
     if is_for_tpu(strategy):
-        return 0.0
+        return 0.0  # The host would be measured.
 
     @functools.cache
     def matrix_of(size: int) -> tf.Tensor:
@@ -37,21 +33,16 @@ def matmul_flops_per_second(dtype: str, strategy: tf.distribute.Strategy) -> flo
         float(tf.reduce_max(tf.matmul(matrix, matrix)))
         return time.perf_counter() - started
 
+    # Logical CPU devices share one CPU.
     on_cpu = not tf.config.list_logical_devices("GPU")
     return best_rate(seconds) * (1 if on_cpu else strategy.num_replicas_in_sync)
 
 
 def best_rate(seconds: Callable[[int], float]) -> float:
-    """The rate of the largest product that can be tried in about a third of a second in all.
-
-    Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
-
-    Args:
-      seconds: multiplies two matrices of a size, and returns the time that it took.
-
-    Returns:
-      Floating point operations per second.
+    """The rate, in operations per second, of the largest product that can be tried in about a third
+    of a second in all; `seconds` multiplies two matrices of a size and returns the time it took.
     """
+    # Where there is no fast kernel (float16 on most CPUs) one of 1,536 takes a quarter of a minute.
     size, spent = _SMALLEST, 0.0
     seconds(size)  # The first call of all makes threads and buffers ready.
     best = seconds(size)
@@ -71,15 +62,6 @@ def best_rate(seconds: Callable[[int], float]) -> float:
 def step_cost(
     tokens: float, flops_per_token: float, dtype: str, strategy: tf.distribute.Strategy
 ) -> StepCost:
-    """The cost of a training step beside what this machine can do.
-
-    Args:
-      tokens: of a global batch.
-      flops_per_token: operations of a step for one of them.
-      dtype, strategy: see `matmul_flops_per_second`.
-
-    Returns:
-      Tokens and operations of the step, and the machine's rate.
-    """
+    """The cost of a training step on a global batch of so many tokens, and the machine's rate."""
     rate = matmul_flops_per_second(dtype, strategy)
     return StepCost(tokens, tokens * flops_per_token, rate)

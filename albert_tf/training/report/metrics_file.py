@@ -13,22 +13,19 @@ import tensorflow as tf
 from data_pipeline.files import atomic_files, storage
 
 METRICS_FILE = "metrics.csv"
-_HASH = ".sha256"  # After its name: of its first bytes, and their number.
+_HASH = ".sha256"  # The file of this ending has the hash of its first bytes, and their number.
 SPLITS = ("train", "eval")
 
 
 class MetricsFile:
     """The metrics.csv of a run, with the columns step, split (train or eval) and every metric.
 
-    Metrics that a split does not have are empty, those of steps that were all left out are nan.
+    Metrics that a split does not have are empty; where all steps were left out they are nan.
     """
 
     def __init__(self, path: str, metrics: Sequence[str], start_step: int) -> None:
-        """Args:
-        path: of the file.
-        metrics: names of the columns after `step` and `split`.
-        start_step: the step that the run resumes at; later rows of an earlier start are dropped,
-          and all of them by 0, where the run begins anew.
+        """metrics: names of the columns after `step` and `split`. start_step: the step that the run
+        resumes at, 0 where it begins anew.
         """
         self._path = path
         self._columns = list(dict.fromkeys(["step", "split", *metrics]))
@@ -39,12 +36,14 @@ class MetricsFile:
                 flush=True,
             )
         rows = read_metrics(path) if start_step else []
+        # Later rows of an earlier start are made again, with the same figures.
         kept = [row for row in rows if int(row["step"]) <= start_step]
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: row.get(name) for name in self._columns} for row in kept)
-        storage.remove(path + _HASH)  # Of a file that is about to be another.
+        # First the hash, then the file: after a kill in between a missing hash is no reproach.
+        storage.remove(path + _HASH)
         atomic_files.write_text(path, text.getvalue())
         self.sync()
 
@@ -69,7 +68,7 @@ def _digest(content: bytes) -> str:
 
 def _is_as_written(path: str) -> bool:
     """Whether a metrics.csv begins with the bytes that were there at the last `sync`; rows came
-    after them. True where nobody knows, as in runs of earlier versions.
+    after them. True where there is no hash, as in runs of earlier versions.
     """
     if not tf.io.gfile.exists(path + _HASH):
         return True

@@ -22,7 +22,7 @@ class StepCost:
     """The work of one training step, with which its time is compared.
 
     Attributes:
-      tokens: of a global batch, see `TrainingData.tokens_per_example`.
+      tokens: the tokens of a global batch, see `TrainingData.tokens_per_example`.
       flops: floating point operations of a training step; 0 if unknown.
       machine_flops_per_second: the rate of the devices at their best; 0 if unknown.
     """
@@ -44,13 +44,7 @@ class Reporter:
         start_step: int,
         cost: StepCost,
     ) -> None:
-        """Args:
-        run_dir: folder for metrics.csv and TensorBoard's files.
-        train_metrics, eval_metrics: names of the figures that will be reported.
-        num_train_steps: updates of the whole run.
-        start_step: updates made before.
-        cost: of one step.
-        """
+        """train_metrics, eval_metrics: names of the figures that will be reported."""
         self._cost = cost
         self._last_step = start_step
         self._num_train_steps = num_train_steps
@@ -79,12 +73,8 @@ class Reporter:
         metrics: dict[str, float],
         details: Mapping[str, Mapping[str, tf.Tensor]] | None = None,
     ) -> None:
-        """Reports the steps since the last report.
-
-        Args:
-          step: the last of them.
-          metrics: figures by name.
-          details: for TensorBoard only: kind -> name of the variable -> figure.
+        """Reports the figures of the steps since the last report; `details` are for TensorBoard
+        only: kind -> name of the variable -> figure.
         """
         now = time.monotonic()
         steps_per_second = (step - self._last_step) / (now - self._last_time)
@@ -140,7 +130,7 @@ class Reporter:
         self._metrics_file.sync()
 
     def restart_clock(self) -> None:
-        """Leaves the time from the last report until now out of the rates: it was no training."""
+        """Leaves the time since the last report, which was not training, out of the rates."""
         self._last_time = time.monotonic()
 
     def _store(self, split: str, step: int, metrics: dict[str, float]) -> None:

@@ -55,7 +55,7 @@ def test_deterministic_pretraining_without_xla(
 def test_padded_classification(run, work, tmp_path, monkeypatch, capsys):
     """Up to its first step: the model is what the flags say."""
 
-    def stop(stepper, *unused):
+    def stop(stepper, **unused):
         raise UserError(f"packed: {stepper.objective.model.encoder.packed}")
 
     monkeypatch.setattr(running, "train", stop)
