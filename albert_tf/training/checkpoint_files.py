@@ -74,8 +74,8 @@ def publish(directory: str, step: int, keep: int) -> None:
     """
     # A kill between any two lines leaves the older checkpoints, and this one unfinished or whole:
     #   before the renames     its folder, which the next start removes (`remove_unfinished`)
-    #   between the renames    data without an index, which nobody finds, removed likewise
-    #   after the last rename  a whole checkpoint; at most the old ones are too many
+    #   between the renames    data without an index, which it removes as well
+    #   after the last rename  a whole checkpoint, and at most too many old ones
     folder = _unfinished_folder(directory, step)
     atomic_files.sync_tree(folder)  # A file system may store the new names before the content.
     names = filter(_NAME.fullmatch, tf.io.gfile.listdir(folder))

@@ -46,12 +46,11 @@ class Outcome(NamedTuple):
 
 
 class Stepper:
-    """Runs an objective's training and evaluation steps; each kind is traced once.
+    """Runs an objective's training and evaluation steps; each kind is traced once."""
 
-    The gradient is that of the loss over the global batch: denominators are summed over replicas
-    and micro-batches before the division, gradients after it. So the result depends neither on the
-    number of replicas nor on that of micro-batches, but for rounding and dropout.
-    """
+    # The gradient is the one of the loss over the global batch: denominators are summed over
+    # replicas and micro-batches before the division, gradients after it. So the result depends on
+    # the numbers of replicas and micro-batches only by rounding and dropout.
 
     def __init__(
         self,
@@ -82,6 +81,7 @@ class Stepper:
         if isinstance(optimizer, keras.mixed_precision.LossScaleOptimizer):
             self._scaler, self.optimizer = optimizer, optimizer.inner_optimizer
         self._seed = tf.constant([seed, 0], tf.int32)
+        # On the CPU, where the thread that hears signals can set it while an accelerator computes.
         with tf.device("CPU:0"):
             self._is_stopped = tf.Variable(False, trainable=False)
 
@@ -136,6 +136,7 @@ class Stepper:
     @_not_converted
     def _has_to_stop(self, step: tf.Tensor) -> tf.Tensor:
         """Whether `stop` was called until the update `step` was made, here or on another worker."""
+        # Without the dependency TensorFlow may read the variable before the update has begun.
         with tf.control_dependencies([step]):
             is_stopped = self._is_stopped.read_value()
         if not isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy):
@@ -185,13 +186,16 @@ class Stepper:
         variables = self.objective.model.trainable_variables
         pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
         gradients, variables = map(list, zip(*pairs))
+        # Summed here, once: the optimizer would do it again, and the norm is of the sum.
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         if self._scaler:
             gradients = self._scaler.get_unscaled_gradients(gradients)
         optimizer = self._scaler or self.optimizer
         optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         norm = tf.linalg.global_norm(gradients)
-        weight = tf.cast(tf.math.is_finite(norm), tf.float32)  # Others do not count in the mean.
+        weight = tf.cast(
+            tf.math.is_finite(norm), tf.float32
+        )  # A norm that is not finite is left out.
         return {**ratios, "gradient_norm": Ratio(tf.math.multiply_no_nan(norm, weight), weight)}
 
     def _accumulated_gradients(
@@ -205,7 +209,9 @@ class Stepper:
         # The optimizer is called once, after the loop: in a loop of a replica `apply_gradients`
         # fails under a MirroredStrategy.
         parts = tf.nest.map_structure(self._split, batch)
-        has_gradient: list[bool] = []  # Filled when the body of the loop is traced.
+        # tf.while_loop carries tensors only: which gradients are None is noted here when its body is
+        # traced, and zeros take their place meanwhile.
+        has_gradient: list[bool] = []
 
         def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
             part = tf.nest.map_structure(lambda values: values[index], parts)
@@ -227,7 +233,7 @@ class Stepper:
                 [tf.zeros(v.shape, v.dtype) for v in self.objective.model.trainable_variables],
                 dict.fromkeys(self.objective.metrics, zero),
             ),
-            parallel_iterations=1,
+            parallel_iterations=1,  # More would hold the activations of several parts at once.
         )
         return [total if has else None for total, has in zip(totals, has_gradient)], sums
 
@@ -258,7 +264,7 @@ class Stepper:
         return gradients, ratios
 
     def _dropout_seed(self, context: tf.distribute.ReplicaContext) -> tf.Tensor:
-        """A function of run, step and replica, so that a resumed run draws the same masks."""
+        """A function of seed, step and replica, so that a resumed run draws the same masks."""
         step = tf.cast(self.optimizer.iterations, tf.int32)
         step_seed = tf.random.experimental.stateless_fold_in(self._seed, step)
         return tf.random.experimental.stateless_fold_in(step_seed, context.replica_id_in_sync_group)
@@ -294,12 +300,9 @@ class Stepper:
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 
     def distribute(self, data: Data) -> Iterable[Batch]:
-        """Batches that are split over the replicas.
-
-        Args:
-          data: global batches. Where several hosts read, a function is called on each with
-            `input_context=`, and returns the host's rows; a dataset is read as a whole by every
-            host, which uses its share.
+        """Global batches, split over the replicas. Where several hosts read, a function is called on
+        each with `input_context=`, and returns the host's rows; a dataset is read as a whole by
+        every host, which uses its share.
         """
         if isinstance(data, tf.data.Dataset):
             options = tf.data.Options()
@@ -332,10 +335,9 @@ def _split_batches(dataset: tf.data.Dataset, num_parts: int) -> tf.data.Dataset:
 def skip_bad_updates(
     optimizer: keras.optimizers.Optimizer,
 ) -> keras.mixed_precision.LossScaleOptimizer:
-    """The optimizer, except that it leaves out updates whose gradient is not finite.
-
-    Keras's LossScaleOptimizer leaves them out; with a scale that stays at 1 it does nothing else.
-    """
+    """The optimizer, except that it leaves out updates whose gradient is not finite."""
+    # Keras's LossScaleOptimizer leaves them out; with a scale that stays at 1, because it would grow
+    # only after 2^31 updates, it does nothing else.
     return keras.mixed_precision.LossScaleOptimizer(
         optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1
     )

@@ -217,7 +217,7 @@ def test_texts_are_predicted(run, files, earlier):
 def test_numbers_as_classes_are_spoken_of(run, training, files, monkeypatch):
     """At the start, before the training itself."""
 
-    def stop(*unused):
+    def stop(*unused, **also_unused):
         raise UserError("enough")
 
     monkeypatch.setattr(running, "train", stop)

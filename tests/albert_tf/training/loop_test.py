@@ -120,17 +120,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny_config, pretraining_data, 
 def test_bad_steps_are_reported_and_counted(tiny_config, pretraining_data, tmp_path, capsys):
     """Steps 3 and 6 are bad; one of them may be left out."""
 
-    def data(start_step):
-        def poison(step, batch):
-            is_bad = (step == 2) | (step == 5)
-            weights = batch["masked_lm_weights"]
-            return {**batch, "masked_lm_weights": tf.where(is_bad, float("inf"), weights)}
-
-        return pretraining_data(start_step).enumerate(start_step).map(poison)
-
-    stepper = make_stepper(tiny_config)
-    guarded = skip_bad_updates(stepper.optimizer)
-    stepper = Stepper(stepper.objective, guarded, ONE_DEVICE, seed=5)
+    stepper, data = with_bad_steps(
+        make_stepper(tiny_config), pretraining_data, lambda step: (step == 3) | (step == 6)
+    )
     callbacks = Callbacks(describe_batch=lambda step: f"file {step}")
     settings = LoopSettings(10, steps_per_loop=4, checkpoint_steps=4, max_bad_steps=1)
     with pytest.raises(UserError, match=r"step 6 \(its batch comes from file 6\).*step-4"):
@@ -217,14 +209,6 @@ def test_what_is_not_saved_after_a_bad_step(tiny_config, pretraining_data, tmp_p
     assert raised.value.last_saved == 5 and find(str(tmp_path / "checkpoints")) == [5]
 
 
-@pytest.mark.parametrize(
-    "name", ["num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints"]
-)
-def test_settings_are_checked(name):
-    with pytest.raises(UserError, match=f"--{name}=0: expected an integer from 1 to "):
-        LoopSettings(**{"num_train_steps": 5, name: 0})
-
-
 @pytest.mark.one_stack
 @pytest.mark.usefixtures("eager")
 def test_a_complete_run_is_evaluated_again(tiny_config, pretraining_data, tmp_path):
@@ -257,21 +241,17 @@ def test_when_the_loop_stops():
 
 def test_what_is_due():
     settings = LoopSettings(25)
-    assert [settings.is_due(step, 10) for step in (9, 10, 11, 20, 25)] == [
-        False,
-        True,
-        False,
-        True,
-        True,
-    ]
-    assert [settings.is_due(step, 0) for step in (10, 25)] == [False, True]
+    due = {period: [s for s in range(26) if settings.is_due(s, period)] for period in (0, 10)}
+    assert due == {0: [25], 10: [0, 10, 20, 25]}
 
 
-@pytest.mark.parametrize("name", ["eval_steps", "max_bad_steps"])
-def test_what_may_be_zero_but_not_less(name):
-    assert getattr(LoopSettings(5, **{name: 0}), name) == 0
-    with pytest.raises(UserError, match=f"--{name}=-1: expected an integer from 0 to "):
-        LoopSettings(5, **{name: -1})
+def test_numbers_have_bounds():
+    positive = ("num_train_steps", "steps_per_loop", "checkpoint_steps", "keep_checkpoints")
+    lowest = {**dict.fromkeys(positive, 1), "eval_steps": 0, "max_bad_steps": 0}
+    for name, least in lowest.items():
+        LoopSettings(**{"num_train_steps": 5, name: least})
+        with pytest.raises(UserError, match=f"--{name}={least - 1}: expected an integer from "):
+            LoopSettings(**{"num_train_steps": 5, name: least - 1})
 
 
 def test_defaults():
@@ -284,4 +264,3 @@ def test_defaults():
         max_bad_steps=0,
         allow_changes=(),
     )
-    assert LoopSettings(7).is_due(3, 1) and not LoopSettings(7).is_due(3, 2)

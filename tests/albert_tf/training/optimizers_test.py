@@ -39,16 +39,6 @@ def test_settings_that_cannot_be(tiny_config):
         make_optimizer(OptimizerSettings("lamb", 0.1, 11), tiny_config, 10)
 
 
-def test_updates_are_guarded_where_it_is_asked_for():
-    strategy, optimizer = tf.distribute.get_strategy(), LAMB(0.1)
-    assert guard_updates(optimizer, strategy, "float32", 0) is optimizer
-    guarded = guard_updates(optimizer, strategy, "float32", 5)
-    assert isinstance(guarded, keras.mixed_precision.LossScaleOptimizer)
-    tpu = tf.distribute.TPUStrategy.__new__(tf.distribute.TPUStrategy)
-    with pytest.raises(UserError, match="--max_bad_steps=5 does not go with --distribution=tpu"):
-        guard_updates(optimizer, tpu, "float32", 5)
-
-
 def test_a_recipe_for_another_batch(capsys):
     recipe = Recipe(0.002, 100, 10)
     assert recipe_for_batch(recipe, 0, 16) == recipe == recipe_for_batch(recipe, 16, 16)
@@ -110,6 +100,7 @@ def test_tensorflow_addons_optimizer(tiny_config, monkeypatch):
     ("precision", "max_bad_steps", "scale"),
     [
         ("float32", 0, None),
+        ("float32", 5, 1),
         ("mixed_bfloat16", 0, None),
         ("mixed_bfloat16", 2, 1),
         ("mixed_float16", 0, 2**15),
@@ -122,13 +113,13 @@ def test_how_the_loss_is_scaled(precision, max_bad_steps, scale):
     if scale is None:
         assert guarded is optimizer
     else:
+        assert isinstance(guarded, keras.mixed_precision.LossScaleOptimizer)
         assert guarded.inner_optimizer is optimizer and guarded.initial_scale == scale
 
 
 def test_a_tpu_scales_nothing():
     optimizer, tpu = LAMB(0.1), tf.distribute.TPUStrategy.__new__(tf.distribute.TPUStrategy)
     assert guard_updates(optimizer, tpu, "mixed_bfloat16", 0) is optimizer
-    with pytest.raises(
-        UserError, match="--precision=mixed_float16 with --max_bad_steps=0 does not"
-    ):
-        guard_updates(optimizer, tpu, "mixed_float16", 0)
+    for precision, count in (("mixed_float16", 0), ("float32", 5)):
+        with pytest.raises(UserError, match=f"={precision} with --max_bad_steps={count} does not"):
+            guard_updates(optimizer, tpu, precision, count)

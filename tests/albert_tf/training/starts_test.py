@@ -94,7 +94,7 @@ def test_flags_that_nobody_knows(start, tmp_path, capsys):
     start()
     (tmp_path / "run" / "flags.json").unlink()
     start(optimizer="adamw")
-    assert "flags.json is missing: nobody knows" in capsys.readouterr().out
+    assert "flags.json is missing: which flags have changed is not known" in capsys.readouterr().out
 
 
 def test_each_start_is_kept(start, tmp_path):
