@@ -81,7 +81,7 @@ class Stepper:
         if isinstance(optimizer, keras.mixed_precision.LossScaleOptimizer):
             self._scaler, self.optimizer = optimizer, optimizer.inner_optimizer
         self._seed = tf.constant([seed, 0], tf.int32)
-        # On the CPU, where the thread that hears signals can set it while an accelerator computes.
+        # The thread that hears signals sets it while TensorFlow computes.
         with tf.device("CPU:0"):
             self._is_stopped = tf.Variable(False, trainable=False)
 
@@ -186,7 +186,7 @@ class Stepper:
         variables = self.objective.model.trainable_variables
         pairs = [pair for pair in zip(gradients, variables) if pair[0] is not None]
         gradients, variables = map(list, zip(*pairs))
-        # Summed here, once: the optimizer would do it again, and the norm is of the sum.
+        # Summed here, for the norm of the sum; the optimizer is told not to do it again.
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         if self._scaler:
             gradients = self._scaler.get_unscaled_gradients(gradients)
@@ -209,8 +209,8 @@ class Stepper:
         # The optimizer is called once, after the loop: in a loop of a replica `apply_gradients`
         # fails under a MirroredStrategy.
         parts = tf.nest.map_structure(self._split, batch)
-        # tf.while_loop carries tensors only: which gradients are None is noted here when its body is
-        # traced, and zeros take their place meanwhile.
+        # tf.while_loop carries tensors only: which gradients are None is noted here when its body
+        # is traced, and zeros take their place meanwhile.
         has_gradient: list[bool] = []
 
         def add_part(index: tf.Tensor, totals: list[tf.Tensor], sums: dict[str, Ratio]):
@@ -300,9 +300,8 @@ class Stepper:
         return self._sum_over_replicas(self.strategy.run(replica_step, args=(batch,)))
 
     def distribute(self, data: Data) -> Iterable[Batch]:
-        """Global batches, split over the replicas. Where several hosts read, a function is called on
-        each with `input_context=`, and returns the host's rows; a dataset is read as a whole by
-        every host, which uses its share.
+        """Global batches, split over the replicas. Where several hosts read, each calls a function
+        with `input_context=` for its rows, but reads a dataset as a whole and uses its share.
         """
         if isinstance(data, tf.data.Dataset):
             options = tf.data.Options()
@@ -336,8 +335,8 @@ def skip_bad_updates(
     optimizer: keras.optimizers.Optimizer,
 ) -> keras.mixed_precision.LossScaleOptimizer:
     """The optimizer, except that it leaves out updates whose gradient is not finite."""
-    # Keras's LossScaleOptimizer leaves them out; with a scale that stays at 1, because it would grow
-    # only after 2^31 updates, it does nothing else.
+    # Keras's LossScaleOptimizer leaves them out. Its scale stays at 1, since it would grow only
+    # after 2^31 updates, so that it does nothing else.
     return keras.mixed_precision.LossScaleOptimizer(
         optimizer, initial_scale=1, dynamic_growth_steps=(1 << 31) - 1
     )
