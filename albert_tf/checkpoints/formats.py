@@ -33,7 +33,7 @@ from data_pipeline.files import atomic_folders
 WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
 # A model that is to be trained may begin with new heads.
 AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
-# Names that are not those of an encoder, in any format.
+# Names of what is not part of an encoder, in any format.
 NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
 
 
@@ -111,7 +111,7 @@ class HuggingFace(Source):
         """The names of the classes, if they are these in any order or case; None where they may be
         other words for the same classes.
         """
-        # In Hugging Face's folders MNLI is often in another order than GLUE's.
+        # Hugging Face's folders often have MNLI's classes in another order than GLUE.
         spelled = {label.lower(): label for label in labels}
         known = [spelled.get(name.lower(), name) for name in huggingface.read_labels(self.path)]
         return known if sorted(known) == sorted(labels) else None

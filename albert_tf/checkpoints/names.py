@@ -22,7 +22,7 @@ class VariableName(NamedTuple):
     google: str | None
     huggingface: str | None
     # Ours are [in, out]. Hugging Face (PyTorch) keeps every kernel as [out, in], the reference only
-    # those of its output layers, which it multiplies with transpose_b.
+    # in its output layers, which it multiplies with transpose_b.
     google_transposed: bool = False
     huggingface_transposed: bool = False
 

@@ -44,7 +44,7 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def recognize(cls, path: str, names: Collection[str]) -> Source | None:
         """The folder at a path, or the checkpoint of that prefix, if it is of this format; `names`
-        are those of the files in the folder.
+        are the names of the files in the folder.
         """
 
     def config(self) -> AlbertConfig:

@@ -33,15 +33,16 @@ class TrainingData:
       batches: called with `start_step=`, and with `input_context=` where several hosts read;
         endless global batches from that step on.
       batch_size: B, examples of a global batch.
-      seed: of the order of the examples, and of dropout.
-      num_examples: None where nobody has counted them.
+      seed: decides the order of the examples, and dropout.
+      num_examples: None where they are not counted.
       max_seq_length: S.
       vocab_size: V.
       must_not_change: other settings that decide the batches, by name; a run is continued only
         with the same.
-      tokens_per_example: those that are no padding, in the mean, for the speed in reports; None: S.
+      tokens_per_example: average number of tokens without padding, for the speed in reports; None
+        means S.
       describe_batch: from a step (1-based) to the file and place that its batch comes from; None:
-        nobody knows.
+        not known.
       explain: from an error that TensorFlow raised in training to the one to raise for it.
     """
 
@@ -67,7 +68,7 @@ class ModelFolders:
       last: name of the last model's folder; None: it is not kept.
       metric: name of the held-out figure that decides which is best.
       higher_is_better: whether the largest figure is the best.
-      metadata: entries of model.json beside the objective's.
+      metadata: entries of model.json besides the objective's.
       vocab_file: path of their vocabulary.
       tokenizer: the content of tokenizer_settings.json.
       result: name of the folder that the run is made for; None: the last model's, if it is kept.
@@ -88,7 +89,7 @@ class Experiment:
     """A training run.
 
     Attributes:
-      title: of the start-up card.
+      title: the first line of the start-up card.
       objective: the model, its losses and metrics. The run computes on the devices of the
         strategy in whose scope the model was made.
       model_to_keep: the part of the objective's model that the run is made for; None: all of it.
@@ -97,7 +98,7 @@ class Experiment:
       models: the model folders that are kept.
       flops_per_token: floating point operations of a training step, forward and backward.
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
-      card: further figures of the start-up card, by name.
+      card: further figures for the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.
       notice: see `loop.Callbacks`.
       print_results: prints the held-out figures, which it is called with at the end.

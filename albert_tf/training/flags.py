@@ -78,7 +78,7 @@ def initial_model() -> InitialModel:
 
 
 def chosen_vocabulary() -> str:
-    """--vocab_file, or else the vocabulary beside the weights of --init_checkpoint."""
+    """--vocab_file, or else the vocabulary next to the weights of --init_checkpoint."""
     return initial_model().chosen_vocabulary(FLAGS.vocab_file)
 
 

@@ -84,11 +84,8 @@ class InitialModel(Settings):
         )
 
     def chosen_vocabulary(self, vocab_file: str | None) -> str:
-        """Path of `vocab_file`, or else of the vocabulary beside the weights, or of the preset,
+        """Path of `vocab_file`, or else of the vocabulary next to the weights, or of the preset,
         where the package holds it.
-
-        Raises:
-          UserError: there is neither.
         """
         if vocab_file:
             return vocab_file
@@ -100,17 +97,14 @@ class InitialModel(Settings):
             )
         source = locate(start)
         if not source.vocab_file:
-            raise UserError(f"--vocab_file is missing: no vocabulary lies beside {source.path}.")
+            raise UserError(f"--vocab_file is missing: no vocabulary lies next to {source.path}.")
         return source.vocab_file
 
     def load_weights(self, model: keras.Model) -> None:
         """Fills a model with its heads from `init_checkpoint`, if there is one.
 
-        The head of sentence order begins anew where the weights lack it, as those of the published
+        The head of sentence order begins anew where the weights lack it, as the published
         albert-base-v2 and others do.
-
-        Raises:
-          UserError: see `formats.load_weights`.
         """
         if self.init_checkpoint:
             source = locate(self.init_checkpoint)
@@ -119,11 +113,7 @@ class InitialModel(Settings):
             self._repeat_positions(model)
 
     def load_start(self, model: keras.Model) -> None:
-        """Fills what `init_checkpoint` has of a model, if there is one; see `formats.load_start`.
-
-        Raises:
-          UserError: see `formats.load_start`.
-        """
+        """`formats.load_start` from `init_checkpoint`, if there is one."""
         if self.init_checkpoint:
             formats.load_start(model, locate(self.init_checkpoint).path)
             self._repeat_positions(model)

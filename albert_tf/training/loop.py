@@ -68,7 +68,7 @@ def train(
       Preempted: SIGTERM or Ctrl-C came; everything is saved, unless the last step was left out.
     """
     check_steps(run_dir, settings.num_train_steps)
-    stepper.stop(False)
+    stepper.stop(False)  # A signal may have stopped it in an earlier run.
     # Before the state is read: going back removes the checkpoints that it would be read from.
     if decay_start is not None and is_chief(stepper.strategy):
         go_back(run_dir, decay_start)
@@ -76,6 +76,7 @@ def train(
         # The signals first, so that one that comes while the state is read ends the run as well.
         request = stack.enter_context(StopRequest())
         state = stack.enter_context(opened(stepper, settings, run_dir))
+        # After the state, since it drops the rows of metrics.csv that come after the state's step.
         names = stepper.objective.metrics, evaluator.metrics if evaluator else ()
         reporter: Reporter | SilentReporter = SilentReporter()
         if is_chief(stepper.strategy):
@@ -84,8 +85,11 @@ def train(
         run = Run(stepper, state, settings, run_dir, reporter, callbacks or Callbacks())
         evaluation = Evaluation(run, evaluator)
         hooks = make_hooks(run, request, evaluation, decay_start, deadline)
+        # A run that goes on has this row already.
         if state.step == 0 and settings.eval_first:
             evaluation.make(0)
+        # The data go on where the weights do: their order, masks and dropout are functions of the
+        # step. `totals` are of updates since the last report, where a signal ended the last start.
         step, totals = state.step, read_totals(run)
         batches = iter(stepper.distribute(functools.partial(training_data, start_step=step)))
         while step < settings.num_train_steps:
@@ -95,6 +99,7 @@ def train(
             first, last, began = step, min(filter(None, stops)), time.monotonic()
             # A tensor: a Python number would be traced anew for every length.
             outcome = stepper.train(batches, tf.constant(last - first), totals)
+            # The step is the optimizer's: a signal ends the call after the current update.
             step, totals = state.step, stepper.no_totals()
             seconds = (time.monotonic() - began) / max(step - first, 1)
             stop = Stop(step, outcome, seconds, is_early=step < last)
@@ -130,6 +135,6 @@ def make_hooks(
     hooks = [BadSteps(run), Reports(run), evaluation]
     hooks.append(Preemption(run, request, evaluation, checkpoints))
     if deadline:
-        deadline.start(run)
+        deadline.start(run)  # Loading data and making the model are not training.
         hooks.append(deadline)
     return [*hooks, checkpoints]

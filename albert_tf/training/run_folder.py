@@ -1,7 +1,7 @@
 """The folder of a run: records of its starts, and the checks before one is continued there.
 
 flags.json  environment.json                        flags and software of the last start
-starts/                                             those of each start, see starts.py
+starts/                                             the same of each start, see starts.py
 albert_config.json  run.json                        settings that a continued run may not change
 run.lock                                            while a process trains there
 minutes.json                                        see hooks/deadline.py
@@ -58,7 +58,7 @@ def claim(
       must_not_change: settings that decide the batches, by name; a run is continued only with the
         same.
       overwrite: whether a run found in the folder is deleted.
-      allowed: those of starts.CHANGES with which a run is continued all the same.
+      allowed: names in starts.CHANGES with which a run is continued all the same.
 
     Returns:
       The lock, a context; it is released at the context's end, or when the process ends.
@@ -130,7 +130,7 @@ def _check_model(run_dir: str, config: AlbertConfig, last: AlbertConfig) -> None
 
 
 def _check_unchanged(run_dir: str, must_not_change: dict[str, Any], before: dict[str, Any]) -> None:
-    """Raises UserError where the batches would be others than those of the run so far."""
+    """Raises UserError where the batches would be others than the run's so far."""
     changes = [
         f"{name} was {old!r} and is {must_not_change[name]!r}"
         for name, old in before.items()

@@ -42,6 +42,8 @@ def run_experiment(
       UserError, Preempted: see `train`.
     """
     data, settings = experiment.data, experiment.settings
+    # A word that the model does not have fails in the midst of a step on a CPU, and on a GPU counts
+    # as zeros without a word.
     check_data_fit(
         experiment.objective.model.config, data.vocab_size, data.max_seq_length, data.name
     )
@@ -62,7 +64,7 @@ def run_experiment(
                 metrics = train(make_stepper(experiment), **_arguments(experiment))
         if is_chief(stepper.strategy):
             _finish(experiment, metrics)
-        conclude()
+        conclude()  # Still under the lock: files about the run are of this start.
     return metrics
 
 
@@ -77,6 +79,7 @@ def make_stepper(experiment: Experiment) -> Stepper:
     check(experiment)
     model, settings = experiment.objective.model, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
+    # Where the model is: moments on other devices than their weights are an error of TensorFlow's.
     with strategy.scope():
         optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
         optimizer = guard_updates(
@@ -92,10 +95,12 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
     strategy = model.distribute_strategy
     lock: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if is_chief(strategy):
+        # Another seed or size makes other batches, with which a run cannot go on where it was.
         batches = {"seed": data.seed, "train_batch_size": data.batch_size}
         lock = run_folder.claim(
             settings.output_dir,
             model.config,
+            # A model made in Python may have another precision than the one that is set globally.
             {**settings.as_flags(), "precision": model.dtype_policy.name},
             {**batches, **data.must_not_change},
             settings.overwrite,
@@ -115,7 +120,7 @@ def _explained(data: TrainingData) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        raise data.explain(error) from None
+        raise data.explain(error) from None  # TensorFlow's own tells of nodes, not of files.
 
 
 def _arguments(experiment: Experiment) -> dict[str, Any]:
@@ -130,6 +135,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
         vocab_file=models.vocab_file,
         tokenizer=models.tokenizer,
     )
+    # Tokens without padding, where the data know: the speed in reports is of work that is wanted.
     model, flops = experiment.objective.model, experiment.flops_per_token
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
     return dict(
@@ -145,6 +151,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
             notice=experiment.notice,
         ),
         decay_start=settings.optimizer.decay_start(settings.loop.num_train_steps),
+        # Once the end is chosen, `with_chosen_end` has taken the minutes out of the settings.
         deadline=Deadline(settings) if settings.loop.max_minutes else None,
     )
 

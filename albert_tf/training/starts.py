@@ -116,7 +116,7 @@ def record(
 
 
 def write_run_json(path: str, values: Mapping[str, Any], names: Sequence[str] = ()) -> None:
-    """Writes a file of a run folder with its hash, and those of other files there."""
+    """Writes a file of a run folder with its hash, and the hashes of other files there."""
     hashes = sealed.hashes_of(os.path.dirname(path), names)
     atomic_files.write_json(path, sealed.seal(values, hashes), sort_keys=True)
 

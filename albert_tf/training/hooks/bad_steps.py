@@ -31,7 +31,7 @@ class BadSteps(Hook):
         if not self._state.is_finite():
             raise self._diverged(f"weights or moments are not finite at step {stop.step}")
         # After a step that was left out the weights may be broken: only the next steps will tell.
-        # After the last step there is no next one, and the weights are those of the last good step.
+        # After the last step there is no next one, and the last good step made the weights.
         stop.is_sound = stop.step in (self._last_good, self._settings.num_train_steps)
 
     def _check(self, first: int, count: int, in_a_row: int) -> None:

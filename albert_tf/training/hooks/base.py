@@ -37,7 +37,7 @@ class Run:
     state: TrainingState
     settings: LoopSettings
     run_dir: str
-    reporter: Reporter | SilentReporter  # Of workers that are not the chief: silent.
+    reporter: Reporter | SilentReporter  # Silent on workers that are not the chief.
     callbacks: Callbacks
 
     @property
@@ -70,7 +70,7 @@ class Stop:
 
 
 class Hook:
-    """Work that is done between updates. A hook defines those of the methods that it needs."""
+    """Work that is done between updates. A hook defines the methods that it needs."""
 
     def before(self, step: int) -> None:
         """Called before each call of TensorFlow, with the number of updates made."""

@@ -66,8 +66,8 @@ def go_back(run_dir: str, decay_start: int) -> None:
     step = max(checkpoint_files.whole(kept), default=None)
     if step is None or step >= decay_start:
         return
-    # First the checkpoint, then away with those of the decay, the newest first, and with the kept
-    # one last: a call that was killed anywhere leaves a run that the next call can finish.
+    # First the checkpoint is put back, then the checkpoints of the decay go, the newest first, and
+    # the kept one last: a call that is killed anywhere is finished by the next one.
     if step not in checkpoint_files.whole(directory):
         _copy(kept, directory, step)
     later = [found for found in checkpoint_files.find(directory) if found > step]
@@ -96,7 +96,7 @@ def _keep(directory: str, step: int) -> bool:
 
 
 def _copy(source: str, target: str, step: int) -> None:
-    """Copies the files of a checkpoint, the index last: without it the rest is no checkpoint."""
+    """Copies the files of a checkpoint, the index last: a part of them is not taken for one."""
     tf.io.gfile.makedirs(target)
     names = [name for name in tf.io.gfile.listdir(source) if name.startswith(f"step-{step}.")]
     for name in sorted(names, key=lambda name: name.endswith(".index")):

@@ -1,4 +1,4 @@
-"""The figures of a run: those of the updates at each stop, and held-out ones where they are due."""
+"""The figures of a run: of its updates at each stop, and on held-out data where they are due."""
 
 from __future__ import annotations
 

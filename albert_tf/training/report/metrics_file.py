@@ -42,7 +42,8 @@ class MetricsFile:
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: row.get(name) for name in self._columns} for row in kept)
-        # First the hash, then the file: after a kill in between a missing hash is no reproach.
+        # First the hash goes, then the file changes: after a kill in between there is no hash, and
+        # nothing to complain about.
         storage.remove(path + _HASH)
         atomic_files.write_text(path, text.getvalue())
         self.sync()
@@ -56,7 +57,7 @@ class MetricsFile:
             )
 
     def sync(self) -> None:
-        """Returns when the file is safe on the disk, and its hash so far beside it."""
+        """Returns when the file is safe on the disk, and its hash so far next to it."""
         atomic_files.sync(self._path)
         content = storage.read_bytes(self._path)
         atomic_files.write_text(self._path + _HASH, f"{_digest(content)} {len(content)}\n")

@@ -113,7 +113,7 @@ def test_weights_without_a_vocabulary(tiny_config, tmp_path):
     native.save(AlbertPretrainer(tiny_config), str(tmp_path / "bare"), {})
     start = InitialModel(init_checkpoint=str(tmp_path / "bare"))
     with pytest.raises(
-        UserError, match="--vocab_file is missing: no vocabulary lies beside .*bare"
+        UserError, match="--vocab_file is missing: no vocabulary lies next to .*bare"
     ):
         start.chosen_vocabulary(None)
 
