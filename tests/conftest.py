@@ -61,6 +61,7 @@ COUNTS = pytest.StashKey[dict[str, int]]()
 
 # Files of long tests that share nothing: each test is for whichever process is free.
 SINGLE = (
+    "end_to_end_test.py",
     "conformance_test.py",
     "keras_conformance_test.py",
     "keras_compiled_test.py",
@@ -69,21 +70,24 @@ SINGLE = (
 
 # Files that take longest, by name: they start first, so that no process is left alone with one.
 LONGEST = (
+    "end_to_end_test.py",
+    "run_pretraining_test.py",
     "keras_conformance_test.py",
     "keras_compiled_test.py",
-    "end_to_end_test.py",
     "conformance_test.py",
     "precision_test.py",
-    "dataset_test.py",
-    "run_pretraining_test.py",
+    "steps_test.py",
     "loop_test.py",
     "run_finetuning_test.py",
-    "killed_test.py",
     "interruption_test.py",
+    "odd_paths_test.py",
+    "signals_test.py",
+    "experiment_test.py",
+    "killed_test.py",
+    "dataset_test.py",
     "run_ensemble_test.py",
-    "before_decay_test.py",
     "deadline_test.py",
-    "squad_tasks_test.py",
+    "before_decay_test.py",
     "files_test.py",
 )
 

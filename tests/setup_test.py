@@ -277,6 +277,15 @@ def test_make_without_python_is_one_clear_sentence(make):
     assert len(result.stderr.splitlines()) == 2  # The other one is make's own.
 
 
+@pytest.mark.parametrize("script", ["Makefile", ".ci/run"])
+def test_the_parts_of_the_tests_exist(script):
+    """Or pytest would refuse the command, in the last of its parts perhaps."""
+    text = (ROOT / script).read_text().replace("$ours", "tests/albert_tf")
+    paths = set(re.findall(r"\btests/[\w/]+(?:\.py)?", text))
+    assert len(paths) > 5
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
 def test_help_needs_no_python(make):
     result = make("help", "PYTHON=/nowhere/python")
     assert result.returncode == 0 and result.stderr == ""
