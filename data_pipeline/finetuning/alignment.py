@@ -48,12 +48,7 @@ class _Traced(NamedTuple):
 
 
 def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
-    """The pieces of a text, and where each is found in it.
-
-    Args:
-      tokenizer: a SentencePieceTokenizer or a WordPieceTokenizer.
-      text: any string.
-    """
+    """The pieces of a text, and where each is found in it."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         found = _sentencepiece_places(tokenizer, text)
     elif isinstance(tokenizer, WordPieceTokenizer):
@@ -68,11 +63,9 @@ def align(tokenizer: Tokenizer, text: str) -> AlignedPieces:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _size_normalized(character: str, lower: bool, strip_accents: bool) -> int:
-    """Characters that one character, no white space, becomes: "ﬁ" -> 2, a combining accent -> 0.
-
-    Characters do not change each other's number: a letter's neighbors decide which sigma it
-    becomes, never how many letters.
-    """
+    """Characters that one character, no white space, becomes: "ﬁ" -> 2, a combining accent -> 0."""
+    # Each character may be counted alone: neighbors decide which sigma a letter becomes, never how
+    # many letters.
     return len(normalize(character, lower, strip_accents=strip_accents))
 
 
@@ -159,19 +152,11 @@ def _places_of(piece, text: str) -> Sequence[int]:
 
 
 def _part_places(piece, parts: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of places of the parts of a piece; of a piece that is not split, the one range.
+    """Ranges (first, behind the last) of the parts of a piece; one range if it is not split.
 
     The piece "▁2010," at [4, 10), split to "▁20", "10", ",": [4, 7), [7, 9), [9, 10). The piece
     "000," at [4, 8), split to "▁", "000", ",": the word mark, which the text does not have, is at
     [4, 4).
-
-    Args:
-      piece: as SentencePiece found it.
-      parts: the pieces that replace it.
-      places: those of its characters.
-
-    Yields:
-      Place of the first character of each part, and the place after its last.
     """
     sizes = [len(part) for part in parts]
     # The word mark has no place, one, or several invisible ones.

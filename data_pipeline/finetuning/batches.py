@@ -57,15 +57,10 @@ class Features(Generic[Source]):
         return float(self.inputs(rows, self.max_seq_length)["input_mask"].sum() / len(rows))
 
     def batch(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Inputs and targets of some rows.
+        """Inputs and targets of the rows int64 [B], padded to L; a row of -1 only fills the batch.
 
-        Args:
-          rows: int64 [B], their numbers; -1 for a row that only fills the batch.
-          length: L, at least as long as the longest of them.
-
-        Returns:
-          Arrays by name; beside them `row_numbers` int64 [B], and `example_weights` float32 [B],
-          0 for rows that fill the batch.
+        Two more arrays: `row_numbers` int64 [B], and `example_weights` float32 [B], 0 for filling
+        rows.
         """
         is_real = rows >= 0
         # The shortest row fills: any other may be longer than L.
@@ -84,12 +79,10 @@ def padded_length(longest: int, max_seq_length: int) -> int:
 
 
 def draw_order(size: int, *key: int) -> np.ndarray:
-    """int64 [size], a random order of 0 to size - 1 that depends on the arguments only.
-
-    The bits that Philox draws are the same in every version of NumPy; those of its `permutation`
-    need not be.
-    """
+    """int64 [size], a random order of 0 to size - 1 that depends on the arguments only."""
     seed = np.random.SeedSequence([number % (1 << 63) for number in key])
+    # The bits that Philox draws are the same in every version of NumPy; the numbers of a
+    # `permutation` need not be, and a run has to resume with any.
     return np.argsort(np.random.Philox(seed).random_raw(size), kind="stable")
 
 
@@ -105,12 +98,7 @@ class TrainingOrder:
     def __init__(
         self, lengths: np.ndarray, batch_size: int, seed: int, window: int = LENGTH_WINDOW
     ) -> None:
-        """Args:
-        lengths: int64 [N].
-        batch_size: B.
-        seed: of the order.
-        window: batches that are sorted by length together; 1: rows are in random order.
-        """
+        """Lengths are int64 [N]; with a window of 1, rows stay in random order."""
         self._lengths, self._batch_size = lengths, batch_size
         self._seed, self._window = seed, window
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
@@ -142,10 +130,8 @@ class TrainingOrder:
 
 
 def evaluation_rows(lengths: np.ndarray, batch_size: int) -> np.ndarray:
-    """int64 [batches, B], every row once, the longest first; -1 fills the last batch.
-
-    The longest come first: what does not fit into memory says so at once.
-    """
+    """int64 [batches, B], every row once, the longest first; -1 fills the last batch."""
+    # A batch that does not fit into memory fails at once, not at the end.
     order = np.argsort(-lengths, kind="stable")
     filler = np.full(-len(order) % batch_size, -1)
     return np.concatenate([order, filler]).reshape(-1, batch_size)
@@ -162,20 +148,13 @@ def finetuning_dataset(
     static_shapes: bool = False,
     length_window: int = LENGTH_WINDOW,
 ) -> tf.data.Dataset:
-    """Batches of a model's inputs and targets, see `Features.batch`.
+    """Batches of a model's inputs and targets, dicts of arrays [B, ...]; see `Features.batch`.
 
     Args:
-      features: N rows.
-      global_batch_size: B, over all replicas.
-      seed: the order of training is a function of (seed, epoch).
       training: endless, see `TrainingOrder`; otherwise one pass, see `evaluation_rows`.
       start_step: number of batches already used; the first batch is the one after them.
       input_context: number of this host among several, which gets its part of each global batch.
-      static_shapes: all batches have the length S; otherwise that of `padded_length`.
-      length_window: see `TrainingOrder`.
-
-    Returns:
-      Elements are dicts of arrays [B, ...].
+      static_shapes: all batches have the length S; otherwise their `padded_length`.
     """
     check_batch(global_batch_size, start_step)
     first, end = host_rows(global_batch_size, input_context)

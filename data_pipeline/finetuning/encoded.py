@@ -36,10 +36,6 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
 
     A passage of RACE comes with three or four questions, a premise of MNLI with three hypotheses:
     ["a b", "c", "a b"] -> ids [5, 9, 7], starts [0, 2, 0], lengths [2, 1, 2].
-
-    Args:
-      tokenizer: the model's tokenizer.
-      texts: N strings of any length.
     """
     numbers: dict[str, int] = {}
     places = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
@@ -49,11 +45,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
 
 
 def slice_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Indices of the elements of N slices, one after the other: [7, 0], [2, 3] -> 7, 8, 0, 1, 2.
-
-    Args:
-      starts, lengths: int64 [N].
-    """
+    """Indices of the elements of N slices, one after the other: [7, 0], [2, 3] -> 7, 8, 0, 1, 2."""
     ends = np.cumsum(lengths)
     return np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
 
@@ -94,14 +86,9 @@ class EncodedExamples:
     def inputs(
         self, examples: np.ndarray | None = None, length: int | None = None
     ) -> dict[str, np.ndarray]:
-        """A model's inputs, padded with zeros.
+        """A model's inputs of some examples (None: all), padded with zeros to L (None: S).
 
-        Args:
-          examples: integers [B], which examples; None: all.
-          length: L, at least as many pieces as the longest of them has; None: S.
-
-        Returns:
-          input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
+        Gives input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
         """
         length = length or self.max_seq_length
         rows = np.arange(len(self)) if examples is None else np.asarray(examples, np.int64)
@@ -128,15 +115,8 @@ def join(
 ) -> EncodedExamples:
     """Sequences of special pieces and texts that fit: 5 9 | 7 -> [CLS] 5 9 [SEP] 7 [SEP].
 
-    Args:
-      tokenizer: knows the ids of [CLS] and [SEP].
-      first, second: pieces of R texts each.
-      has_second: bool [R], False: the sequence ends after its first [SEP].
-      max_seq_length: S; no sequence may be longer.
-      num_choices: sequences that belong to one example; None: one.
-
-    Returns:
-      The R sequences.
+    `first` and `second` are R texts each; where `has_second`, bool [R], is False, a sequence ends
+    after its first [SEP].
     """
     first_lengths = first.lengths + 2
     lengths = first_lengths + np.where(has_second, second.lengths + 1, 0)

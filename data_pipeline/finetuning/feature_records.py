@@ -71,15 +71,8 @@ def columns_of(features: Features) -> list[RecordColumn]:
 
 
 def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
-    """Writes N rows as TFRecord files.
-
-    Args:
-      features: the rows.
-      folder: where the files are written.
-      prefix: beginning of their names.
-
-    Returns:
-      The fields of a manifest that `read_features` needs.
+    """Writes N rows as TFRecord files; gives the fields of a manifest that `read_features`
+    needs.
     """
     columns = columns_of(features)
     files = list(write_shards(_frames(features, columns), folder, prefix, _RECORDS_PER_FILE))
@@ -151,14 +144,7 @@ class StoredRows:
 
 
 def read_features(manifest: Mapping[str, Any]) -> Features[None]:
-    """The rows of a folder of records; they take a few bytes of memory for each piece.
-
-    Args:
-      manifest: as `record_folder.verify_records` gives it.
-
-    Raises:
-      UserError: the records are not those of the manifest.
-    """
+    """The rows of a folder of records; they take a few bytes of memory for each piece."""
     columns = [
         RecordColumn(
             entry["name"],

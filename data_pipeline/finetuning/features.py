@@ -69,9 +69,6 @@ def kept_lengths(
 
     The longer text loses pieces at its end, B if both are equally long: 10 and 4 -> 5 and 4 for a
     limit of 9, 4 and 3 for 7.
-
-    Args:
-      length_a, length_b, limit: integers [N].
     """
     # B is never cut below half of the limit, nor below what A leaves; A gets the rest.
     keep_b = np.minimum(length_b, np.maximum(limit // 2, limit - length_a))
@@ -84,14 +81,6 @@ def encode_texts(
     """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]` of each example, cut to S pieces.
 
     Where B has no piece, as an empty text, the example is a single text.
-
-    Args:
-      examples: N examples.
-      tokenizer: the model's tokenizer.
-      max_seq_length: S.
-
-    Raises:
-      UserError: S is below 5.
     """
     check_length(max_seq_length)
     first = tokenize(tokenizer, [example.text_a for example in examples])
@@ -112,10 +101,9 @@ def fill_blank(question: str, option: str) -> str:
     """A question with an option in place of its blank, or after it.
 
     "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
-
-    As in the reference each "_" of several is replaced by the whole option. A question may have its
-    blank as any of Unicode's low lines.
     """
+    # As in the reference, each "_" of several is replaced by the whole option. Text is normalized
+    # later only, so that other low lines would not yet be "_".
     question = question.translate(LOW_LINES)
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
@@ -128,21 +116,10 @@ def encode_choices(
 ) -> EncodedExamples:
     """`[CLS] context [SEP] question and option [SEP]` of each option, cut to S pieces.
 
-    Of question and option (see `fill_blank`) the last pieces are kept, as the option is at the end
-    or near it; the context is cut at its end.
-
     Args:
-      examples: N examples with C options each, at least one.
-      tokenizer: the model's tokenizer.
-      max_seq_length: S.
+      examples: N examples, each with the same number of options.
       max_qa_length: most pieces of question and option together; None: 128 as in the reference, or
         as many as S has room for.
-
-    Returns:
-      Examples of C sequences.
-
-    Raises:
-      UserError: the numbers of options differ, or nothing of the context would be left.
     """
     if max_qa_length is None:
         max_qa_length = min(MAX_QA_LENGTH, max_seq_length - 4)
@@ -162,6 +139,7 @@ def encode_choices(
         fill_blank(example.question, option) for example in examples for option in example.options
     ]
     last = tokenize(tokenizer, answered)
+    # The last pieces are kept, not the first: the option is at the end or near it.
     keep_last = np.minimum(last.lengths, max_qa_length)
     contexts = [example.context for example in examples for _ in example.options]
     first = tokenize(tokenizer, contexts)
@@ -176,11 +154,7 @@ def encode_choices(
 
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
-    """The places of the examples' labels in `labels`, int32 [N].
-
-    Raises:
-      UserError: an example has no label or another one, with file and line.
-    """
+    """The places of the examples' labels in `labels`, int32 [N]."""
     ids: dict[str | float | None, int] = {name: i for i, name in enumerate(labels)}
     for example in examples:
         if example.label not in ids:
@@ -190,11 +164,7 @@ def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndar
 
 
 def label_values(examples: Sequence[TextExample]) -> np.ndarray:
-    """The examples' labels as numbers, float32 [N].
-
-    Raises:
-      UserError: an example has no finite number as its label, with file and line.
-    """
+    """The examples' labels as numbers, float32 [N]."""
     for example in examples:
         if not isinstance(example.label, (int, float)) or not math.isfinite(example.label):
             raise UserError(
@@ -204,11 +174,7 @@ def label_values(examples: Sequence[TextExample]) -> np.ndarray:
 
 
 def choice_ids(examples: Sequence[ChoiceExample]) -> np.ndarray:
-    """The indices of the right options, int32 [N].
-
-    Raises:
-      UserError: an example has no answer, with file and line.
-    """
+    """The indices of the right options, int32 [N]."""
     for example in examples:
         if example.label is None:
             raise UserError(f"{example.place}: found no answer; training and scores need one.")

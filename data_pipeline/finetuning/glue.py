@@ -81,18 +81,9 @@ GLUE_TASKS = {
 
 
 def read_glue(task: str, data_dir: str, split: str) -> Split[TextExample]:
-    """The examples of a split of a GLUE task.
+    """The examples of a split in the order of the file; those of a test split have no labels.
 
-    Args:
-      task: a name in `GLUE_TASKS`.
-      data_dir: GLUE's root, or the task's own folder.
-      split: a name in the task's `splits`.
-
-    Returns:
-      Examples in the order of the file; those of a test split have no labels.
-
-    Raises:
-      UserError: there is no such task, split or file, or a row is wrong, with file and line.
+    `data_dir` is GLUE's root, or the task's own folder.
     """
     if task not in GLUE_TASKS:
         raise UserError(f"GLUE has no task {task!r}; choose one of {', '.join(GLUE_TASKS)}.")

@@ -27,16 +27,8 @@ _THREADS = 16
 def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Split[ChoiceExample]:
     """The questions of a split; `group` of each is its level, "middle" or "high".
 
-    Args:
-      data_dir: the folder with train, dev and test, or the one with RACE in it.
-      split: "train", "dev" or "test".
-      levels: which questions; in this order, as the reference reads middle before high.
-
-    Returns:
-      Questions in the order of the files' names, as text: 10229.txt, 18810.txt, 8217.txt.
-
-    Raises:
-      UserError: a folder is missing or a passage is wrong, with file and line.
+    `data_dir` is the folder with train, dev and test, or the one with RACE in it. Questions come in
+    the order of files' names as text: 10229.txt, 18810.txt, 8217.txt.
     """
     if split not in SPLITS:
         raise UserError(f"RACE has no split {split!r}; choose one of {', '.join(SPLITS)}.")
@@ -47,7 +39,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
     examples: list[ChoiceExample] = []
     # Passages are small files, of which there are 25,000: on gs:// each takes a while to come.
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        for level in levels:
+        for level in levels:  # The reference reads middle before high.
             paths = _paths(os.path.join(folder, level))
             passages = pool.map(lambda path: list(json_objects(path)), paths)
             for path, found in zip(paths, passages):

@@ -116,16 +116,8 @@ class _Reader:
             ) from error
 
     def get(self, value: Any, key: str, kind: type, near: str = "") -> Any:
-        """`value[key]`.
-
-        Args:
-          value: anything that JSON may hold.
-          key: it should have it.
-          kind: that the value of the key should have.
-          near: a JSON string close to it in the file, by which the error names the line.
-
-        Raises:
-          UserError: it is no object, has no such key, or one of another kind.
+        """`value[key]` of this kind, or a refusal with the line of `near`, a JSON string close
+        to it.
         """
         if not isinstance(value, dict) or not isinstance(value.get(key), kind):
             self.refuse(
@@ -146,23 +138,13 @@ class _Reader:
 
 
 def read_squad(path: str, training: bool = False) -> SquadExamples:
-    """Reads a file of questions.
+    """The questions of a file in the form of SQuAD 1.1 or 2.0, at least one.
 
-    Where google-research/albert stops or trains on something else, the file is refused here: a
-    text that does not stand at its answer_start is an error, as are two questions of one id.
-
-    Args:
-      path: UTF-8 JSON in the form of SQuAD 1.1 or 2.0.
-      training: whether the answers are to be learned, so that each has to be found in its context.
-        Evaluation needs their texts alone, and prediction not even these.
-
-    Returns:
-      At least one question.
-
-    Raises:
-      UserError: the file cannot be read, or holds a question that cannot be used; it names file,
-        line and question.
+    For training each answer has to be found in its context. Evaluation needs only answers' texts,
+    and prediction not even these.
     """
+    # google-research/albert stops, or trains on something else, where a text does not stand at its
+    # answer_start or two questions have one id. Here the file is refused.
     reader = _Reader(path)
     contexts: list[str] = []
     questions: list[Question] = []
@@ -189,35 +171,20 @@ def read_squad(path: str, training: bool = False) -> SquadExamples:
 
 
 def read_squad_file(path: str, split: str) -> SquadSplit:
-    """A file as a split; answers of "train" have to be found in their contexts.
-
-    Raises:
-      UserError: see `read_squad`.
-    """
+    """A file as a split; answers of "train" have to be found in their contexts."""
     content = read_squad(path, training=split == "train")
     return SquadSplit(split, content.questions, content=content)
 
 
 def question_place(source: str, name: str) -> str:
-    """File and line of the question with an id, for messages: "dev.json:12".
-
-    The file is read again, so that no question has to carry its line; of examples that are of no
-    file, it is `source` alone.
-    """
+    """File and line of the question with an id, for messages: "dev.json:12"."""
+    # The file is read again, so that no question has to carry its line. Examples that did not come
+    # from a file have no line.
     return _Reader(source).place(name) if storage.exists(source) else source
 
 
 def read_squad_split(version: str, data_dir: str, split: str) -> SquadSplit:
-    """A split of an official version: ("1.1", "squad", "dev") -> squad/dev-v1.1.json.
-
-    Args:
-      version: "1.1" or "2.0".
-      data_dir: folder of the files, or one with a folder SQuAD.
-      split: "train" or "dev".
-
-    Raises:
-      UserError: there is no such file, or see `read_squad`.
-    """
+    """A split of an official version: ("1.1", "squad", "dev") -> squad/dev-v1.1.json."""
     if split not in ("train", "dev"):
         raise UserError(
             f"SQuAD has the splits train and dev and no public test set; received {split}. Give "

@@ -144,16 +144,11 @@ class Windows:
     def arrays(
         self, windows: Sequence[int] | np.ndarray | None = None, length: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Model inputs of B windows (None: of all).
+        """Model inputs of the windows with these numbers (None: all), padded to L (None: S).
 
-        Args:
-          windows: integers [B].
-          length: L, at least the size of the largest of them; None: S.
-
-        Returns:
-          input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP]) and
-          impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere)
-          int32 [B, L]; for training also the arrays of `Targets`, int32 [B].
+        Gives input_word_ids, input_mask, input_type_ids (1 for the context and the last [SEP]) and
+        impossible_positions (the reference's p_mask: 0 for [CLS] and the context, 1 elsewhere),
+        int32 [B, L]; for training also the arrays of `Targets`, int32 [B].
         """
         chosen = np.arange(len(self)) if windows is None else np.asarray(windows)
         shape = len(chosen), length or self.settings.max_seq_length
@@ -188,21 +183,9 @@ def make_windows(
     settings: WindowSettings | None = None,
     training: bool = False,
 ) -> Windows:
-    """Tokenizes a file and cuts it into windows; each paragraph is tokenized once.
-
-    Args:
-      examples: the file, as `read_squad` read it.
-      tokenizer: the model's tokenizer.
-      settings: sizes; None: the defaults.
-      training: whether to say where the answers are; the examples have to be read for training.
-
-    Returns:
-      The windows of all questions.
-
-    Raises:
-      UserError: an answer to be learned became no piece, or no context has any.
-    """
+    """Tokenizes a file and cuts it into windows; for training, the windows have `targets`."""
     settings = settings or WindowSettings()
+    # Each paragraph is tokenized once, however many questions it has.
     contexts = [align(tokenizer, context) for context in examples.contexts]
     limit = settings.max_query_length
     asked = tokenizer.encode_batch([question.text for question in examples.questions])
@@ -241,11 +224,7 @@ def make_windows(
 def answer_pieces(
     examples: SquadExamples, question: Question, pieces: AlignedPieces
 ) -> tuple[int, int] | None:
-    """First and last piece of the answer to be learned; None: the question is impossible.
-
-    Raises:
-      UserError: normalization left nothing of the answer.
-    """
+    """First and last piece of the answer to be learned; None: the question is impossible."""
     if question.is_impossible:
         return None
     answer = question.answers[0]
@@ -262,11 +241,12 @@ def answer_pieces(
 def _target(
     answer: tuple[int, int] | None, start: int, length: int, offset: int
 ) -> tuple[int, int, int]:
-    """Start, end and is_impossible of a window: pieces (7, 8), window from 5, offset 12 -> 14, 15.
+    """Start, end and is_impossible of a window.
 
-    A window without the whole answer points to [CLS], in version 1.1 as well: the published
-    scores were trained so.
+    Pieces (7, 8), window from 5, offset 12 -> 14, 15, 0.
     """
+    # A window without the whole answer points to [CLS], in version 1.1 as well: the models with
+    # published scores were trained so.
     if answer is None or answer[0] < start or answer[1] >= start + length:
         return 0, 0, 1
     return answer[0] - start + offset, answer[1] - start + offset, 0

@@ -27,40 +27,25 @@ _COPA_QUESTIONS = {
 def read_boolq(data_dir: str, split: str) -> Split[TextExample]:
     """Yes/no questions about a passage: the passage is text A, the question text B.
 
-    The passage is nearly always the longer one, so that it is cut when both do not fit. The label
-    is in the field `label`, or in `answer` as in BoolQ's own files: true -> "true".
-
-    Args:
-      data_dir: SuperGLUE's root with a folder BoolQ, or that folder.
-      split: "train", "dev" or "test".
-
-    Raises:
-      UserError: a file or a field is missing or wrong, with file and line.
+    `data_dir`, here and below, is SuperGLUE's root with a folder of the task, or that folder.
     """
     return _read("BoolQ", data_dir, split, _boolq)
 
 
 def _boolq(record: dict[str, Any], guid: str, source: str, line: int) -> TextExample:
     place = f"{source}:{line}"
-    name = "label" if "label" in record else "answer"
+    name = "label" if "label" in record else "answer"  # BoolQ's own files have "answer".
     answer = record.get(name)
     if answer is not None and not isinstance(answer, bool):
         raise UserError(f"{place}: expected true or false in {name!r}; found {answer!r:.40}.")
     passage, question = (text_field(record, field, place) for field in ("passage", "question"))
     label = None if answer is None else BOOLQ_LABELS[answer]
+    # The passage is A, since it is nearly always longer, and the longer text is cut.
     return TextExample(guid, passage, question, label, source, line)
 
 
 def read_cb(data_dir: str, split: str) -> Split[TextExample]:
-    """CommitmentBank: does the premise (text A) entail the hypothesis (text B)?
-
-    Args:
-      data_dir: SuperGLUE's root with a folder CB, or that folder.
-      split: "train", "dev" or "test".
-
-    Raises:
-      UserError: a file or a field is missing or wrong, with file and line.
-    """
+    """CommitmentBank: does the premise (text A) entail the hypothesis (text B)?"""
     return _read("CB", data_dir, split, _cb)
 
 
@@ -82,13 +67,6 @@ def read_copa(data_dir: str, split: str) -> Split[ChoiceExample]:
         -> "The glass broke." | "What was the cause of this?" | "It fell.", "It rang."
 
     so that each row is [CLS] premise [SEP] question choice [SEP], as in RACE.
-
-    Args:
-      data_dir: SuperGLUE's root with a folder COPA, or that folder.
-      split: "train", "dev" or "test".
-
-    Raises:
-      UserError: a file or a field is missing or wrong, with file and line.
     """
     return _read("COPA", data_dir, split, _copa)
 

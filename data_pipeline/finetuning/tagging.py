@@ -58,11 +58,7 @@ class TaggedExample:
 
 
 def read_tagged_folder(data_dir: str, split: str) -> Split[TaggedExample]:
-    """The sentences of train.conll, dev.conll or test.conll, or of such a file ending in .txt.
-
-    Raises:
-      UserError: there is none, or see `read_tagged`.
-    """
+    """The sentences of train.conll, dev.conll or test.conll, or of such a file ending in .txt."""
     names = [f"{split}{ending}" for ending in _ENDINGS]
     for name in names:
         path = os.path.join(os.fspath(data_dir), name)
@@ -75,22 +71,10 @@ def read_tagged_folder(data_dir: str, split: str) -> Split[TaggedExample]:
 
 
 def read_tagged(path: str, split: str) -> Split[TaggedExample]:
-    """The sentences of a file of CoNLL's layout.
+    """The sentences of a file of CoNLL's layout, in its order, at least one.
 
-    The first column is the word, the last one its tag. A line that begins with "# " is a comment
-    where a sentence could begin; but in a file that does not begin with one, it is the word "#" if
-    it has as many columns as the others.
-
-    Args:
-      path: UTF-8 file; a byte order mark, Windows line ends and lines of white space are fine.
-      split: name of the split. Files of train and dev have tags; others may have words alone,
-        one column.
-
-    Returns:
-      The sentences in the order of the file, at least one.
-
-    Raises:
-      UserError: the file cannot be read, with the line that is wrong.
+    The first column is the word, the last one its tag. Files of train and dev need tags; others may
+    have words alone, one column. A byte order mark and Windows line ends are taken off.
     """
     path = os.fspath(path)
     examples = list(_sentences(path, needs_tags=split in ("train", "dev")))
@@ -150,9 +134,11 @@ def _groups(path: str) -> Iterator[list[tuple[int, str]]]:
 
 
 def _is_comment(line: str, layout: _Layout | None, begins_with_comment: bool) -> bool:
-    """Whether a line before the first word of a sentence is a comment: see `read_tagged`."""
+    """Whether a line that begins with "# " where a sentence could begin is a comment."""
     if not line.startswith(_COMMENT):
         return False
+    # "#" is also a word of real files. So in a file that does not begin with a comment, such a line
+    # with as many columns as the others has the word "#" and its tag.
     if begins_with_comment or layout is None:
         return True
     return len(_columns(line, layout.separator)) != layout.num_columns
@@ -205,9 +191,6 @@ def tag_names(split: Split[TaggedExample]) -> list[str]:
     """The distinct tags of sentences, sorted, O before the others; at least two.
 
     B-PER O I-LOC O -> O, B-PER, I-LOC.
-
-    Raises:
-      UserError: there are no tags, or a single one.
     """
     names = {tag for example in split.examples for tag in example.tags or ()}
     if len(names) < 2:

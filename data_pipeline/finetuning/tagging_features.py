@@ -75,15 +75,10 @@ class TaggedPieces:
         return {"token_label_ids": ids, "token_weights": weights}
 
     def inputs(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """A model's inputs, padded with zeros, and what is to be learned from each piece.
+        """A model's inputs int32 [B, L] of the sentences int64 [B], padded with zeros.
 
-        Args:
-          rows: int64 [B], numbers of sentences.
-          length: L, at least as many pieces as the longest of them has.
-
-        Returns:
-          input_word_ids, input_mask, input_type_ids, and token_label_ids, int32 [B, L];
-          token_weights float32 [B, L], 1 for the first pieces of words.
+        Where tags are known, also token_label_ids int32 [B, L] and token_weights float32 [B, L],
+        which is 1 for the first pieces of words.
         """
         inputs = self.pieces.inputs(rows, length)
         is_piece = inputs["input_mask"].astype(bool)
@@ -101,24 +96,10 @@ def encode_tagged(
     labels: Sequence[str],
     has_targets: bool,
 ) -> TaggedPieces:
-    """The pieces of sentences, tokenized word by word.
+    """The pieces of sentences, tokenized word by word; without targets where tags are not known.
 
-    "Anna", "sleeps" -> [CLS] ▁an na ▁sleep s [SEP], words at the places 1 and 3. A word that
-    becomes no piece, such as a control character, is the unknown piece, so that it has a place as
-    well. Words whose first piece does not fit into S are cut off.
-
-    Args:
-      examples: N sentences.
-      tokenizer: the model's tokenizer.
-      max_seq_length: S.
-      labels: names of the C tags in order.
-      has_targets: False: nothing is known about the tags.
-
-    Returns:
-      Sentences without padding.
-
-    Raises:
-      UserError: S has no room for a word, or a word has no tag or another one, with file and line.
+    "Anna", "sleeps" -> [CLS] ▁an na ▁sleep s [SEP], words at the places 1 and 3. Words whose first
+    piece does not fit into S are cut off.
     """
     if max_seq_length < 3:
         raise UserError(
@@ -127,7 +108,8 @@ def encode_tagged(
         )
     tag_ids = _tag_ids(examples, labels) if has_targets else None
     words = tokenize(tokenizer, [word for example in examples for word in example.words])
-    # The id of the unknown piece is added at the end, where words without a piece find it.
+    # A word that becomes no piece, such as a control character, is the unknown piece, so that it
+    # has a place for its tag, too. The id is added at the end, where such words find it.
     ids = np.append(words.ids, np.int32(tokenizer.unk_id))
     starts = np.where(words.lengths > 0, words.starts, len(words.ids))
     word_lengths = np.maximum(words.lengths, 1)

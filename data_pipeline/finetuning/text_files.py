@@ -20,14 +20,6 @@ def find_file(data_dir: str, folder: str, names: Sequence[str]) -> str:
     """The path of a task's file, in a benchmark's root or in the task's own folder.
 
     ("glue", "CoLA", ["dev.tsv"]) -> "glue/CoLA/dev.tsv", or "glue/dev.tsv" if only that exists.
-
-    Args:
-      data_dir: the benchmark's root, or the task's folder.
-      folder: name of the task's folder in the root.
-      names: names that the file may have; the first that exists is taken.
-
-    Raises:
-      UserError: there is no such file.
     """
     data_dir = os.fspath(data_dir)
     relative = [os.path.join(folder, name) for name in names] + list(names)
@@ -45,9 +37,6 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
 
     A byte order mark and the ends of lines, LF or CR LF, are taken off:
     b"\\xef\\xbb\\xbfa\\r\\n\\nb" -> (1, "a"), (3, "b").
-
-    Raises:
-      UserError: the file cannot be read, with the line that is not UTF-8.
     """
     path = os.fspath(path)
     if storage.is_folder(path):
@@ -76,20 +65,7 @@ def header_row(lines: Iterator[tuple[int, str]]) -> list[str]:
 
 
 def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
-    """The place of a column.
-
-    Args:
-      path: of the file, for the message.
-      header: names of its columns.
-      name: of the column.
-      meaning: what the column is read for, as in "text" or "label".
-
-    Returns:
-      The index of the column of this name.
-
-    Raises:
-      UserError: there is none, or there are two.
-    """
+    """The place of a column in the header of a file; `meaning` says what it is read for."""
     if name not in header:
         found = ", ".join(header) or "nothing"
         raise UserError(
@@ -105,11 +81,7 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
 
 
 def parse_number(text: str, place: str) -> float:
-    """A label as a number: "3.800" -> 3.8.
-
-    Raises:
-      UserError: the text is no finite number; `place`, its file and line, is in the message.
-    """
+    """A label as a finite number: "3.800" -> 3.8."""
     try:
         value = float(text)
     except ValueError:
@@ -122,17 +94,10 @@ def parse_number(text: str, place: str) -> float:
 def parse_json(text: str, path: str) -> Any:
     """The value of a JSON text, with U+FFFD in place of each half of a surrogate pair.
 
-    JSON may hold such a half, "\\ud83d" without its other half, and no file in UTF-8 may: answers
-    with it could not be written. One character is put for one, so that places in a text stay. A
-    file with halves is named in one line.
-
-    Args:
-      text: the JSON.
-      path: its file, for that line.
-
-    Raises:
-      ValueError: it is no JSON.
+    Raises ValueError for other texts. A file with such halves is named in one line.
     """
+    # JSON may hold "\ud83d" without its other half, and no file in UTF-8 may: answers with it
+    # could not be written. One character is put for one, so that places of answers stay.
     value = json.loads(text)
     if not _SURROGATE_ESCAPE.search(text):
         return value
@@ -145,11 +110,7 @@ def parse_json(text: str, path: str) -> Any:
 
 
 def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file with one JSON object on each line, with their line numbers.
-
-    Raises:
-      UserError: the file cannot be read, with the line that holds no JSON object.
-    """
+    """The objects of a file with one JSON object on each line, with their line numbers."""
     for number, line in numbered_lines(path):
         try:
             value = parse_json(line, path)
@@ -165,16 +126,7 @@ def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_field(record: dict[str, Any], name: str, place: str) -> str:
-    """The text in a field of a JSON object.
-
-    Args:
-      record: the object.
-      name: of the field.
-      place: file and line, for the message.
-
-    Raises:
-      UserError: the field is missing or holds something else.
-    """
+    """The text in a field of a JSON object; `place` is its file and line, for the message."""
     value = record.get(name)
     if not isinstance(value, str):
         raise UserError(_wrong_field(record, name, place, "a text"))

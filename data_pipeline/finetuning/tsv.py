@@ -29,18 +29,8 @@ def read_tsv(
 ) -> Split[TextExample]:
     """The examples of a tab-separated file whose first row names the columns; quotes mean nothing.
 
-    Args:
-      path: UTF-8 file.
-      text_column: name of the column of the (first) text.
-      pair_column: name of the column of the second text, or None.
-      label_column: name of the column of the label, or None for files without labels.
-      is_regression: labels are numbers, "2.50" -> 2.5; otherwise names, "2.50" -> "2.50".
-
-    Returns:
-      The examples of all rows that are not empty, at least one; the line is an example's guid.
-
-    Raises:
-      UserError: two columns are one, or the file cannot be read, with the line that is wrong.
+    Rows that are empty are left out; an example's line is its guid. Labels of a regression are
+    numbers, "2.50" -> 2.5; others are names, "2.50" -> "2.50".
     """
     path = os.fspath(path)
     _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
@@ -102,13 +92,6 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
     """The distinct labels, sorted (as numbers when all are whole numbers); at least two.
 
     ["b", "a", "b"] -> ["a", "b"]; ["10", "9"] -> ["9", "10"].
-
-    Args:
-      labels: as the examples have them.
-      source: the file, for messages.
-
-    Raises:
-      UserError: there are no two different labels, or so many numbers that they are no classes.
     """
     names = set(labels)
     if not names:
@@ -128,13 +111,8 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
 
 
 def numbers_note(names: Sequence[str]) -> str:
-    """A sentence for people when classes have numbers as names; "" otherwise.
-
-    ["1", "2", "3"] could be grades, of which 2 is nearer to 1 than 3; classes have no order.
-
-    Args:
-      names: of the classes, as from `class_names`.
-    """
+    """A sentence for people when classes have numbers as names; "" otherwise."""
+    # "1", "2", "3" could be grades, of which 2 is nearer to 1 than 3; classes have no order.
     if not all(map(_NUMBER.fullmatch, names)):
         return ""
     return (
