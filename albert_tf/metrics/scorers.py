@@ -49,16 +49,8 @@ class Scorer:
     ) -> Scores:
         """All scores, from one pass over the predictions.
 
-        With the groups middle and high: accuracy, accuracy_middle, accuracy_high. Those of a group
-        without examples are None.
-
-        Args:
-          labels: the right classes or values, N of them; tagging: the tags of N sentences.
-          predictions: the predicted ones.
-          groups: the group of each example, where the scorer has groups.
-
-        Raises:
-          ValueError: the lengths differ, there are no examples, or a group is unknown.
+        With the groups middle and high: accuracy, accuracy_middle, accuracy_high. Scores of a group
+        without examples are None. Raises ValueError where lengths differ or a group is unknown.
         """
         if not len(labels) or len(labels) != len(predictions):
             raise ValueError(
@@ -146,17 +138,9 @@ def glue_score(
     scores: Mapping[str, Mapping[str, float | None]],
     mnli_mismatched: Mapping[str, float | None],
 ) -> float | None:
-    """The GLUE score: the mean over nine tasks; MNLI counts with the mean of its two sets.
+    """The GLUE score in [-1, 1]: the mean over nine tasks; None where a task's score is undefined.
 
-    Args:
-      scores: task -> its scores, for all of SCORED_GLUE_TASKS; for MNLI on the matched set.
-      mnli_mismatched: scores on the mismatched set.
-
-    Returns:
-      A number in [-1, 1]; None where the score of some task is undefined.
-
-    Raises:
-      ValueError: naming tasks that are missing.
+    MNLI counts with the mean of its two sets; `scores` has the matched one.
     """
     missing = [task for task in SCORED_GLUE_TASKS if task not in scores]
     if missing:
@@ -172,24 +156,17 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def is_better(score: float | None, best: float | None) -> bool:
-    """Whether a score beats the best one so far (None: there is none).
-
-    Neither an undefined score nor nan ever does, nor an equal one: the first maximum stays, as in
-    google-research/albert.
+    """Whether a score beats the best one so far (None: there is none); undefined and nan never
+    do.
     """
+    # An equal score is not better: the first maximum stays, as in google-research/albert.
     if score is None or not math.isfinite(score):
         return False
     return best is None or score > best
 
 
 def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[str]:
-    """Sentences about predictions that mean that nothing was learned, for people to read.
-
-    Args:
-      labels: the right classes or values; tagging: the tags of sentences; None: there is no single
-        right one.
-      predictions: the predicted ones.
-    """
+    """Sentences about predictions that mean that nothing was learned, for people to read."""
     if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]

@@ -76,14 +76,10 @@ def _kind(tag: str) -> str:
 def conlleval_tags(tags: Sequence[str], labels: Sequence[str]) -> list[str]:
     """Tags in the form that `spans` reads, whatever the form of their files.
 
-        B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
-        B-PER M-PER E-PER    ->  B-PER I-PER E-PER       BMES
-        B_PER i-per X        ->  B_PER i-per X           other spellings: left to seqeval's rules
-        NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
-
-    Args:
-      tags: the tags of a sentence.
-      labels: all tags that there are, which tell whether any of them describes a span.
+    B-PER L-PER U-LOC O  ->  B-PER E-PER S-LOC O     BILOU
+    B-PER M-PER E-PER    ->  B-PER I-PER E-PER       BMES
+    B_PER i-per X        ->  B_PER i-per X           other spellings: left to seqeval's rules
+    NOUN VERB            ->  S-NOUN S-VERB           no spans: each word is one by itself
     """
     if all(name == _OUTSIDE or _TAG.fullmatch(name) for name in labels):
         return [_SAME_PREFIX.get(tag[0], tag[0]) + tag[1:] for tag in tags]
@@ -116,13 +112,6 @@ def span_scores(
 
     A span is right if its kind, its first and its last token are. A score that divides by no spans
     is 0, as in seqeval.
-
-    Args:
-      labels: the right tags of each sentence.
-      predictions: the predicted ones.
-
-    Raises:
-      ValueError: the numbers of sentences or of their tags differ, or there are none.
     """
     lengths = [list(map(len, tags)) for tags in (labels, predictions)]
     if lengths[0] != lengths[1] or not sum(lengths[0]):

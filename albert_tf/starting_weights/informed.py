@@ -66,16 +66,7 @@ def position_size(embedding_size: int, head_size: int) -> int:
 def set_informed_weights(
     model: AlbertPretrainer, statistics: WordStatistics, seed: int = 0
 ) -> None:
-    """Replaces embeddings, their projection, queries, keys and the output's bias of a model.
-
-    Args:
-      model: with random weights.
-      statistics: of the words of the model's vocabulary.
-      seed: of the projection and of the words' vectors.
-
-    Raises:
-      UserError: the model has no projection E -> H, or its embeddings are too small.
-    """
+    """Replaces embeddings, their projection, queries, keys and the output's bias of a model."""
     config = model.config
     size = position_size(config.embedding_size, config.head_size)
     embeddings = model.encoder.embeddings
@@ -112,13 +103,7 @@ def set_informed_weights(
 
 
 def _set_attention(block: AttentionBlock, to_position: np.ndarray, num_heads: int) -> None:
-    """Makes half of the heads look at an offset: 1, -1, 2, -2, and so on.
-
-    Args:
-      block: with random weights.
-      to_position: float [positions, H]; its transpose reads the sinusoid from a hidden state.
-      num_heads: N.
-    """
+    """Makes half of the heads look at an offset: 1, -1, 2, -2, and so on."""
     query, key = block.query.kernel.numpy(), block.key.kernel.numpy()  # [H, N * D]
     size = len(to_position)
     head_size = query.shape[1] // num_heads

@@ -40,13 +40,8 @@ class WordStatistics:
     def vectors(self, size: int, seed: int) -> np.ndarray:
         """Vectors of the words, near each other where words have the same neighbors.
 
-        Args:
-          size: D, the length of a vector.
-          seed: of the randomized decomposition.
-
-        Returns:
-          float32 [V, D] of Euclidean norm sqrt(D), as numbers of variance 1 have it; zeros for
-          words that never occur.
+        float32 [V, D] of Euclidean norm sqrt(D), as numbers of variance 1 have it; zeros for words
+        that never occur.
         """
         left, singular, _ = randomized_svd(self._mutual_information(), size, random_state=seed)
         vectors = left * np.sqrt(singular)  # [V, D]
@@ -67,15 +62,9 @@ class WordStatistics:
 def count_words(
     rows: Iterable[np.ndarray], vocab_size: int, ignored: Collection[int]
 ) -> WordStatistics:
-    """Counts words and their neighbors.
+    """Counts words and their neighbors in arrays int [B, S] of word ids.
 
-    Args:
-      rows: arrays int [B, S] of word ids; words are neighbors within a row only.
-      vocab_size: V.
-      ignored: ids that are no words, such as padding and [SEP].
-
-    Returns:
-      The statistics of all rows.
+    Words are neighbors within a row only; `ignored` are ids that are not words, such as padding.
     """
     is_word = np.ones(vocab_size, bool)
     is_word[list(ignored)] = False

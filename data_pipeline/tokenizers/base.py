@@ -155,20 +155,17 @@ class Tokenizer(abc.ABC):
 
     @classmethod
     def resolve(cls, settings: TokenizerSettings) -> TokenizerSettings:
-        """Settings with this kind's own values in place of None.
-
-        Raises:
-          UserError: a value that this kind of tokenizer cannot follow.
-        """
+        """Settings with this kind's own values in place of None."""
         strips = settings.lower if settings.strip_accents is None else settings.strip_accents
         spaces = bool(settings.space_chinese)
         return dataclasses.replace(settings, strip_accents=strips, space_chinese=spaces)
 
     @property
     def identity(self) -> tuple[str | bool | None, ...]:
-        """Everything that decides ids, as hashes of earlier versions have it: fingerprint, lower,
-        rules, and accents and ideographs where they are not as these imply."""
+        """Everything that decides ids."""
         settings = self.settings
+        # Accents and ideographs are left out where they are as the other settings imply, because
+        # the hashes in folders of earlier versions do not have them.
         plain = self.resolve(TokenizerSettings(settings.lower, settings.rules))
         others = (settings.strip_accents, settings.space_chinese) if settings != plain else ()
         return (self.fingerprint, settings.lower, settings.rules, *others)

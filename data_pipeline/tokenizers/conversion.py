@@ -11,22 +11,16 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length: int) -> list[str]:
-    """Writes the vocabulary of a tokenizer and its settings into a folder.
+    """Writes the vocabulary of a tokenizer and its settings into a folder of "google" or
+    "huggingface".
 
-    Args:
-      tokenizer: the tokenizer.
-      folder: the folder.
-      software: "google" or "huggingface", whose folder it is; tokenizer_settings.json is written
-        for both, because this project reads them, too.
-      max_length: tokens that the model takes at most.
-
-    Returns:
-      Lines for people about what the software does otherwise, and what it has to be told.
+    Gives lines for people: what that software does otherwise, and what it has to be told.
     """
     name = tokenizer.STORED_NAME
     if software == "google" and name == file_names.SENTENCEPIECE:
         name = file_names.GOOGLE_SENTENCEPIECE
     atomic_files.write_bytes(os.path.join(folder, name), tokenizer.content())
+    # For either software, because this project reads the folder, too.
     path = os.path.join(folder, file_names.SETTINGS)
     atomic_files.write_bytes(path, tokenizer.settings_json())
     if software == "huggingface":

@@ -142,12 +142,8 @@ class Characters:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Spans without the white space around them, int32 [P]: "a b " of [0, 3] -> 0, 3.
 
-        Args:
-          rows: the text of each.
-          firsts, lasts: first and last character, both in the span.
-
-        Returns:
-          The first character, and the place after the last; equal if nothing is left.
+        Takes first and last characters, both in the span; gives the first one, and the place after
+        the last, which are equal if nothing is left.
         """
         begins, limit = tf.gather(self.begins, rows), tf.size(self.codes)
 

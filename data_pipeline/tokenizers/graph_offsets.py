@@ -129,9 +129,7 @@ def _quote_pairs(characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
 def align_graph(tokenizer: GraphTokenizer, characters: Characters) -> AlignedBatch:
     """The pieces of texts, and where each is found in them; needs tensorflow_text.
 
-    Args:
-      tokenizer: made by `graph_tokenizer`; the module that is saved has to keep it.
-      characters: the characters of B texts.
+    The tokenizer is made by `graph_tokenizer`; the module that is saved has to keep it.
     """
     if isinstance(tokenizer, GraphWordPieceTokenizer):
         return _align_wordpiece(tokenizer, characters)
@@ -173,11 +171,7 @@ def _align_sentencepiece(
 
 
 class _Normalized:
-    """The characters of normalized texts, as SentencePiece's bytes count them.
-
-    Args:
-      text: UTF-8 strings [B].
-    """
+    """The characters of normalized texts, as SentencePiece's bytes count them."""
 
     def __init__(self, text: tf.Tensor) -> None:
         codes, byte_starts = tf.strings.unicode_decode_with_offsets(text, "UTF-8")
@@ -200,11 +194,6 @@ class _Normalized:
 
         Control and format characters go away, unless the piece has them, or stands for nothing
         else, or begins with a word mark that was made of them; see `alignment._places_of`.
-
-        Args:
-          rows: int32 [P], the text of each piece.
-          begins, limits: int32 [P], places of its characters in the text.
-          strings: string [P], the pieces.
         """
         places = tf.ragged.range(begins, limits)  # [P, (places)]
         pieces = places.value_rowids()

@@ -87,16 +87,10 @@ def _combining_pattern() -> re.Pattern:
 def normalize(
     text: str, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> str:
-    """One string, cleaned as the published models expect it: " Ça  va\\n" -> "ca va".
+    """One string, cleaned as the published models expect it: " Ça  va\n" -> "ca va".
 
-    Args:
-      text: any string; NUL, lone surrogates and the code points above become U+FFFD.
-      lower: lower-case the result; the published English models need it.
-      join_quotes: write `` and '' as ", as Hugging Face's tokenizer does.
-      strip_accents: decompose text (NFKD) and drop its accents; False is `keep_accents` there.
-
-    Returns:
-      The string that SentencePiece is to see.
+    NUL, lone surrogates and the code points above become U+FFFD. `join_quotes` writes `` and '' as
+    ", as Hugging Face's tokenizer does; `strip_accents=False` is its `keep_accents`.
     """
     text = " ".join(text.replace("\0", REPLACEMENT).split())
     if join_quotes:
@@ -137,20 +131,13 @@ def normalize_many(
     join_quotes: bool = False,
     strip_accents: bool = True,
 ) -> list[str]:
-    """`normalize` of many strings; faster.
-
-    Args:
-      texts: any strings.
-      lower, join_quotes, strip_accents: see `normalize`.
-
-    Returns:
-      A string for each.
-    """
+    """`normalize` of many strings; faster."""
     if join_quotes:
         return [normalize(text, lower, join_quotes, strip_accents) for text in texts]
     if not texts:
         return []
-    found = [" ".join(text.split()) for text in texts]  # No line breaks are left.
+    # No line breaks are left, so that texts can be joined by them, and handled all at once.
+    found = [" ".join(text.split()) for text in texts]
     special = [i for i, text in enumerate(found) if not text.isascii() or "\0" in text]
     if special:
         text = _with_action("\n".join(found[i] for i in special), _REPLACE, REPLACEMENT)

@@ -24,12 +24,9 @@ _WORD_CHARACTERS = _PUNCTUATION | frozenset(string.ascii_letters)
 
 
 def is_word_start_piece(piece: str) -> bool:
-    """google-research/albert's test for a piece that starts a word.
-
-    A piece starts a word when it begins with the word mark or "<", when it is one listed
-    punctuation character, or when any character is neither an ASCII letter nor listed punctuation.
-    So digits, apostrophes and non-Latin pieces are words of their own.
-    """
+    """google-research/albert's test for a piece that starts a word."""
+    # "<" is for special pieces such as <unk>. By the last line digits, apostrophes and
+    # non-Latin pieces are words of their own.
     if piece.startswith((WORD_MARK, "<")) or piece in _PUNCTUATION:
         return True
     return not _WORD_CHARACTERS.issuperset(piece)
@@ -134,13 +131,10 @@ def is_digit_comma(piece: str) -> bool:
 
 
 def legacy_without_comma(piece: str) -> str:
-    """The text of a piece that google-research/albert encodes again: "▁2010," -> "2010".
-
-    SentencePiece puts a word mark in front of its pieces, and that mark stays.
-
-    The reference means to remove that mark, but compares a string with bytes (issue 249); the
-    published models were trained with the mark.
-    """
+    """The text of a piece that google-research/albert encodes again: "▁2010," -> "2010"."""
+    # SentencePiece puts a word mark in front of it, and the mark stays also where the piece had
+    # none. The reference means to remove it, but compares a string with bytes (issue 249); the
+    # published models were trained with the mark.
     return piece[:-1].replace(WORD_MARK, "")
 
 

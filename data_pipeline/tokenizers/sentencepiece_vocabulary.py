@@ -26,21 +26,7 @@ def learn_files(
     character_coverage: float,
     input_sentence_size: int,
 ) -> dict[str, bytes]:
-    """Trains a SentencePiece model.
-
-    Args:
-      sentences: sentences of the corpus, at least one.
-      settings: the settings by which text is cleaned first.
-      vocab_size: V, special pieces included.
-      character_coverage: share of the text's characters that get a piece, 0 to 1.
-      input_sentence_size: largest number of sentences to use, drawn at random.
-
-    Returns:
-      The content of spiece.model, and of spiece.vocab with its pieces as text, by file name.
-
-    Raises:
-      UserError: `vocab_size` does not fit the text.
-    """
+    """The content of spiece.model, and of spiece.vocab with its pieces as text, by file name."""
     cleaning = settings.lower, settings.join_quotes, settings.strip_accents is not False
     try:
         model = _train(

@@ -101,23 +101,15 @@ class TextEncoder(tf.Module):
 def tokenize_with_masks(
     text: tf.Tensor, tokenize: Tokenize, mask_id: int, space_id: int
 ) -> tf.RaggedTensor:
-    """Tokens of the text around each literal "[MASK]", joined by `mask_id`.
-
-    SentencePiece never makes a control symbol from text, hence the split. What follows a mask
-    without a space ("[MASK].") does not start a word: the bare word-start piece, which
-    SentencePiece puts there, is dropped.
+    """Tokens of the text around each literal "[MASK]", joined by `mask_id`: int32 [B, (tokens)].
 
         "a [MASK]." -> parts "a ", "." -> tokens [▁a], [▁ .] -> [▁a], [MASK .] -> [▁a MASK .]
 
-    Args:
-      text: string [B].
-      tokenize: string [N] -> int32 [N, (tokens)], without special pieces.
-      mask_id: id of [MASK].
-      space_id: id of the bare word-start piece; -1: the vocabulary has none.
-
-    Returns:
-      int32 [B, (tokens)].
+    `space_id` is the id of the bare word-start piece; -1: the vocabulary has none.
     """
+    # SentencePiece never makes a control symbol from text, hence the split. What follows a mask
+    # without a space ("[MASK].") does not start a word: the bare word-start piece, which
+    # SentencePiece puts there, is dropped.
     parts = tf.strings.split(text, sep=MASK_TEXT)  # [B, (parts)]
     tokens = tokenize(parts.flat_values)  # [all parts, (tokens)]
     is_later = tf.ragged.range(parts.row_lengths()).flat_values > 0  # [all parts]
@@ -137,16 +129,7 @@ def tokenize_with_masks(
 def pack_single(
     tokens: tf.RaggedTensor, max_seq_length: int | tf.Tensor, cls_id: int, sep_id: int, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch.
-
-    Args:
-      tokens: int32 [B, (tokens)].
-      max_seq_length: longest sequence, special pieces included.
-      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
-
-    Returns:
-      input_word_ids, input_mask, input_type_ids int32 [B, S].
-    """
+    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch."""
     room = tf.cast(max_seq_length, tf.int64) - 2
     kept = keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
     column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
@@ -162,16 +145,7 @@ def pack_pair(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either.
-
-    Args:
-      first, second: int32 [B, (tokens)].
-      max_seq_length: longest sequence, special pieces included.
-      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
-
-    Returns:
-      input_word_ids, input_mask, input_type_ids int32 [B, S].
-    """
+    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either."""
     has_second = tf.cast(second.row_lengths() > 0, tf.int64)
     room = tf.cast(max_seq_length, tf.int64) - 2 - has_second
     keep_first, keep_second = longest_first(first.row_lengths(), second.row_lengths(), room)
@@ -187,16 +161,9 @@ def pack_pair(
 def longest_first(
     first: tf.Tensor, second: tf.Tensor, room: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lengths of two segments that are cut to `room` tokens together.
+    """The lengths int64 [B] of two segments that are cut to `room` tokens together.
 
     The longer one loses tokens, the second of equals: lengths 10 and 4, room 7 -> 4, 3.
-
-    Args:
-      first, second: int64 [B], lengths of the segments.
-      room: int64 [B], number of tokens that fit.
-
-    Returns:
-      The new lengths, int64 [B].
     """
     fits = first + second <= room
     cut_second = tf.minimum(second, tf.maximum(room - first, room // 2))
@@ -210,18 +177,9 @@ def pack_segments(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit.
+    """`[CLS] A [SEP] B [SEP] C [SEP] ...`, the longest cut until all fit; see `pack_pair`.
 
-    As in `pack_pair`, an empty segment after the first has no [SEP]. Segments after the first all
-    have type 1: ALBERT knows two types.
-
-    Args:
-      segments: N times int32 [B, (tokens)].
-      max_seq_length: longest sequence, special pieces included.
-      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and padding.
-
-    Returns:
-      input_word_ids, input_mask, input_type_ids int32 [B, S].
+    Segments after the first all have type 1: ALBERT knows two types.
     """
     lengths = tf.stack([segment.row_lengths() for segment in segments], axis=1)  # [B, N]
     later = tf.cast(lengths[:, 1:] > 0, tf.int64)
@@ -239,16 +197,9 @@ def pack_segments(
 
 
 def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
-    """Lengths of N segments that are cut to `room` tokens together; see `longest_first`.
+    """The lengths int64 [B, N] of N segments that are cut to `room` tokens together.
 
     The longest loses tokens, the last of equals: lengths 10, 4 and 1, room 8 -> 4, 3 and 1.
-
-    Args:
-      lengths: int64 [B, N].
-      room: int64 [B].
-
-    Returns:
-      The new lengths, int64 [B, N].
     """
     count = lengths.shape[1]
     limit = room // count  # Per segment; what shorter ones leave is divided among the others.

@@ -87,15 +87,10 @@ def split_words(
 ) -> list[str]:
     """The reference's BasicTokenizer: "Ça va, 你好" -> "ca", "va", ",", "", "", "你", ...
 
-    Args:
-      text: any string.
-      lower: lower-case the text.
-      strip_accents: drop accents; None: if it is lower-cased.
-      space_chinese: make each ideograph a word of its own.
-
-    Returns:
-      Words, punctuation characters and ideographs, with empty strings between some of them.
+    Empty strings stand between some words. Accents are dropped by default if text is lower-cased.
     """
+    # The order is the reference's: ideographs are found before lower-casing, and punctuation after
+    # accents are gone, as NFD may make punctuation of other characters.
     text = _pattern((*dropped_ranges(), SURROGATES)).sub("", text)
     text = _pattern(space_ranges()).sub(" ", text)
     if space_chinese:
@@ -131,12 +126,10 @@ def _actions() -> np.ndarray:
 def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> list[str]:
     """The first half of `split_words` for many texts at once: "ab你好\t!" -> "ab 你  好  !".
 
-    An ideograph is a word of its own then, which is looked up instead of covered with pieces again.
-
-    Args:
-      texts: strings without line breaks.
-      space_chinese: False leaves ideographs where they are: "ab你好 !".
+    Texts hold no line breaks. Without `space_chinese` ideographs stay where they are: "ab你好 !".
     """
+    # An ideograph is a word of its own then, which is looked up instead of covered with pieces
+    # again.
     found = list(texts)
     others = [i for i, text in enumerate(found) if not (text.isascii() and text.isprintable())]
     if not others:
@@ -271,10 +264,7 @@ class WordPieceTokenizer(Tokenizer):
         )
 
     def encode_word(self, word: str) -> list[int]:
-        """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing".
-
-        A word is unknown as a whole when no piece fits at some place.
-        """
+        """Ids of the longest piece that fits, again and again: "playing" -> "play", "##ing"."""
         if len(word) > self.max_word_characters:
             return [self.unk_id]
         ids, start = [], 0
@@ -284,7 +274,7 @@ class WordPieceTokenizer(Tokenizer):
                 found = self.ids.get(mark + word[start:end])
                 if found is not None:
                     break
-            else:
+            else:  # A word is unknown as a whole when no piece fits at some place.
                 return [self.unk_id]
             ids.append(found)
             start = end

@@ -80,14 +80,6 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
 
     [PAD], [UNK], [CLS], [SEP], [MASK]; ideographs and punctuation; the characters of other words,
     alone and with ##; longer pieces, the most frequent ones first.
-
-    Args:
-      words: number of occurrences of each word, see `word_counts`.
-      vocab_size: V, special pieces included.
-      character_coverage: share of the text's characters that get a piece.
-
-    Raises:
-      UserError: the characters alone need more pieces, or the text does not have so many.
     """
     alphabet = _alphabet(words, character_coverage)
     alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)

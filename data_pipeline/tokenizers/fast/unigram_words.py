@@ -37,21 +37,24 @@ _LOWEST_SCORE = -32.0
 _MAX_WORD_CHARACTERS = 31
 _MARGIN = 2 * 32 * 2.0**-10
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's.
-_MAX_CODES = 256  # Characters with codes; words with others are left to SentencePiece.
-_WORDS_AT_ONCE = 1 << 13
+# Codes are bytes: NumPy sorts rows of bytes as strings, and `_next` stays small. Words with
+# other characters are left to SentencePiece.
+_MAX_CODES = 256
+_WORDS_AT_ONCE = 1 << 13  # Bounds the arrays of all pieces in all words.
 _ROOT = 1
 _NO_CODE, _UNKNOWN_CODE, _FIRST_CODE = 0, 1, 2
 _KEEP_ASCII = ("nmt_nfkc", "nfkc", "identity")  # Normalizations that leave printable ASCII alone.
 
 
 def supports(model: Any) -> bool:
-    """Whether words of a ModelProto can be encoded alone: a unigram model, no piece with a space.
-
-    A word mark inside a piece would be such a space; byte fallback makes pieces of unknown bytes.
-    """
+    """Whether words of a ModelProto can be encoded alone."""
     from sentencepiece import sentencepiece_model_pb2
 
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
+    # BPE merges in an order of its own, not by sums of scores. A word mark inside a piece is a
+    # space that joins two words; a mark at the end of words is not what `_codes` writes. Byte
+    # fallback makes pieces of unknown bytes, which have no node. And scores below _LOWEST_SCORE
+    # would break the bound of rounding above.
     return (
         trainer.model_type == sentencepiece_model_pb2.TrainerSpec.UNIGRAM
         and not trainer.treat_whitespace_as_suffix
@@ -84,9 +87,6 @@ class UnigramWords:
 
         pieces ▁a, ▁ab, b   root 1 -▁-> 2 -a-> 3 (▁a) -b-> 4 (▁ab);  root 1 -b-> 5 (b)
 
-    Nodes with children are numbered first, so that `_next`, the largest array, has no rows for the
-    many others.
-
     Args:
       model: a ModelProto for which `supports` is true.
       processor: SentencePiece with that model, for its normalization.
@@ -96,6 +96,7 @@ class UnigramWords:
         self._normalize = processor.Normalize
         pieces = _scored_pieces(model)
         characters = [text for text in pieces.texts if len(text) == 1]
+        # Where there are too many characters for codes, ASCII comes first.
         characters = sorted(characters, key=lambda character: (not character.isascii(), character))
         # By code point. Characters that are in no piece are unknown; one that is in longer pieces
         # only has no code, because it is unknown in some words and a part of a piece in others.
@@ -151,7 +152,9 @@ class UnigramWords:
         has_children = np.zeros(count, bool)
         has_children[0] = True
         has_children[parents] = True
-        number = np.empty(count, np.int64)  # Node -> place, nodes with children first.
+        # Node -> place. Nodes with children come first, so that `_next`, the largest array, has no
+        # rows for the many others.
+        number = np.empty(count, np.int64)
         number[np.argsort(~has_children, kind="stable")] = np.arange(count)
         self._width, self._num_inner = int(letters.max()) + 1, int(np.count_nonzero(has_children))
         self._root = int(number[_ROOT])
@@ -216,11 +219,10 @@ class UnigramWords:
         return codes, sizes
 
     def _matches(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All pieces in all words: flat position of the first character, length, node.
-
-        One walk down the trie from every character of every word, in step: in round n each is at
-        the node of n characters, and those that no piece continues drop out.
-        """
+        """All pieces in all words: flat position of the first character, length, node."""
+        # One walk down the trie from every character of every word, in step: in round n each is at
+        # the node of n characters, and those that no piece continues drop out. There are as many
+        # rounds as the longest piece has characters, so Python takes a few steps for 8,192 words.
         flat = codes.reshape(-1)  # Every row ends with a zero, which no piece goes beyond.
         positions = np.flatnonzero(flat)
         nodes = np.full(len(positions), self._root, np.int32)
@@ -247,22 +249,18 @@ class UnigramWords:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Viterbi's algorithm with the two best sums of scores, for all words side by side.
 
-        `best` and `second` are sums for the first n characters of word w, at place width * w + n:
+        Takes characters, uint8 [W, width], and sizes, int64 [W], 0 for words to leave out. Gives
+        the node of the last piece of the best segmentation of the first n characters, int32 [W,
+        width], and the lead of the best segmentation of the whole word, float64 [W].
 
             ▁ab -2.5, ▁a -1.0, b -2.0; "ab"   n      0     1     2    3
                                               best   0  -inf  -1.0 -2.5   ▁ab
                                               second              -3.0   ▁a b: a lead of 0.5
-
-        Args:
-          codes: uint8 [W, width] characters.
-          sizes: int64 [W], 0 for words to leave out.
-
-        Returns:
-          int32 [W, width]: node of the last piece of the best segmentation of the first n
-          characters; float64 [W]: lead of the best segmentation of the whole word.
         """
         codes[sizes == 0] = _NO_CODE  # Nothing matches there.
         count, width = codes.shape
+        # Sums for the first n characters of word w are at place width * w + n. They are
+        # float64, so that the lead is nearly exact: only SentencePiece's own sums are rounded.
         best, second = np.full((2, count * width), -np.inf)
         piece = np.zeros(count * width, np.int32)
         best[::width] = 0.0
@@ -291,6 +289,7 @@ class UnigramWords:
 
     def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
         """Ids of the best segmentations, found from the last piece of each word backwards."""
+        # All words go back one piece a round, those that are done stay at 0: node 0 is no piece.
         found = []  # Last pieces first.
         ends = sizes.copy()
         while ends.any():

@@ -7,11 +7,6 @@ large corpus. A sentence with a word for which the tokenizer cannot vouch is enc
     "the cat", "the dog"   new words the, cat, dog are tokenized once each, as entries 1, 2, 3:
                            ids [11, 25, 7, 42], ends [0, 1, 3, 4]: the 11, cat 25 7, dog 42
     entries 1 2 | 1 3      -> ids 11, 25, 7 | 11, 42
-
-Everything is done to the words of thousands of sentences at once, in NumPy: a loop over words in
-Python takes as long as SentencePiece itself. Hence the hash table below, as dict has no lookup of
-an array. Words are known by a hash of 64 bits alone. All of a million words have different ones
-with a probability of 1 - 3e-8.
 """
 
 from __future__ import annotations
@@ -23,6 +18,10 @@ import numpy as np
 
 from data_pipeline.tokenizers.base import FlatIds, flatten
 
+# Everything below is done to the words of thousands of sentences at once, in NumPy: a loop over
+# words in Python takes as long as SentencePiece itself. Hence the hash table, as dict has no lookup
+# of an array. Words are known by a hash of 64 bits alone, and are never compared: all of a million
+# words have different hashes with a probability of 1 - 3e-8.
 MAX_WORDS = 1 << 20
 _CHUNK_CHARACTERS = 1 << 19
 _SMALLEST_TABLE = 1 << 16
@@ -60,29 +59,20 @@ def _powers(base: int, count: int) -> np.ndarray:
 
 
 class _Hasher:
-    """Hashes of slices of a byte string, all at once.
+    """Hashes of slices of a byte string, all at once, wherever they stand."""
 
-    The hash of bytes c0 c1 c2 ... is (c0 + 1) + (c1 + 1) * B + (c2 + 1) * B^2 ... modulo 2^64. With
-    the sums of (c[i] + 1) * B^i over the whole text, that of data[start:end] is
-
-        (sums[end] - sums[start]) * B^-start
-
-    so no word is looked at by itself, and a word has the same hash wherever it stands. B is odd, so
-    it has an inverse modulo 2^64.
-    """
-
+    # The hash of bytes c0 c1 c2 ... is (c0 + 1) + (c1 + 1) * B + (c2 + 1) * B^2 ... modulo 2^64.
+    # With the sums of (c[i] + 1) * B^i over the whole text, the hash of data[start:end] is
+    #
+    #     (sums[end] - sums[start]) * B^-start
+    #
+    # so no word is looked at by itself. B is odd, so it has an inverse modulo 2^64.
     def __init__(self) -> None:
         self._powers = self._inverses = np.zeros(0, np.uint64)
 
     def hash(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The hashes of slices, never 0, which marks an empty slot of `_HashTable`.
-
-        Args:
-          data: uint8, the text.
-          starts, ends: int64 [W], the slices.
-
-        Returns:
-          uint64 [W].
+        """uint64 [W]: hashes of the slices of uint8 data, never 0, which marks an empty slot of
+        a table.
         """
         if len(data) > len(self._powers):
             self._powers = _powers(_BASE, 2 * len(data))
@@ -100,14 +90,10 @@ class _Hasher:
 
 
 class _HashTable:
-    """A table from hashes to entries that is asked with arrays: open addressing, linear probing.
+    """A table from hashes to entries that is asked with arrays; its size is a power of two."""
 
-    It is at most half full, so that few hashes are found in a later slot than their first.
-
-    Args:
-      size: number of slots, a power of two.
-    """
-
+    # Open addressing with linear probing, at most half full, so that few hashes are found in a
+    # later slot than their first, and the loops below are short.
     def __init__(self, size: int = _SMALLEST_TABLE) -> None:
         self._hashes, self._entries = np.zeros(size, np.uint64), np.zeros(size, np.int32)
         self._count = 0
@@ -217,7 +203,7 @@ class WordCache:
         """Ids of normalized sentences; they hold no line break."""
         sizes = np.fromiter(map(len, sentences), np.int64, len(sentences))
         is_long = sizes > self._max_characters
-        # A long sentence counts as an empty one until the end.
+        # A long sentence counts as an empty one until the end, so that all rows keep their places.
         texts = sentences
         if is_long.any():
             texts = ["" if long else text for text, long in zip(sentences, is_long.tolist())]
