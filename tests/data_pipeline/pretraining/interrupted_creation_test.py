@@ -195,17 +195,19 @@ def test_workers_end_with_a_killed_program(tmp_path, corpus_file, tokenizer):
 
 
 def _stat(pid):
-    """State and parent of a process; None when there is none."""
+    """State, parent and group of a process; None when there is none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return text.rpartition(")")[2].split()[:2]
+    return text.rpartition(")")[2].split()[:3]
 
 
 def _children(pid):
+    """The processes that it started, without the filter of notes, which has a group of its own."""
     pids = [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [child for child in pids if (_stat(child) or ["", ""])[1] == str(pid)]
+    found = ((child, _stat(child)) for child in pids)
+    return [child for child, stat in found if stat and stat[1] == str(pid) and stat[2] != child]
 
 
 def _is_alive(pid):
