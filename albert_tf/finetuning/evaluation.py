@@ -27,13 +27,9 @@ class Predictor:
     """
 
     def __init__(self, model: keras.Model, features: Features, batch_size: int) -> None:
-        """`batch_size` is the largest, over all replicas."""
+        """`batch_size` is over all replicas, a multiple of their number."""
         self._model, self._features = model, features
         self._strategy = model.distribute_strategy
-        length, num_rows = features.max_seq_length, len(features)
-        batch_size = evaluation_batch_size(
-            model.config, batch_size, length, num_rows, self._strategy
-        )
         with self._strategy.scope():  # XLA and TPUs compile anew for each shape.
             is_static = shapes_must_be_static()
         make = functools.partial(
@@ -106,7 +102,8 @@ class ScoreEvaluator:
         """
         self._task, self.features = task, dict(splits)
         self._predictors = {
-            split: Predictor(model, features, batch_size) for split, features in splits.items()
+            split: Predictor(model, features, rows_of_step(model, features, batch_size))
+            for split, features in splits.items()
         }
         self.outputs: dict[str, StoredOutputs] = {}
         self.scores: dict[str, Scores] = {}
@@ -136,6 +133,12 @@ class ScoreEvaluator:
                 # The training loop compares numbers, and nan is never the best one.
                 figures[figure] = float("nan") if score is None else score
         return figures
+
+
+def rows_of_step(model: keras.Model, features: Features, batch_size: int) -> int:
+    """The batch size of a `Predictor`: at most `batch_size`, and as many for each replica."""
+    length, strategy = features.max_seq_length, model.distribute_strategy
+    return evaluation_batch_size(model.config, batch_size, length, len(features), strategy)
 
 
 def figure_name(split: str, score: str, splits: list[str]) -> str:

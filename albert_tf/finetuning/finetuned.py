@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import formats, native
 from albert_tf.errors import UserError
-from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator
+from albert_tf.finetuning.evaluation import Predictor, ScoreEvaluator, rows_of_step
 from albert_tf.finetuning.runs.run_files import (
     LAST_MODEL,
     best_folder,
@@ -184,7 +184,7 @@ def predict(
     has_better = checkpoint == "last" and best != own
     for split, examples in _read_all(task, data, splits).items():
         features = finetuned.features(examples, has_targets=False)
-        outputs = Predictor(model, features, batch_size)()
+        outputs = Predictor(model, features, rows_of_step(model, features, batch_size))()
         stored = task.keep(features, outputs)
         answers[split] = task.answer(features, [stored])
         if is_chief(model.distribute_strategy):
