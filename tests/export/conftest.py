@@ -1,6 +1,7 @@
 """Tiny models, exported once for all tests of this folder."""
 
 import dataclasses
+import functools
 import os
 import random
 import shutil
@@ -11,8 +12,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from albert_tf.keras_compat import keras  # noqa: I001  (first: it chooses Keras 2)
 
+import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
@@ -170,6 +173,23 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
     shutil.rmtree(root / "model")
     paths = {task: result.path for task, result in results.items()}
     return Exports(paths, keras_models, results, vocabulary)
+
+
+@pytest.fixture(scope="session")
+def signatures(exports):
+    """task -> the signatures of its export, each loaded once."""
+    return functools.cache(lambda task: tf.saved_model.load(exports.paths[task]).signatures)
+
+
+def assert_same_answer(found, expected, atol=1e-5):
+    """Numbers are equal within rounding, everything else exactly."""
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        value = np.asarray(value)
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], value, atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 @pytest.fixture(scope="session")

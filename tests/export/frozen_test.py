@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -12,7 +11,7 @@ from data_pipeline.errors import UserError
 from export import tasks
 from export.saved_model import MANIFEST_FILE
 from export.tasks import TASKS, export_model
-from tests.export.conftest import EXPORTED
+from tests.export.conftest import EXPORTED, assert_same_answer
 from tests.export.saved_model_test import CORE_OPS, TEXT_OPS, graph_of, ops_of
 from tests.export.signatures.every_task_test import columns_of
 
@@ -27,22 +26,15 @@ _FROZEN = [
 
 
 @pytest.mark.parametrize("task", _FROZEN)
-def test_answers_and_size_are_those_of_variables(exports, model_dirs, tmp_path, task):
+def test_answers_and_size_are_those_of_variables(exports, signatures, model_dirs, tmp_path, task):
     folder = str(tmp_path / task)
     frozen = export_model(model_dirs[EXPORTED[task]], folder, task, freeze=True)
     assert frozen.signatures == exports.results[task].signatures
-    found, expected = (
-        tf.saved_model.load(path).signatures for path in (frozen.path, exports.paths[task])
-    )
-    for name, signature in expected.items():
+    found = tf.saved_model.load(frozen.path).signatures
+    for name, signature in signatures(task).items():
         columns = columns_of(exports, task, name)
         asked = {each: tf.constant(value) for each, value in columns.items()}
-        answer = found[name](**asked)
-        for output, value in signature(**asked).items():
-            if value.dtype == tf.float32:
-                np.testing.assert_allclose(answer[output], value, atol=1e-6, err_msg=output)
-            else:
-                np.testing.assert_array_equal(answer[output], value, err_msg=output)
+        assert_same_answer(found[name](**asked), signature(**asked), 1e-6)
     assert not sorted(ops_of(frozen.path) - TEXT_OPS - set(CORE_OPS.split()))
     left = [node.attr["dtype"].type for node in graph_of(frozen.path).node if node.op == _VARIABLE]
     assert set(left) <= {tf.string.as_datatype_enum}, "names of assets, no weights"

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from export import probes
-from export.probes import Probe, largest_difference
+from export.probes import Expected, Probe, largest_difference, probes_of
 
 PROBE = Probe("s", {}, {"x": np.array([1.0, 100.0], np.float32), "n": np.array([1, 2])})
 
@@ -68,3 +68,20 @@ def test_texts_as_signatures_take_them():
     [serialized] = probes.serialized_examples(["é"])
     parsed = tf.train.Example.FromString(serialized)
     assert parsed == probes.example_of({"text": "é"})
+
+
+def test_a_probe_asks_each_signature_for_its_own_inputs():
+    def signature(name, dtype):
+        return tf.function(lambda x: x, input_signature=[tf.TensorSpec([None], dtype, name)])
+
+    signatures = {"words": signature("text", tf.string), "sums": signature("n", tf.int32)}
+    answers = {"sums": {"y": np.array([3])}, "words": {"z": np.array([b"a"])}}
+    words, sums = probes_of(signatures, Expected(answers, {"n": np.array([1, 2])}))
+    assert (words.signature, sums.signature) == ("words", "sums")
+    assert list(words.inputs) == ["text"] and words.inputs["text"][3].startswith(b"In 2010")
+    assert list(sums.inputs) == ["n"] and sums.expected is answers["sums"]
+    texts = np.array([b"mine"])
+    [words, _] = probes_of(signatures, Expected(answers, {"n": texts, "text": texts}))
+    assert words.inputs["text"] is texts, "a task may ask other texts"
+    with pytest.raises(KeyError, match="sums"):
+        probes_of(signatures, Expected({"words": {}}, {"n": texts}))

@@ -12,8 +12,8 @@ from tests.export.conftest import loaded_as
 
 
 @pytest.fixture(scope="module")
-def classifier(exports):
-    return tf.saved_model.load(exports.paths["classifier"]).signatures
+def classifier(signatures):
+    return signatures("classifier")
 
 
 def test_names_and_types_of_the_contract(classifier):

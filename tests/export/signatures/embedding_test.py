@@ -12,8 +12,8 @@ TEXTS = ["the cat", "Café, 2010, and then a dog", "every man who looked at the 
 
 
 @pytest.fixture(scope="module")
-def embedding(exports):
-    return tf.saved_model.load(exports.paths["embedding"]).signatures
+def embedding(signatures):
+    return signatures("embedding")
 
 
 def test_vectors_equal_keras_and_have_length_one(exports, embedding):

@@ -14,19 +14,6 @@ from export.tasks import TASKS
 pytestmark = pytest.mark.one_stack
 
 
-@pytest.fixture(scope="module")
-def signatures(exports):
-    """task -> its signatures."""
-    loaded = {}
-
-    def load(task):
-        if task not in loaded:
-            loaded[task] = tf.saved_model.load(exports.paths[task])
-        return loaded[task].signatures
-
-    return load
-
-
 def refused(signature, sentence, **inputs):
     with pytest.raises(tf.errors.InvalidArgumentError, match=sentence):
         signature(**{name: tf.constant(value) for name, value in inputs.items()})

@@ -11,8 +11,8 @@ from tests.export.conftest import loaded_as
 
 
 @pytest.fixture(scope="module")
-def masked_lm(exports):
-    return tf.saved_model.load(exports.paths["masked_lm"]).signatures
+def masked_lm(signatures):
+    return signatures("masked_lm")
 
 
 def test_names_of_the_contract(masked_lm):

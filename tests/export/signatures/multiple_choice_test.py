@@ -12,8 +12,8 @@ OPTIONS = [["went", "x_y"], ["Here.", ""], ["a", "é"], ["\\1", "中"], ["the ca
 
 
 @pytest.fixture(scope="module")
-def served(exports):
-    return tf.saved_model.load(exports.paths["multiple_choice"]).signatures["serving_default"]
+def served(signatures):
+    return signatures("multiple_choice")["serving_default"]
 
 
 def test_choices_equal_keras(exports, served):

@@ -10,8 +10,8 @@ from export.probes import example_of
 
 
 @pytest.fixture(scope="module")
-def regression(exports):
-    return tf.saved_model.load(exports.paths["regression"]).signatures
+def regression(signatures):
+    return signatures("regression")
 
 
 FIRST, SECOND = ["the cat", "a dog", "river"], ["looked at", "", "house " * 60]

@@ -13,9 +13,9 @@ TEXTS = ["Café, ﬁne at 10,000 rivers", "", "the cat " * 40]
 
 
 @pytest.fixture(scope="module")
-def served(exports):
+def served(signatures):
     """texts -> the answer to them."""
-    signature = tf.saved_model.load(exports.paths["replaced_tokens"]).signatures["serving_default"]
+    signature = signatures("replaced_tokens")["serving_default"]
 
     def ask(texts):
         return {name: value.numpy() for name, value in signature(text=tf.constant(texts)).items()}

@@ -20,8 +20,8 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def tagging(exports):
-    return tf.saved_model.load(exports.paths["tagging"]).signatures
+def tagging(signatures):
+    return signatures("tagging")
 
 
 def test_labels_equal_those_of_finetuning(exports, tagging):
