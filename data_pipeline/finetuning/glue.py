@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample, check_ids
 from data_pipeline.finetuning.text_files import (
-    column_index,
     find_file,
     header_row,
     numbered_lines,
     parse_number,
+    text_columns,
 )
 
 _BINARY = ("0", "1")
@@ -104,10 +104,11 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
     is_labeled = not split.startswith("test")
     lines = numbered_lines(path)
     header = list(spec.header) if is_labeled and spec.header else header_row(lines)
-    text_a = column_index(path, header, spec.text_a, "text")
-    text_b = column_index(path, header, spec.text_b, "second text") if spec.text_b else None
-    label = column_index(path, header, spec.label, "label") if is_labeled else None
-    num_needed = 1 + max(index for index in (text_a, text_b, label) if index is not None)
+    places = text_columns(
+        path, header, spec.text_a, spec.text_b, spec.label if is_labeled else None
+    )
+    text_a, text_b, label = places
+    num_needed = 1 + max(place for place in places if place is not None)
     has_index = header[0] in ("index", "id")
     for line, row in lines:
         # Quotes mean nothing: many rows have an odd number of them.

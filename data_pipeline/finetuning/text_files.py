@@ -80,6 +80,17 @@ def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
     return header.index(name)
 
 
+def text_columns(
+    path: str, header: list[str], text: str, pair: str | None, label: str | None
+) -> tuple[int, int | None, int | None]:
+    """The places of the columns of the text, the second text and the label; None without a name."""
+    return (
+        column_index(path, header, text, "text"),
+        column_index(path, header, pair, "second text") if pair else None,
+        column_index(path, header, label, "label") if label else None,
+    )
+
+
 def parse_number(text: str, place: str) -> float:
     """A label as a finite number: "3.800" -> 3.8."""
     try:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.examples import Split, TextExample
 from data_pipeline.finetuning.text_files import (
-    column_index,
     header_row,
     numbered_lines,
     parse_number,
+    text_columns,
 )
 
 # More different numbers than this as labels, some of them with a fraction, are no classes.
@@ -36,9 +36,7 @@ def read_tsv(
     _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
     lines = numbered_lines(path)
     header = header_row(lines)
-    text_a = column_index(path, header, text_column, "text")
-    text_b = column_index(path, header, pair_column, "second text") if pair_column else None
-    label = column_index(path, header, label_column, "label") if label_column else None
+    text_a, text_b, label = text_columns(path, header, text_column, pair_column, label_column)
     examples, next_line = [], 2
     skipped: list[int] = []
     for line, row in lines:

@@ -15,7 +15,7 @@ compares both. Change one side, and change the other. What `albert_tf` puts into
 | features.kept_lengths                   | text_graph.longest_first       | text_graph         |
 | features.fill_blank                     | choices.fill_blanks            | choices            |
 | squad_windows.make_windows              | windows.make_windows           | question_answering |
-| context_spans.max_context               | windows.GraphWindows           | windows            |
+| squad_windows.max_context               | windows.GraphWindows           | windows            |
 | squad_candidates.candidates_from_logits | answers.spans_of_logits        | question_answering |
 | squad_candidates.candidates_from_beams  | answers.spans_of_beams         | question_answering |
 | squad_answers.best_answers              | answers.best_answers           | question_answering |

@@ -48,7 +48,7 @@ class GraphWindows(NamedTuple):
         """Whether pieces of the contexts, int32 [F, K], count in these windows: bool [F, K].
 
         They count in the one window in which they have most context around them, the first of
-        equals; see `context_spans.max_context`.
+        equals; see `squad_windows.max_context`.
         """
         steps, rooms, totals, counts = (
             tf.gather(each, self.rows)[:, None, None]

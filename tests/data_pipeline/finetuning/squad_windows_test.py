@@ -6,10 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data_pipeline.errors import UserError
 from data_pipeline.finetuning.squad_files import Answer, Question, SquadExamples, read_squad
-from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
+from data_pipeline.finetuning.squad_windows import (
+    WindowSettings,
+    context_spans,
+    make_windows,
+    max_context,
+)
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 SHARED = Path(__file__).parents[3].parent / "shared"
@@ -189,3 +196,36 @@ def test_some_windows(wordpiece):
     for name, values in whole.items():
         np.testing.assert_array_equal(some[name], values)
     assert make(wordpiece, OLD, training=False).chosen(rows[:1]).targets is None
+
+
+def test_context_spans():
+    assert context_spans(10, 6, 3) == [(0, 6), (3, 6), (6, 4)]
+    assert context_spans(6, 6, 3) == [(0, 6)]
+    assert context_spans(7, 6, 6) == [(0, 6), (6, 1)]
+    assert context_spans(13, 5, 128) == [(0, 5), (5, 5), (10, 3)]  # A stride leaves no gap.
+    assert context_spans(0, 6, 3) == []
+
+
+def test_max_context():
+    found = max_context(((0, 6), (3, 6), (6, 4)))
+    assert [window.astype(int).tolist() for window in found] == [
+        [1, 1, 1, 1, 1, 0],
+        [0, 0, 1, 1, 1, 0],
+        [0, 0, 1, 1],
+    ]
+    assert max_context(((0, 3),))[0].tolist() == [True] * 3
+
+
+def test_a_longer_window_wins_by_a_hundredth_of_its_length():
+    """Piece 4 has nothing to one side of it in both windows."""
+    assert max_context(((0, 5), (4, 6)))[0].tolist() == [True] * 4 + [False]
+    assert max_context(((0, 5), (4, 5)))[0].tolist() == [True] * 5  # The first of equals.
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 30))
+def test_every_piece_counts_once(pieces, length, stride):
+    spans = context_spans(pieces, length, stride)
+    counts = np.zeros(pieces, int)
+    for (start, size), counted in zip(spans, max_context(tuple(spans))):
+        counts[start : start + size] += counted
+    assert (counts == 1).all()

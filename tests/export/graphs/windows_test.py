@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline.finetuning.context_spans import max_context
-from data_pipeline.finetuning.squad_windows import WindowSettings
+from data_pipeline.finetuning.squad_windows import WindowSettings, max_context
 from export.graphs.windows import GraphWindows, make_windows
 
 VOCABULARY = types.SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from albert_tf.finetuning.tasks import squad_answers, squad_candidates
 from albert_tf.models import AlbertSpanLabelerV2
-from data_pipeline.finetuning.context_spans import context_spans, max_context
 from data_pipeline.finetuning.squad_files import Question, SquadExamples
-from data_pipeline.finetuning.squad_windows import WindowSettings, make_windows
+from data_pipeline.finetuning.squad_windows import (
+    WindowSettings,
+    context_spans,
+    make_windows,
+    max_context,
+)
 from data_pipeline.tokenizers.normalization import is_mark
 from export.graphs import windows
 from export.signatures.common import ROWS_AT_A_TIME
