@@ -2,9 +2,6 @@
 
 An answer is a span of pieces to the model and a part of the original text to everybody else. In
 between the text was normalized: ligatures became letters, accents went away, letters were lowered.
-google-research/albert recovers the way back by a longest common subsequence, anew for every
-question, and drops questions where too little is common (Korean, for one). Here each step keeps the
-places it came from: linear in the length of the text, and nothing is dropped.
 """
 
 from __future__ import annotations
@@ -39,6 +36,10 @@ class AlignedPieces(NamedTuple):
     ends: np.ndarray
 
 
+# google-research/albert recovers the way back by a longest common subsequence, anew for every
+# question, and drops questions where too little is common (Korean, for one). Here each step keeps
+# the places that its characters came from: linear in the length of the text, and nothing is
+# dropped.
 class _Traced(NamedTuple):
     """A text made of another, with the first and last place that each character was made of."""
 
@@ -98,11 +99,9 @@ def _trace_normalization(text: str, settings: TokenizerSettings) -> _Traced:
 
 
 def _space_places(text: str, start: int, end: int) -> tuple[int, int]:
-    """First and last place that the space stands for that white space becomes.
-
-    The reference finds the space itself if there is one ("\\n \\t" -> that in the middle; spaces of
-    other widths are spaces, too), and what lies between the neighbors otherwise.
-    """
+    """First and last place that the space stands for that white space becomes."""
+    # The reference finds the space itself if there is one ("\n \t": the one in the middle; spaces
+    # of other widths are spaces, too), and what lies between the neighbors otherwise.
     for place in range(start, end):
         if unicodedata.normalize("NFKD", text[place]) == " ":
             return place, place
@@ -133,15 +132,13 @@ def _sentencepiece_places(
 
 
 def _places_of(piece, text: str) -> Sequence[int]:
-    """Places of the characters of a piece, without those that SentencePiece dropped.
-
-    "\\ufeff 47" -> the places of the last three: an answer with a control or format character
-    that nobody sees would not equal the gold answer. Where a word mark has no space, SentencePiece
-    made it of such a character (U+200B), and all stay.
-    """
+    """Places of the characters of a piece, without those that SentencePiece dropped."""
     places = range(piece.begin, piece.end)
     if piece.surface.isprintable():  # Nearly all, in which nothing is invisible.
         return places
+    # Of "\ufeff 47" the last three places stay: with an invisible control or format character,
+    # an answer would not equal the gold answer. Where a word mark has no space, SentencePiece made
+    # it of such a character (U+200B), and all stay.
     kept = [
         place
         for place in places

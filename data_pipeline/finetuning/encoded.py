@@ -1,8 +1,4 @@
-"""Pieces of many examples without padding, and the padded inputs of a model made of them.
-
-A table [N, S] of GLUE's larger tasks at S = 512 has 2.5 GB, of which nine tenths are padding.
-So examples are kept one after the other, and rows are padded when a batch is made.
-"""
+"""Pieces of many examples without padding, and the padded inputs of a model made of them."""
 
 from __future__ import annotations
 
@@ -34,9 +30,9 @@ class Slices(NamedTuple):
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Slices:
     """The pieces of texts, each of which is tokenized once, however often it comes.
 
-    A passage of RACE comes with three or four questions, a premise of MNLI with three hypotheses:
     ["a b", "c", "a b"] -> ids [5, 9, 7], starts [0, 2, 0], lengths [2, 1, 2].
     """
+    # A passage of RACE comes with three or four questions, a premise of MNLI with three hypotheses.
     numbers: dict[str, int] = {}
     places = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
     encoded = tokenizer.encode_flat(list(numbers))
@@ -50,6 +46,8 @@ def slice_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
 
 
+# A table [N, S] of GLUE's larger tasks at S = 512 has 2.5 GB, of which nine tenths are padding. So
+# examples are kept one after the other, and rows are padded when a batch is made.
 @dataclasses.dataclass(frozen=True)
 class EncodedExamples:
     """Examples as pieces, [CLS] A [SEP] or [CLS] A [SEP] B [SEP], one after the other.

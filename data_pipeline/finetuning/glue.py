@@ -1,8 +1,6 @@
 """The tasks of GLUE: which file, which columns, which labels; `<root>/CoLA/train.tsv` to examples.
 
-Follows the processors of google-research/albert's run_classifier, with two differences. Columns are
-found by the names in the header row, so that a file that lacks this row is refused instead of read
-without its first example. And labels are never normalized.
+Follows the processors of google-research/albert's run_classifier; two differences are said below.
 """
 
 from __future__ import annotations
@@ -104,6 +102,8 @@ def _examples(spec: GlueTask, path: str, split: str, skipped: list[int]) -> Iter
     is_labeled = not split.startswith("test")
     lines = numbered_lines(path)
     header = list(spec.header) if is_labeled and spec.header else header_row(lines)
+    # The reference knows columns by number, and reads a file that lacks its header row without its
+    # first example. By the names in the header such a file is refused.
     places = text_columns(
         path, header, spec.text_a, spec.text_b, spec.label if is_labeled else None
     )
@@ -136,6 +136,7 @@ def _label(spec: GlueTask, text: str, place: str) -> str | float:
     """A class's name as it is written, or a number: "0" -> "0", "3.800" -> 3.8."""
     if spec.labels is None:
         return parse_number(text, place)
+    # Unlike in the reference, labels are never normalized.
     if text not in spec.labels:
         raise UserError(
             f"{place}: the label (column {spec.label!r}) is {text!r}, not one of "

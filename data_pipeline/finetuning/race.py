@@ -1,8 +1,6 @@
 """RACE: reading comprehension with four options, by the official folders of passages.
 
-`RACE/<split>/<level>/<number>.txt` holds a passage with its questions as JSON. google-research's
-run_race reads `<level>/all.txt` instead, with a passage on each line, which the download has not:
-that is read where the single files are missing.
+`RACE/<split>/<level>/<number>.txt` holds a passage with its questions as JSON.
 """
 
 from __future__ import annotations
@@ -59,6 +57,7 @@ def _paths(folder: str) -> list[str]:
         for name in storage.names_in(folder)
         if name.endswith(".txt") and not name.startswith(".") and name != _ALL
     ]
+    # google-research's run_race reads all.txt, a passage a line, which the download does not have.
     if not names and storage.exists(os.path.join(folder, _ALL)):
         names = [_ALL]
     if not names:

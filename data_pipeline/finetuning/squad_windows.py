@@ -1,8 +1,6 @@
 """Questions with their contexts as model inputs: `[CLS] question [SEP] part of the context [SEP]`.
 
-A context longer than the model is cut into windows that overlap. Tokenized texts are kept once, by
-question and by paragraph, and windows are ranges of them, so that all of SQuAD takes little memory;
-arrays of the model's length are made when they are asked for.
+A context longer than the model is cut into windows that overlap.
 """
 
 from __future__ import annotations
@@ -97,6 +95,9 @@ class Targets(NamedTuple):
     is_impossible: np.ndarray
 
 
+# Tokenized texts are kept once, by question and by paragraph, and windows are ranges of them, so
+# that all of SQuAD takes little memory; arrays of the model's length are made when they
+# are asked for.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Windows:
     """All F windows of a file's questions, ordered by question and place in the context.
@@ -135,9 +136,8 @@ class Windows:
         return sizes[self.question_numbers] + 2  # [CLS] and [SEP].
 
     def chosen(self, windows: np.ndarray) -> Windows:
-        """Some windows, int [B] in ascending order, for training: where a piece has most context
-        is found among them alone.
-        """
+        """Some windows, int [B] in ascending order, for training."""
+        # Not for answers: where a piece has most context would be found among these windows alone.
         targets = self.targets and Targets(*(values[windows] for values in self.targets))
         return dataclasses.replace(
             self,
@@ -157,10 +157,8 @@ class Windows:
 
     @functools.cached_property
     def max_context(self) -> list[np.ndarray]:
-        """bool [length] for each window: in which window a piece has the most context around it.
-
-        Windows overlap, so that an answer can start in several; it counts in one of them alone.
-        """
+        """bool [length] for each window: in which window a piece has the most context around it."""
+        # Windows overlap, so that an answer can start in several; it counts in one of them alone.
         found: list[np.ndarray] = []
         ends = np.flatnonzero(np.diff(self.question_numbers, append=-1)) + 1
         for first, end in zip([0, *ends], ends):
