@@ -121,7 +121,7 @@ def test_all_is_shown_on_demand(tmp_path, level, shown, is_program):
         f"import os, sys\nos.write(2, {text.encode()!r})\nsys.exit()\n"
     )
     code = "import albert_tf; albert_tf.quiet(); import tensorflow"
-    command = ("-m", "albert_tf.describe", "--help") if is_program else ("-c", code)
+    command = ("-m", "albert_tf.run_pretraining", "--help") if is_program else ("-c", code)
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     result = run(*command, TF_CPP_MIN_LOG_LEVEL=level, PYTHONPATH=path)
     assert result.stderr.splitlines() == shown
@@ -130,7 +130,7 @@ def test_all_is_shown_on_demand(tmp_path, level, shown, is_program):
 def test_ctrl_c_while_a_program_is_imported(tmp_path):
     """A stand-in for TensorFlow is interrupted as TensorFlow would be."""
     (tmp_path / "tensorflow.py").write_text("raise KeyboardInterrupt")
-    found = run("-m", "albert_tf.describe", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    found = run("-m", "albert_tf.run_pretraining", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (found.returncode, found.stderr) == (-signal.SIGINT, "interrupted\n")
 
 
