@@ -13,6 +13,7 @@ from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.pretraining import evaluate_model, evaluate_run, pretrain
 from albert_tf.pretraining import flags as pretraining_flags
+from albert_tf.pretraining.objectives import objective_of
 from albert_tf.training import InitialModel
 from albert_tf.training import flags as shared_flags
 from albert_tf.training.devices import Devices
@@ -90,7 +91,7 @@ def train(devices: Devices) -> None:
     with devices.strategy.scope():
         model = pretraining_flags.model(config, devices.packed)
         # Of a generator and a detector, the detector is the model that is kept and started from.
-        start.load_start(getattr(model, "detector", model))
+        start.load_start(objective_of(model).kept)
     eval_data = FLAGS.eval_data if FLAGS.mode == "train_and_eval" else ()
     pretrain(model, data, settings, eval_data)
 

@@ -16,7 +16,12 @@ from albert_tf.errors import UserError
 from albert_tf.models import AlbertPretrainer
 from albert_tf.models.objectives import PretrainingObjective
 from albert_tf.pretrained.loading import locate
-from albert_tf.pretraining.objectives import Pretrainer, detection_baselines, objective_of
+from albert_tf.pretraining.objectives import (
+    MaskedWords,
+    Pretrainer,
+    detection_baselines,
+    objective_of,
+)
 from albert_tf.training import Evaluator, run_folder
 from albert_tf.training.devices import Devices
 from albert_tf.training.evaluation import (
@@ -179,10 +184,12 @@ def evaluate_run(
       UserError: there is no such run, or no checkpoint came.
     """
     config, must_not_change = run_folder.read(run_dir)
-    if must_not_change.get("objective") == "replaced_tokens":
+    objective = must_not_change.get("objective", MaskedWords.name)
+    if objective != MaskedWords.name:
         raise UserError(
-            f"--output_dir={run_dir} is a run of replaced tokens, which --mode=continuous_eval "
-            "does not evaluate. Pass --eval_data and --eval_steps to the training."
+            f"--output_dir={run_dir} is a run of --objective={objective}, which "
+            "--mode=continuous_eval does not evaluate. Pass --eval_data and --eval_steps to the "
+            "training."
         )
     with devices.strategy.scope():
         model = AlbertPretrainer(config, packed=devices.packed)

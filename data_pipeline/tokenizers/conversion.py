@@ -27,7 +27,9 @@ def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length
         config = huggingface_files.config_of(tokenizer, max_length)
         atomic_files.write_json(os.path.join(folder, huggingface_files.CONFIG), config)
         return _of_rules(tokenizer, "transformers", "huggingface")
-    return [*_of_google(tokenizer), *_of_rules(tokenizer, "google-research/albert", "google")]
+    if software == "google":
+        return [*_of_google(tokenizer), *_of_rules(tokenizer, "google-research/albert", "google")]
+    return []
 
 
 def _of_rules(tokenizer: Tokenizer, software: str, rules: str) -> list[str]:

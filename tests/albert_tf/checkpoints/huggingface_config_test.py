@@ -1,5 +1,7 @@
 """Hugging Face's config.json: what comes over from it, what goes back, what is refused."""
 
+import dataclasses
+
 import pytest
 
 from albert_tf.checkpoints.huggingface_config import as_groups, to_huggingface
@@ -36,7 +38,7 @@ def test_unshared_layers_are_groups():
     [
         ({"model_type": "bert"}, "model_type is 'bert', not 'albert'"),
         ({"position_embedding_type": "relative_key"}, "'relative_key' is not supported"),
-        ({"position_embedding_type": None}, 'only "absolute": models with it'),
+        ({"position_embedding_type": None}, 'only "absolute": a model with it'),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads {'0': \\[1\\]} is not supported, only {}"),
         ({"quantization_config": {"bits": 8}}, "quantization_config .* not supported, only null"),
         ({"hidden_act": "swish"}, "c.json: hidden_act 'swish' is not one of gelu_pytorch_tanh, "),
@@ -46,6 +48,20 @@ def test_unshared_layers_are_groups():
 def test_what_is_not_computed_here_is_refused(tiny_config, change, message):
     with pytest.raises(UserError, match=message):
         AlbertConfig.from_dict({**to_huggingface(tiny_config), **change}, "c.json")
+
+
+def test_no_field_of_ours_slips_into_their_file(tiny_config):
+    """Software that does not know a key ignores it, and would compute another model."""
+    known = {field.name for field in dataclasses.fields(AlbertConfig)}
+    ours = {"parameter_sharing", "recompute", "always_project_embeddings", "tie_word_embeddings"}
+    theirs = {"model_type", "position_embedding_type", "pad_token_id", "bos_token_id"}
+    assert to_huggingface(tiny_config).keys() == known - ours | theirs | {"eos_token_id"}
+    assert known - ours == {
+        *("vocab_size", "embedding_size", "hidden_size", "intermediate_size", "hidden_act"),
+        *("num_hidden_layers", "num_hidden_groups", "inner_group_num", "num_attention_heads"),
+        *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+        *("max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps"),
+    }
 
 
 def test_nothing_shared_said_with_groups(tiny_config):

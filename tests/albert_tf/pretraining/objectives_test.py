@@ -115,7 +115,7 @@ def test_its_checkpoints_are_not_evaluated_elsewhere(whole, result_of, pretraini
     _, module, *arguments = pretraining_command(output_dir=whole)
     result = result_of(module, *arguments, "--mode=continuous_eval", f"--eval_data={work / 'sop'}")
     assert result.returncode == 2
-    assert "is a run of replaced tokens" in result.stderr
+    assert "is a run of --objective=replaced_tokens" in result.stderr
 
 
 @pytest.mark.parametrize(("share", "loss"), [(0.5, np.log(2)), (0.0, 0.0)])
