@@ -67,7 +67,7 @@ def test_the_name_is_enough(in_package, tmp_path):
     assert start.chosen_vocabulary(None) == str(folder / "spiece.model")
     assert start.config(50, 8, "data") == in_package.config
     with pytest.raises(
-        UserError, match="Did you mean 'albert-tiny'. Weights .*; those of albert-tiny are in this"
+        UserError, match="Did you mean 'albert-tiny'. Weights .*; this package has albert-tiny; or"
     ):
         from_preset("albert-tin")
 
