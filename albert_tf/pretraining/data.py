@@ -62,6 +62,7 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
     """
     manifest = verify_records(folder)
 
+    # TensorFlow's own error of a damaged record names neither the file nor a remedy.
     def explain(error: tf.errors.OpError) -> Exception:
         is_damage = isinstance(error, tf.errors.DataLossError)
         return explain_read_error(folder, error) if is_damage else error
@@ -73,6 +74,8 @@ def open_records(folder: str, batch_size: int, seed: int = 0) -> PretrainingData
         ),
         describe_batch=functools.partial(source_of_batch, folder, batch_size, seed=seed),
         explain=explain,
+        # A resumed run compares these with what it was begun with. `text` is among them, so that a
+        # run on records does not go on with text, nor the other way round.
         must_not_change={
             "vocab_fingerprint": manifest["vocab_fingerprint"],
             "records": content_fingerprint(manifest),
@@ -123,6 +126,7 @@ def open_text(
             "records": None,
             "text": content_fingerprint(manifest),
             "draws": DRAWS,
+            # Records have their settings in their bytes; of text they decide what is trained on.
             **manifest["settings"],
             **manifest["tokenizer"],
             **manifest["reading"],
@@ -151,6 +155,7 @@ def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
 def original_words(batch: dict[str, tf.Tensor]) -> np.ndarray:
     """The word ids of a batch before they were masked, int32 [B, S]."""
     words = batch["input_word_ids"].numpy()
+    # Rows with fewer predictions are filled up with weight 0 and position 0, which is [CLS].
     row, prediction = np.nonzero(batch["masked_lm_weights"].numpy())
     position = batch["masked_lm_positions"].numpy()[row, prediction]
     words[row, position] = batch["masked_lm_ids"].numpy()[row, prediction]

@@ -65,6 +65,7 @@ class HeldOut:
 
     def sha256(self) -> str:
         """Hash of the records, wherever they are."""
+        # By objective, not by path: a run may find the same records elsewhere when it is resumed.
         files = {name: content_fingerprint(each) for name, each in self._manifests.items()}
         return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
@@ -93,6 +94,7 @@ class HeldOut:
                 vocab_fingerprint=vocab_fingerprint,
             )
             learned = objective_of(model)
+            # Always seed 0: what a generator draws here is the same at every step of a run.
             parts.append((learned.losses(objective), learned.batches(data, 0, batch_size)))
         return Evaluator(parts, strategy)
 

@@ -43,6 +43,7 @@ def masked_lm_examples(
     Right predictions are bold; wrong ones are struck out, and followed by the right word: "the
     **cat** ~~sits~~ sat".
     """
+    # Only the rows that are shown: the model may be large, and this happens at every evaluation.
     batch = {name: values[:_COUNT] for name, values in batch.items()}
     logits = model(batch, training=False)["masked_lm_logits"]
     predicted = tf.argmax(logits, axis=-1, output_type=tf.int32).numpy()  # [B, P]

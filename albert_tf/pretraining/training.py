@@ -44,6 +44,7 @@ def pretrain(
     objective = objective_of(model)
     flops = objective.flops_per_token(data.max_seq_length, data.manifest["max_predictions"])
     watch = watch_of(data)
+    # One line for the whole run, so the chief says it, and before the training's own output.
     if is_chief(model.distribute_strategy) and not settings.overwrite:
         tell_of_other_draws(settings.output_dir, data)
     return run_experiment(
@@ -102,6 +103,7 @@ def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
         f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
     ]
+    # A detector predicts no words, so that filled masks are not what it would be exported for.
     if objective.kept is objective.words:
         commands.append(
             f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."
