@@ -98,7 +98,7 @@ def _check_runner() -> None:
             f"--pipeline_option={FLAGS.pipeline_option[0]} is for Apache Beam, which runs with "
             "--runner only. Add --runner, or leave it out."
         )
-    # Given, even if it is the default: who asks for processes should know that nothing comes of it.
+    # Also if the default was given: its user should learn that it does nothing.
     if FLAGS.runner and FLAGS["num_processes"].present:
         raise UserError(
             f"--num_processes does nothing with --runner={FLAGS.runner}, whose own options are "

@@ -65,7 +65,7 @@ def quiet() -> None:
     os.dup2(process.stdin.fileno(), 2)
     process.stdin.close()
     process.returncode = 0  # It is not waited for.
-    if sys.stderr is sys.__stderr__:  # In a notebook it does not lead to the descriptor.
+    if sys.stderr is sys.__stderr__:  # A notebook's own does not write to the descriptor.
         sys.stderr = open(shown, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
 
 

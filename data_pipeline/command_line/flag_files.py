@@ -27,8 +27,10 @@ class Argument:
 
 
 def expand(argv: Sequence[str]) -> list[Argument]:
-    """The arguments, with the lines of each file in place of its --flagfile: --name=value, --name,
-    --noname or --flagfile=another; empty lines and lines that start with # or // are comments.
+    """The arguments, with the lines of each file in place of its --flagfile.
+
+    A line is --name=value, --name, --noname or --flagfile=another; empty lines and lines that start
+    with # or // are comments. Other lines, and files that cannot be read, are a UserError.
 
         ["--seed=1", "--flagfile=base.flags"] -> --seed=1, and each flag of base.flags
     """
@@ -46,7 +48,7 @@ def expand(argv: Sequence[str]) -> list[Argument]:
 
 def _lines(path: str, outer: tuple[str, ...]) -> Iterator[Argument]:
     """The flags of a flag file; `outer` are the files that name it, from the outermost on."""
-    path = os.path.expanduser(path)  # In --flagfile=~/a the shell does not do it.
+    path = os.path.expanduser(path)  # The shell leaves the ~ of --flagfile=~/a.
     if path in outer:
         raise UserError(f"--flagfile={path}: the file reads itself. Remove that line.")
     try:

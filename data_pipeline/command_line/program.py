@@ -36,7 +36,7 @@ def run_binary(main: Callable[[], None]) -> None:
     """
 
     def wrapped(argv: Sequence[str]) -> None:
-        # In Python, TensorFlow logs the beginning of each save of a checkpoint.
+        # TensorFlow's Python code logs the beginning of each save of a checkpoint.
         absl.logging.set_verbosity(absl.logging.WARNING)
         logging.getLogger("tensorflow").addFilter(_is_no_advice)
         try:
@@ -61,15 +61,15 @@ def run_binary(main: Callable[[], None]) -> None:
         try:
             app.run(wrapped, flags_parser=_parse)
         finally:
-            sys.stdout.flush()  # Here a closed pipe is handled; Python's own flush comes later.
+            sys.stdout.flush()  # A closed pipe is handled here, not at Python's own flush.
     except BrokenPipeError:  # The reader of the output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # For Python's own flush.
         sys.exit(_BROKEN_PIPE)
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:
-    """Not TensorFlow's advice on tracing."""
-    # Several runs or splits of one process bring it about: each has a function of its own.
+    """Whether a record is anything but TensorFlow's advice on retracing."""
+    # Several runs or splits in one process cause that advice: each has a function of its own.
     return "triggered tf.function retracing" not in record.getMessage()
 
 
@@ -141,8 +141,8 @@ def _explain(error: Exception, arguments: Sequence[flag_files.Argument]) -> str:
 
 
 def _check_encoding() -> None:
-    # Python decodes bytes of the command line that are not UTF-8 to halves of surrogate pairs,
-    # which would end the program where it first prints or writes them.
+    # Python reads bytes that are not UTF-8 as halves of surrogate pairs, which cannot be printed or
+    # written.
     for flag in flags.defined():
         try:
             str(flag.value).encode("utf-8")
@@ -168,10 +168,10 @@ def _with_flag(message: str) -> str:
     """
     if re.search(r"(^|\s)--\w", message):
         return message
-    # The longest path first: of --data=x/y and --output_dir=x/y/z, the second is meant by x/y/z/a.
     values = {flag.name: flag.value for flag in flags.defined() if isinstance(flag.value, str)}
     paths = {name: value for name, value in values.items() if "/" in value}
     folder = message.partition(": ")[0] + "/"  # What TensorFlow could not make, perhaps above it.
+    # The longest path first: of --data=x/y and --output_dir=x/y/z, the second is meant by x/y/z/a.
     for name, path in sorted(paths.items(), key=lambda item: -len(item[1])):
         is_named = re.search(rf"(?<![\w/.]){re.escape(path)}(?![\w-])", message)
         if is_named or path.startswith(folder):

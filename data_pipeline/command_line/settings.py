@@ -66,6 +66,6 @@ def read(kind: type[T], **others: Any) -> T:
     """
     names = {field.name for field in dataclasses.fields(kind)} - set(others)
     values = {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
-    # absl's lists are the dataclasses' tuples.
+    # absl gives lists where the dataclasses have tuples.
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return kind(**{**values, **lists}, **others)

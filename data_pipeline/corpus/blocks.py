@@ -18,14 +18,15 @@ from data_pipeline.corpus.text_part import TextPart
 from data_pipeline.errors import UserError
 from data_pipeline.files import storage
 
-# A corpus is cut into some BLOCKS blocks, within these bounds.
+# A corpus is cut into about BLOCKS blocks, whose sizes are within these bounds.
 MAX_BLOCK_BYTES, MIN_BLOCK_BYTES, BLOCKS = 32 << 20, 1 << 20, 32
 
 
 @dataclasses.dataclass(frozen=True)
 class TextBlock:
-    """The text that one worker turns into records at once: whole documents, at most some
-    MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES of them, in parts of several files when these are small.
+    """The text that one worker turns into records at once: whole documents, at most about
+    MAX_BLOCK_BYTES + MAX_DOCUMENT_BYTES bytes of them, in parts of several files when these are
+    small.
     """
 
     group: int  # Number of the group of files, from 0.
@@ -107,8 +108,8 @@ def read_blocks(
     for path in files:
         builder = PartBuilder(path, find_format(path, input_format, text_field))
         with Reader(path, text_field) as reader:
-            # Many lines at once while there is room, then one at a time: a block ends with the line
-            # that it would end with if all were read one by one.
+            # Many lines at once while there is room, then one at a time, so that the block ends
+            # with the same line as if all were read one by one.
             while builder.add_from(reader, block_bytes - in_block - builder.bytes):
                 if builder.is_full(block_bytes - in_block):
                     parts.append(builder.take(final=False))

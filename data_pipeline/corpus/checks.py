@@ -37,7 +37,7 @@ def _has_controls(line: bytes) -> bool:
 
 def _most(lines: Sequence[bytes], is_wrong: Callable[[bytes], bool]) -> str:
     """The share of wrong lines, as in "5 of 9 lines"; "" unless most are, and more than a few."""
-    # A file of few long lines is looked at in pieces, so that one bad line does not condemn it.
+    # Few long lines never have more than a few wrong ones: their kilobytes are counted instead.
     for unit in ("lines", "kilobytes"):
         wrong = sum(map(is_wrong, lines))
         if 2 * wrong <= len(lines):

@@ -11,7 +11,7 @@ from data_pipeline.corpus.blocks import TextBlock
 from data_pipeline.corpus.documents import Corpus, raw_documents
 from data_pipeline.corpus.report import ReadReport
 
-_BUFFER = 1 << 18  # Numbers that wait in a Python set, some 20 MB.
+_BUFFER = 1 << 18  # Numbers that wait in a Python set, about 20 MB.
 
 
 def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
@@ -29,8 +29,8 @@ def document_digests(block: TextBlock, corpus: Corpus) -> list[int]:
 
 
 class SeenDigests:
-    """A set of 64-bit numbers in some 8 bytes each, and twice that while two arrays are merged. (A
-    Python set takes some ten times as much.)
+    """A set of 64-bit numbers in about 8 bytes each, and twice that while two arrays are merged. (A
+    Python set takes about ten times as much.)
     """
 
     def __init__(self) -> None:

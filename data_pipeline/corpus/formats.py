@@ -141,7 +141,7 @@ class JsonLines(Format):
             if not isinstance(text, str):
                 report.add(f"no text in field {text_field!r}, skipped", part.where(index))
                 continue
-            # JSON may write half of a surrogate pair, which is not a character, and not UTF-8.
+            # JSON may hold half of a surrogate pair, which UTF-8 cannot.
             repaired = replace_surrogates(text)
             if repaired != text:
                 report.add("half a surrogate pair, replaced by U+FFFD", part.where(index))
@@ -233,7 +233,7 @@ class Paragraphs(Lines):
     _are_sentences = False
 
     def detects(self, beginning: Beginning) -> bool:
-        # Where half of the lines go on after the end of a sentence, a line is not a sentence.
+        # Most lines go on after the end of a sentence: they are not sentences.
         lines = [line.decode("utf-8", errors="replace") for line in beginning.sample]
         return 2 * sum(bool(_SENTENCE_END_INSIDE.search(line)) for line in lines) > len(lines)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 MAGIC = b"PAR1"
-_ROWS_AT_ONCE = 64  # A row may be a whole book.
+_ROWS_AT_ONCE = 64  # Few: a row may be a whole book.
 _BUFFER_BYTES = 1 << 20
 
 

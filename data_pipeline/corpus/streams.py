@@ -250,7 +250,7 @@ class TextStream:
 
 
 def _is_parquet(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Whether a file begins as Parquet files do; UserError where its name alone says so."""
+    """Whether a file begins as Parquet files do; UserError where only its name says so."""
     found = stream.peek(len(MAGIC)).startswith(MAGIC)
     if path.endswith(".parquet") and not found:
         raise UserError(f"{path} is not a Parquet file, in spite of its name.")

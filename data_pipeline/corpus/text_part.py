@@ -49,8 +49,8 @@ def _decode(line: bytes, where: str, report: ReadReport) -> str:
 
 
 def check_small_files(parts: Sequence[TextPart]) -> None:
-    """Checks the files of a block together, as each may have only a line or two. UserError: most of
-    their lines are not text.
+    """Raises UserError when most lines of the files of a block are not text; they are checked
+    together, as each may have only a line or two.
     """
     if len(parts) < 2:
         return

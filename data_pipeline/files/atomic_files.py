@@ -30,8 +30,8 @@ def writing(path: str) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def _becoming(path: str) -> Iterator[str]:
     """A context with the path of a file to write, which then gets the name `path`."""
-    # The name is of this call: on a cluster, tasks run twice, and workers in containers have the
-    # same process number. The one that ends last replaces the others.
+    # Each call has a name of its own: on a cluster tasks may run twice, and workers in containers
+    # have equal process numbers. The call that ends last replaces what the others wrote.
     partial = f"{path}.{uuid.uuid4().hex}.partial"
     try:
         yield partial
@@ -58,7 +58,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_json(path: str, value: Any, indent: int | None = 2, sort_keys: bool = False) -> None:
-    """Writes JSON, which has no infinite numbers and no nan: they are a ValueError."""
+    """Writes JSON; infinite numbers and nan, which JSON does not have, are a ValueError."""
     text = json.dumps(
         value, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False
     )
@@ -66,7 +66,7 @@ def write_json(path: str, value: Any, indent: int | None = 2, sort_keys: bool = 
 
 
 def copy(source: str, path: str) -> None:
-    """Writes what is in another file."""
+    """Writes a copy of another file."""
     with _becoming(path) as partial:
         storage.copy(source, partial)
 

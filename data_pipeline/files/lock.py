@@ -27,8 +27,8 @@ def locked(folder: str, name: str = LOCK_FILE, flag: str = "--output_dir") -> It
     """Locks a folder while the context lasts; makes it, and removes it again if it stays empty.
     `name` is the lock file's, `flag` the one that names the folder, for messages.
 
-    A lock that another process holds is a UserError that says which, and so is a file in the
-    folder's place.
+    A lock that another process holds is a UserError that names the process. A file in the folder's
+    place is a UserError, too.
     """
     if storage.is_remote(folder):
         yield

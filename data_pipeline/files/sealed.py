@@ -2,8 +2,8 @@
 
 {"task": "span", "sha256": {"all other entries": "8f14...", "spiece.model": "73ab..."}}
 
-Folders of earlier versions have no such entry and are not compared. Users delete it to change a
-file on purpose.
+Folders of earlier versions have no such entry and are not compared. To change a file
+on purpose, delete the entry.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Sealed(NamedTuple):
     hashes: dict[str, str]  # The files' by name; empty where an earlier version wrote it.
 
     def check(self, folder: str, names: Iterable[str], advice: str) -> None:
-        """Compares files of a folder, which have hashes, with these: the first that is missing or
-        was changed is a UserError. `advice` is a sentence that says what to do with a damaged file.
+        """Compares files of a folder with their hashes; files without a hash are left out. The
+        first that is missing or was changed is a UserError. `advice` is a sentence that says what
+        to do with a damaged file.
         """
         for name in names:
             if name not in self.hashes:

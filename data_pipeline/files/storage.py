@@ -33,7 +33,7 @@ def check_reachable(path: str) -> None:
         if os.path.isfile(above):
             raise UserError(f"{above} is a file, so that nothing is under it. Name another path.")
         return
-    # Otherwise whoever looks for a folder there is told, without a network, that there is none.
+    # Asked first: without a network, a lookup would only say that there is no such folder.
     scheme = path.partition("://")[0]
     if scheme in _gfile().get_registered_schemes():
         _ask(path)
@@ -73,8 +73,8 @@ def _ask(path: str) -> None:
 
 
 def _gfile() -> Any:
-    # For remote files only: processes that make data start in a fraction of a second, and stay
-    # small.
+    # Imported for remote files only, so that processes that make data start in a fraction of a
+    # second and stay small.
     from tensorflow.io import gfile
 
     return gfile
@@ -127,8 +127,10 @@ def sizes_in(folder: str, names: Iterable[str]) -> dict[str, int]:
 
 
 def match(pattern: str) -> list[str]:
-    """Files and folders that match a pattern with * and ?, sorted; only the one of that very name
-    if there is one: "a[1].txt", and "a[1]/*.txt" in the folder "a[1]".
+    """Files and folders that match a pattern with * and ?, sorted.
+
+    Names that exist are not patterns: the file "a[1].txt" is the only match of "a[1].txt", and
+    "a[1]/*.txt" is looked for in the folder "a[1]".
     """
     if exists(pattern):
         return [pattern]
@@ -160,7 +162,7 @@ def rename(old: str, new: str) -> None:
 
 
 def copy(old: str, new: str) -> None:
-    """Copies a file; between places on gs:// the storage does it."""
+    """Copies a file."""
     is_local = not is_remote(old) and not is_remote(new)
     shutil.copyfile(old, new) if is_local else _gfile().copy(old, new)
 

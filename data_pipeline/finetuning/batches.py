@@ -57,10 +57,10 @@ class Features(Generic[Source]):
         return float(self.inputs(rows, self.max_seq_length)["input_mask"].sum() / len(rows))
 
     def batch(self, rows: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Inputs and targets of the rows int64 [B], padded to L; a row of -1 only fills the batch.
+        """Inputs and targets of the rows int64 [B]; a row of -1 only fills the batch.
 
-        Two more arrays: `row_numbers` int64 [B], and `example_weights` float32 [B], 0 for filling
-        rows.
+        They are padded to `length`, at least that of the longest row. Two more arrays:
+        `row_numbers` int64 [B], and `example_weights` float32 [B], 0 for filling rows.
         """
         is_real = rows >= 0
         # The shortest row fills: any other may be longer than L.
@@ -81,8 +81,8 @@ def padded_length(longest: int, max_seq_length: int) -> int:
 def draw_order(size: int, *key: int) -> np.ndarray:
     """int64 [size], a random order of 0 to size - 1 that depends on the arguments only."""
     seed = np.random.SeedSequence([number % (1 << 63) for number in key])
-    # The bits that Philox draws are the same in every version of NumPy; the numbers of a
-    # `permutation` need not be, and a run has to resume with any.
+    # The bits that Philox draws are the same in every version of NumPy, with any of which a run has
+    # to resume; the numbers of `permutation` need not be.
     return np.argsort(np.random.Philox(seed).random_raw(size), kind="stable")
 
 

@@ -84,7 +84,8 @@ class EncodedExamples:
     def inputs(
         self, examples: np.ndarray | None = None, length: int | None = None
     ) -> dict[str, np.ndarray]:
-        """A model's inputs of some examples (None: all), padded with zeros to L (None: S).
+        """A model's inputs of some examples (None: all), padded with zeros to L (None: S), which
+        none may exceed.
 
         Gives input_word_ids, input_mask and input_type_ids, int32 [B, L], or [B, C, L].
         """

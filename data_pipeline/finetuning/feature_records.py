@@ -71,9 +71,7 @@ def columns_of(features: Features) -> list[RecordColumn]:
 
 
 def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
-    """Writes N rows as TFRecord files; gives the fields of a manifest that `read_features`
-    needs.
-    """
+    """Writes N rows as TFRecord files; gives the manifest's fields that `read_features` needs."""
     columns = columns_of(features)
     files = list(write_shards(_frames(features, columns), folder, prefix, _RECORDS_PER_FILE))
     return {
@@ -144,7 +142,9 @@ class StoredRows:
 
 
 def read_features(manifest: Mapping[str, Any]) -> Features[None]:
-    """The rows of a folder of records; they take a few bytes of memory for each piece."""
+    """The rows of a folder of records; they take a few bytes of memory for each piece. Records that
+    are not those of the manifest are a UserError.
+    """
     columns = [
         RecordColumn(
             entry["name"],

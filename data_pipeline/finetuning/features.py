@@ -80,7 +80,8 @@ def encode_texts(
 ) -> EncodedExamples:
     """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]` of each example, cut to S pieces.
 
-    Where B has no piece, as an empty text, the example is a single text.
+    Where B has no piece, as an empty text, the example is a single text. An S below 5 is a
+    UserError.
     """
     check_length(max_seq_length)
     first = tokenize(tokenizer, [example.text_a for example in examples])
@@ -102,8 +103,8 @@ def fill_blank(question: str, option: str) -> str:
 
     "She _ home.", "went" -> "She went home."; "Where?", "Here." -> "Where? Here."
     """
-    # As in the reference, each "_" of several is replaced by the whole option. Text is normalized
-    # later only, so that other low lines would not yet be "_".
+    # As in the reference, each "_" of several is replaced by the whole option. Other low lines of
+    # Unicode are not "_" yet: text is normalized later.
     question = question.translate(LOW_LINES)
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
@@ -154,7 +155,7 @@ def encode_choices(
 
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
-    """The places of the examples' labels in `labels`, int32 [N]."""
+    """The places of the examples' labels in `labels`, int32 [N]; UserError for any other label."""
     ids: dict[str | float | None, int] = {name: i for i, name in enumerate(labels)}
     for example in examples:
         if example.label not in ids:
@@ -164,7 +165,7 @@ def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndar
 
 
 def label_values(examples: Sequence[TextExample]) -> np.ndarray:
-    """The examples' labels as numbers, float32 [N]."""
+    """The examples' labels as numbers, float32 [N]; UserError where one is not a finite number."""
     for example in examples:
         if not isinstance(example.label, (int, float)) or not math.isfinite(example.label):
             raise UserError(
@@ -174,7 +175,7 @@ def label_values(examples: Sequence[TextExample]) -> np.ndarray:
 
 
 def choice_ids(examples: Sequence[ChoiceExample]) -> np.ndarray:
-    """The indices of the right options, int32 [N]."""
+    """The indices of the right options, int32 [N]; UserError where there is no answer."""
     for example in examples:
         if example.label is None:
             raise UserError(f"{example.place}: found no answer; training and scores need one.")

@@ -15,7 +15,7 @@ from data_pipeline.files import storage
 from data_pipeline.finetuning.examples import ChoiceExample, Split, check_ids
 from data_pipeline.finetuning.text_files import json_objects, list_field, text_field
 
-LEVELS = ("middle", "high")
+LEVELS = ("middle", "high")  # In the reference's order.
 SPLITS = ("train", "dev", "test")
 _LETTERS = ("A", "B", "C", "D")
 _ALL = "all.txt"
@@ -26,7 +26,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
     """The questions of a split; `group` of each is its level, "middle" or "high".
 
     `data_dir` is the folder with train, dev and test, or the one with RACE in it. Questions come in
-    the order of files' names as text: 10229.txt, 18810.txt, 8217.txt.
+    the order of `levels`, then of files' names as text: 10229.txt, 18810.txt, 8217.txt.
     """
     if split not in SPLITS:
         raise UserError(f"RACE has no split {split!r}; choose one of {', '.join(SPLITS)}.")
@@ -37,7 +37,7 @@ def read_race(data_dir: str, split: str, levels: Sequence[str] = LEVELS) -> Spli
     examples: list[ChoiceExample] = []
     # Passages are small files, of which there are 25,000: on gs:// each takes a while to come.
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        for level in levels:  # The reference reads middle before high.
+        for level in levels:
             paths = _paths(os.path.join(folder, level))
             passages = pool.map(lambda path: list(json_objects(path)), paths)
             for path, found in zip(paths, passages):

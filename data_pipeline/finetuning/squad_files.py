@@ -116,8 +116,8 @@ class _Reader:
             ) from error
 
     def get(self, value: Any, key: str, kind: type, near: str = "") -> Any:
-        """`value[key]` of this kind, or a refusal with the line of `near`, a JSON string close
-        to it.
+        """`value[key]`, which should be of this kind. The error has the line of `near`, a JSON
+        string close to it.
         """
         if not isinstance(value, dict) or not isinstance(value.get(key), kind):
             self.refuse(

@@ -65,7 +65,9 @@ def header_row(lines: Iterator[tuple[int, str]]) -> list[str]:
 
 
 def column_index(path: str, header: list[str], name: str, meaning: str) -> int:
-    """The place of a column in the header of a file; `meaning` says what it is read for."""
+    """The place of a column in the header of a file; UserError unless it is there once. `meaning`
+    says what it is read for, as in "label".
+    """
     if name not in header:
         found = ", ".join(header) or "nothing"
         raise UserError(
@@ -105,10 +107,10 @@ def parse_number(text: str, place: str) -> float:
 def parse_json(text: str, path: str) -> Any:
     """The value of a JSON text, with U+FFFD in place of each half of a surrogate pair.
 
-    Raises ValueError for other texts. A file with such halves is named in one line.
+    Raises ValueError for other texts. A file with such halves gets a warning on stderr.
     """
     # JSON may hold "\ud83d" without its other half, and no file in UTF-8 may: answers with it
-    # could not be written. One character is put for one, so that places of answers stay.
+    # could not be written. One character is put for one, so that places in a text stay.
     value = json.loads(text)
     if not _SURROGATE_ESCAPE.search(text):
         return value

@@ -172,9 +172,9 @@ def process_block(
 class DocumentPlace(NamedTuple):
     """Place of a document in a corpus; places sort in the order of the corpus."""
 
-    group: int  # Its number, and the block's in it, see `TextBlock`.
-    block: int
-    number: int  # In the block, from 0.
+    group: int  # Number of the group of files, from 0.
+    block: int  # Number of the block in the group, from 0.
+    number: int  # Of the document in the block, from 0.
 
 
 def document_places(

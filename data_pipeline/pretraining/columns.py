@@ -52,8 +52,8 @@ def dynamic_counts(
     settings: PretrainingSettings,
     tokenizer: Tokenizer,
 ) -> RecordColumns:
-    """The counts, without columns, of dynamic records with ids int [T] in all; `length_a`,
-    `lengths` and `labels` (int [R]) are the tokens of A, of A and B, and next_sentence_labels.
+    """The counts, without columns, of R dynamic records. Takes all their ids, int [T], and int [R]:
+    numbers of tokens of A (`length_a`) and of A and B (`lengths`), and next_sentence_labels.
     """
     with_specials = lengths + 2 + (lengths > length_a)
     budgets = masking.prediction_budgets(
@@ -140,7 +140,7 @@ class ColumnMaker:
     def masked(
         self, tokenized: TokenizedDocuments, pairs: Pairs, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
-        """The columns of static records, masked, also of dynamic ones when they are read: [R, S],
+        """The masked columns of static records, and of dynamic ones when they are read: [R, S],
         [R, P] and [R, 1] by name of the feature; flags are bool. Of `tokenized` only ids and starts
         of words are used; `rng` draws the masks.
 

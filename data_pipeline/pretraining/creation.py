@@ -38,7 +38,7 @@ from data_pipeline.tokenizers import file_names
 from data_pipeline.tokenizers.base import Tokenizer
 
 # Each process has a block to work on; beyond these, blocks are read ahead up to these limits. One
-# process reads for all: about 250 MB/s, which is enough for 20.
+# process reads for all: about 250 MB/s, which is enough for 20 processes.
 _BLOCKS_PER_PROCESS, _BYTES_AHEAD = 2, 256 << 20
 
 
@@ -143,7 +143,7 @@ def _process_in_parallel(
     blocks: Iterable[tuple[TextBlock, list[int]]], job: Job, num_processes: int
 ) -> Iterator[tuple[int, BlockResult]]:
     """(stored bytes, result) of each block, in the order in which they are ready."""
-    # Not "fork", which TensorFlow, if the caller has loaded it, does not survive.
+    # Not "fork": TensorFlow, if the caller has loaded it, does not work in a forked process.
     context = multiprocessing.get_context("spawn")
     blocks = iter(blocks)
     pending: dict[concurrent.futures.Future, TextBlock] = {}
@@ -218,9 +218,7 @@ def _manifest(plan: Plan, tokenizer: Tokenizer, merged: MergedResults) -> dict[s
 def finish(
     plan: Plan, output_dir: str, tokenizer: Tokenizer, merged: MergedResults
 ) -> dict[str, Any]:
-    """Publishes the records of all blocks and returns the manifest; UserError when there is
-    none.
-    """
+    """Publishes the records of all blocks and returns the manifest; UserError without a record."""
     manifest = _manifest(plan, tokenizer, merged)
     if not manifest["num_records"]:
         storage.remove_folder(plan.job.folder)
@@ -317,7 +315,7 @@ def create_pretraining_data(
                 bar.update(stored_bytes)
         return finish(plan, output_dir, tokenizer, merged)
     except OSError as error:
-        # The pool raises a worker's error here as well, with its number.
+        # The pool raises a worker's error here as well, with its errno.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(

@@ -28,8 +28,8 @@ def format_record(
     batch: Mapping[str, np.ndarray], row: int, tokenizer: Tokenizer, color: bool = False
 ) -> str:
     """The record of a row of a batch of `dataset.pretraining_dataset` in three lines: numbers,
-    segment A, segment B. A piece to be predicted is written `input<label>`, without <label> when
-    both are equal but for its braces; runs of them stand in { }.
+    segment A, segment B. A piece to be predicted is written `input<label>`; runs of them stand in
+    { }.
     """
     record = {name: values[row] for name, values in batch.items()}
     length = int(record["input_mask"].sum())

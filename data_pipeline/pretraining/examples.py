@@ -26,7 +26,7 @@ _CHARACTERS_AT_ONCE = 1 << 21
 
 class BlockExamples:
     """The examples of a block of documents (lists of sentences), copy by copy; each copy has
-    others. `place` is the number of the group and of the block. With `fast` each word is tokenized
+    others. `place`: the numbers of the group and of the block. With `fast` each word is tokenized
     once (tokenizers/fast), to the same ids.
     """
 
@@ -56,11 +56,11 @@ class BlockExamples:
         return +(self._skipped + collections.Counter(alone))
 
     def copy(self, number: int) -> tuple[Pairs, Iterator[tuple[int, RecordColumns]]]:
-        """The shuffled pairs of a copy; and their columns, once, some at a time, with how many
-        these are.
+        """The shuffled pairs of a copy; and their columns, which can be taken once: for some
+        records at a time, their number and columns.
         """
-        # It depends on this block and copy alone: they become the same bytes wherever and whenever
-        # they are worked on.
+        # All draws depend on this block and copy alone, so that they become the same bytes wherever
+        # and whenever they are worked on.
         rng = np.random.default_rng((*self._seed, number))
         pairs, skipped = self._pairs.make(rng)
         self._skipped.update(skipped)

@@ -57,7 +57,7 @@ def _is_enough(labels: np.ndarray) -> bool:
 
 
 def _tree() -> tree.DecisionTreeClassifier:
-    # Leaves of 2 % of the records: it does not learn single ones.
+    # Leaves hold at least 2 % of the records, so that it does not learn single ones.
     return tree.DecisionTreeClassifier(min_samples_leaf=0.02, random_state=0)
 
 

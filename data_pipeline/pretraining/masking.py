@@ -65,7 +65,8 @@ def ngram_thresholds(ngram: int, favor_shorter: bool) -> np.ndarray:
 
 def find_words(boundaries: np.ndarray, is_special: np.ndarray) -> WordSpans:
     """The words of sequences; special pieces are not words. `boundaries` (bool [R, S]) tells where
-    a word or a special piece starts, `is_special` (bool [R, S]) where [CLS] and [SEP] are.
+    a word or a special piece starts, `is_special` (bool [R, S]) where [CLS] and [SEP] are; both are
+    False in padding. Every sequence ends with [SEP].
 
         tokens       [CLS] ▁un believ able [SEP] ▁yes [SEP] (padding)
         boundaries     1    1    0     0     1     1    1    0

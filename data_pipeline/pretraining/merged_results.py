@@ -19,7 +19,7 @@ class MergedResults:
         self.statistics = RecordStatistics(vocab_size)
         self.problems: collections.Counter = collections.Counter()
         self.text_bytes = 0
-        # Block -> its files as JSON, some 200 bytes a file; all else is summed. The counts of a
+        # Block -> its files as JSON, about 200 bytes a file; all else is summed. The counts of a
         # block's labels alone are a thousand times as much.
         self._files: dict[str, bytes] = {}
         self._examples: list[tuple[str, int, str]] = []  # Block, place in its list, example.

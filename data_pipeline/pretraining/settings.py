@@ -100,7 +100,7 @@ class PretrainingSettings(Settings):
                 "--pack_documents=true goes with --sentence_objective=none: pairs of segments are "
                 f"of one document; received --sentence_objective={self.sentence_objective}."
             )
-        # At least one, and never [CLS] or [SEP].
+        # At least one, and not more than S less [CLS] and one [SEP].
         predictions = min(max(1, round(self.masked_lm_prob * s)), s - 2)
         self._fill_in("max_predictions_per_seq", predictions)
         self._fill_in("ngram", 3 if self.whole_word_mask else 1)
@@ -108,7 +108,7 @@ class PretrainingSettings(Settings):
 
     def _fill_in(self, name: str, automatic: int) -> None:
         """Puts the automatic value in place of a field's 0."""
-        # Past the dataclass's own assignment: it is frozen.
+        # The dataclass is frozen, so that it cannot simply be assigned.
         object.__setattr__(self, name, getattr(self, name) or automatic)
 
     @classmethod

@@ -73,7 +73,7 @@ class RecordStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """A value that `from_json` reads again."""
-        # 8 bytes a piece, 240 KB for 30,000; most of them are zero.
+        # Uncompressed, it is 8 bytes a piece: 240 KB for 30,000.
         counts = zlib.compress(self.label_counts.astype("<i8").tobytes(), level=1)
         return {
             "corpus": dict(self.corpus),
@@ -133,7 +133,7 @@ def unigram_scores(
     train_counts: np.ndarray, eval_counts: np.ndarray, pieces: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Scores of guessing masked pieces by their frequency alone: counts int64 [V] of the labels
-    that the guess is made from, and of those to be guessed; UserError where either are none.
+    that the guess is made from, and of those to be guessed; UserError where either has none.
 
     Returns top_id (and top_piece), the most frequent label of training; accuracy of always guessing
     it; and cross_entropy of the training frequencies, in nats per label.

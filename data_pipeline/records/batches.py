@@ -69,7 +69,7 @@ def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """A dataset in deterministic order, on several workers too, with batches made ahead of use."""
     options = tf.data.Options()
     options.deterministic = True
-    # By files, the default where it can, each worker would get whole shards, and other rows.
+    # The default shards by files where it can: each worker would get whole files, so other rows.
     policy = tf.data.experimental.AutoShardPolicy.DATA
     options.experimental_distribute.auto_shard_policy = policy
     return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)

@@ -1,8 +1,8 @@
 """The schema of pre-training records: name, dtype and length of each column; how it is parsed.
 
-Static records have google-research/albert's names and types: either program, and the Model
-Garden's, reads the other's. Dynamic records hold tokens and word boundaries; they are masked when
-they are read.
+Static records have the names and types of google-research/albert and of the Model Garden, so that
+each program reads the others' records. Dynamic records hold tokens and word boundaries; they are
+masked when they are read.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def schema_of(manifest: Mapping[str, Any]) -> Schema:
 
 
 def parse(schema: Schema, serialized: tf.Tensor) -> dict[str, tf.Tensor | tf.RaggedTensor]:
-    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name; variable
-    lengths of many records are RaggedTensors.
+    """Columns of one record (scalar -> [length]) or of many ([B] -> [B, length]) by name; integers
+    are int32, and variable lengths of many records RaggedTensors.
     """
     import tensorflow as tf
 

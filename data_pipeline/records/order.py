@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 _READ_FILES = 16
-_MANY_EPOCHS = 1 << 40  # Without end, but for tf.data's range, which has to have one.
+_MANY_EPOCHS = 1 << 40  # Practically without end; tf.data's range has to have one.
 
 
 def permutation(size: tf.Tensor, seed: int, *indices: tf.Tensor) -> tf.Tensor:

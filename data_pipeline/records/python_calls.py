@@ -1,6 +1,4 @@
-"""Python functions that threads of TensorFlow call, and that must not be running when Python
-ends.
-"""
+"""Python functions that TensorFlow's threads call, and that must not run when Python ends."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ _END = object()
 
 
 # An iterator of a dataset reads ahead. When the interpreter ends meanwhile, as at the end of a
-# script that still holds the iterator, the thread that is inside of Python is never heard of again,
-# and the process waits for it for ever. So the end waits for such calls, and refuses further ones.
+# script that still holds the iterator, a thread that is inside Python never comes back from it, and
+# the process waits for it forever. So the end waits for such calls, and refuses further ones.
 class _Calls:
     """The calls that are running."""
 

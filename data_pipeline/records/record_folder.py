@@ -23,7 +23,7 @@ FULL_CHECK_BYTES = 256 << 20  # With more data, only sizes are compared before e
 _PARTIAL = ".partial"
 _OLDER_MANIFEST = "replaced-manifest.json"
 _ADVICE = "Copy it again, or make the data again with --overwrite."
-_COMMIT_THREADS = 16  # On gs:// a rename is a request and an answer.
+_COMMIT_THREADS = 16  # On gs:// each rename waits for an answer.
 _HASH_THREADS = 16  # hashlib lets other threads run meanwhile.
 
 
@@ -174,8 +174,8 @@ def _not_as_written(output_dir: str, prefix: str, entries: list[dict[str, Any]])
 
 
 def _remove_older_data(output_dir: str, ready: str) -> None:
-    """Removes the shards of older data, after their manifest: none names what is missing. `ready`
-    is the path of the newer manifest.
+    """Removes the shards of older data, after their manifest, so that no manifest names what is
+    missing. `ready` is the path of the newer manifest.
     """
     # Until the shards are gone the manifest stays in the partial folder, so that an interrupted
     # removal can be completed; nothing newer, which may have the same names, is published before.
@@ -203,7 +203,8 @@ def data_dir(data: str) -> str:
 
 def read_manifest(data: str, kind: Kind = PRETRAINING) -> dict[str, Any]:
     """The manifest of a folder of records, with the folder as "directory"; a file or a pattern in
-    the folder will do. A manifest that is missing, damaged or of another kind is a UserError.
+    the folder will do. A manifest that is missing, damaged or of another kind is a UserError,
+    and so is a small file next to it that is not what was written.
     """
     folder = data_dir(data)
     path = os.path.join(folder, MANIFEST)
@@ -240,7 +241,7 @@ def record_files(manifest: dict[str, Any]) -> list[str]:
 def verify_records(data: str, full: bool | None = None, kind: Kind = PRETRAINING) -> dict[str, Any]:
     """Compares the shards with the manifest, and returns it. `full`: contents (SHA-256) too, not
     only sizes; None: when all shards together hold at most 256 MiB. The first file that is missing,
-    empty, cut short or changed is a UserError.
+    cut short or changed is a UserError, and so is a folder without records.
     """
     manifest = read_manifest(data, kind)
     if not manifest["num_records"]:

@@ -61,7 +61,7 @@ class TokenizerSettings:
     @classmethod
     def from_json(cls, path: str) -> tuple[TokenizerSettings, str | None]:
         """The settings in a tokenizer_settings.json, and the SHA-256 of their vocabulary, which
-        earlier versions did not write.
+        earlier versions did not write. Missing or unknown fields, and other types, are a UserError.
         """
         stored = dataclasses.asdict(json_records.read(path, None, _Stored, "Copy it again."))
         vocab_sha256 = stored.pop("vocab_sha256")
@@ -70,7 +70,7 @@ class TokenizerSettings:
 
 @dataclasses.dataclass(frozen=True)
 class _Stored:
-    """The content of a tokenizer_settings.json; earlier versions wrote the first two fields."""
+    """The content of a tokenizer_settings.json; earlier versions wrote fewer fields."""
 
     lower: bool
     rules: str

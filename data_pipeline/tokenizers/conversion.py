@@ -11,8 +11,8 @@ from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
 def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length: int) -> list[str]:
-    """Writes the vocabulary of a tokenizer and its settings into a folder of "google" or
-    "huggingface".
+    """Writes the vocabulary of a tokenizer and its settings into a folder of a format, such as
+    "google" or "huggingface"; `max_length` is the number of tokens that the model takes at most.
 
     Gives lines for people: what that software does otherwise, and what it has to be told.
     """
@@ -20,7 +20,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: str, software: str, max_length
     if software == "google" and name == file_names.SENTENCEPIECE:
         name = file_names.GOOGLE_SENTENCEPIECE
     atomic_files.write_bytes(os.path.join(folder, name), tokenizer.content())
-    # For either software, because this project reads the folder, too.
+    # For all software, because this project reads the folder, too.
     path = os.path.join(folder, file_names.SETTINGS)
     atomic_files.write_bytes(path, tokenizer.settings_json())
     if software == "huggingface":

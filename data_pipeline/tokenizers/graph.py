@@ -53,8 +53,7 @@ def normalize_graph(
         text = tf.strings.regex_replace(text, "``|''", '"')
     if strip_accents:
         text = normalize_utf8(text, "NFKD")
-        # An explicit class of code points, since \p{Mn} alone leaves 1,144 differences to
-        # Python.
+        # A class of code points, since \p{Mn} also has marks of combining class 0.
         text = tf.strings.regex_replace(text, graph_class(combining_ranges()) + "+", "")
     return tf.strings.lower(text, encoding="utf-8") if lower else text
 

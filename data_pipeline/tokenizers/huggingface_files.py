@@ -98,7 +98,9 @@ def has_files(folder: str) -> bool:
 
 
 def read_settings(folder: str, kind: type[Tokenizer]) -> dict[str, Stated]:
-    """`lower`, `strip_accents` and `space_chinese`, those that the files of a folder state."""
+    """`lower`, `strip_accents` and `space_chinese`, those that the files of a folder state. Files
+    that contradict each other, and a key that changes ids and cannot be followed, are a UserError.
+    """
     stated: dict[str, Stated] = {}
     for name, found in [*_of_config(folder, kind), *_of_fast(folder, kind)]:
         known = stated.setdefault(name, found)
@@ -243,7 +245,7 @@ def _tokens(folder: str) -> Iterator[_Token]:
 
 
 def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
-    """Checks that the tokens which files name are special pieces of the vocabulary."""
+    """Raises UserError unless all tokens that files name are special pieces of the vocabulary."""
     tokens, special = list(_tokens(folder)), dict(zip(_ROLES, tokenizer.SPECIAL_PIECES))
     ends = {token.content for token in tokens if token.key in _ENDS}
     for place, key, content, number in tokens:
@@ -252,8 +254,8 @@ def check_tokens(folder: str, tokenizer: Tokenizer) -> None:
                 f"{place}: {key} is {content!r}, and the vocabularies that are read here have "
                 f"{special[key]!r}. Rename it in {tokenizer.vocab_file} and in that file."
             )
-        # Other added tokens would be cut out of a text before all else, which no tokenizer in a
-        # graph does.
+        # transformers cuts other added tokens out of a text first, which no tokenizer in a graph
+        # does.
         is_special = content in ends or content in special.values()
         if not (is_special and _is_piece(tokenizer, content, number)):
             raise UserError(

@@ -87,7 +87,7 @@ def _combining_pattern() -> re.Pattern:
 def normalize(
     text: str, lower: bool = True, join_quotes: bool = False, strip_accents: bool = True
 ) -> str:
-    """One string, cleaned as the published models expect it: " Ça  va\n" -> "ca va".
+    """One string, cleaned as the published models expect it: " Ça  va\\n" -> "ca va".
 
     NUL, lone surrogates and the code points above become U+FFFD. `join_quotes` writes `` and '' as
     ", as Hugging Face's tokenizer does; `strip_accents=False` is its `keep_accents`.

@@ -25,7 +25,7 @@ _WORD_CHARACTERS = _PUNCTUATION | frozenset(string.ascii_letters)
 
 def is_word_start_piece(piece: str) -> bool:
     """google-research/albert's test for a piece that starts a word."""
-    # "<" is for special pieces such as <unk>. By the last line digits, apostrophes and
+    # Special pieces such as <unk> begin with "<". By the last line, digits, apostrophes and
     # non-Latin pieces are words of their own.
     if piece.startswith((WORD_MARK, "<")) or piece in _PUNCTUATION:
         return True

@@ -26,7 +26,9 @@ def learn_files(
     character_coverage: float,
     input_sentence_size: int,
 ) -> dict[str, bytes]:
-    """The content of spiece.model, and of spiece.vocab with its pieces as text, by file name."""
+    """The content of spiece.model, and of spiece.vocab with its pieces as text, by file name;
+    UserError where `vocab_size` does not fit the text.
+    """
     cleaning = settings.lower, settings.join_quotes, settings.strip_accents is not False
     try:
         model = _train(

@@ -16,8 +16,6 @@ from data_pipeline.tokenizers.base import Tokenizer
 from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 
 MASK_TEXT = "[MASK]"
-# What SentencePiece puts in front of a text that starts with a symbol of its own, such as a full
-# stop.
 _STARTS_WITH_SPACE = r"\s(?s:.*)"
 
 Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
@@ -129,7 +127,10 @@ def tokenize_with_masks(
 def pack_single(
     tokens: tf.RaggedTensor, max_seq_length: int | tf.Tensor, cls_id: int, sep_id: int, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch."""
+    """`[CLS] A [SEP]`, cut at the end to `max_seq_length`, padded to the longest of the batch.
+
+    Takes tokens int32 [B, (tokens)]; gives input_word_ids, input_mask, input_type_ids int32 [B, S].
+    """
     room = tf.cast(max_seq_length, tf.int64) - 2
     kept = keep(tokens, 0, tf.minimum(tokens.row_lengths(), room))
     column = tf.ones([tf.cast(tokens.nrows(), tf.int32), 1], tf.int32)  # [B, 1]
@@ -145,7 +146,10 @@ def pack_pair(
     sep_id: int,
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
-    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either."""
+    """`[CLS] A [SEP] B [SEP]`, the longer cut until both fit; an empty B has no [SEP] either.
+
+    For shapes see `pack_single`.
+    """
     has_second = tf.cast(second.row_lengths() > 0, tf.int64)
     room = tf.cast(max_seq_length, tf.int64) - 2 - has_second
     keep_first, keep_second = longest_first(first.row_lengths(), second.row_lengths(), room)
@@ -161,7 +165,7 @@ def pack_pair(
 def longest_first(
     first: tf.Tensor, second: tf.Tensor, room: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The lengths int64 [B] of two segments that are cut to `room` tokens together.
+    """The lengths int64 [B] of two segments that are cut to `room` (int64 [B]) tokens together.
 
     The longer one loses tokens, the second of equals: lengths 10 and 4, room 7 -> 4, 3.
     """
@@ -197,7 +201,7 @@ def pack_segments(
 
 
 def fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
-    """The lengths int64 [B, N] of N segments that are cut to `room` tokens together.
+    """The lengths int64 [B, N] of N segments that are cut to `room` (int64 [B]) tokens together.
 
     The longest loses tokens, the last of equals: lengths 10, 4 and 1, room 8 -> 4, 3 and 1.
     """

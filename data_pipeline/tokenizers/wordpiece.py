@@ -128,8 +128,6 @@ def set_ideographs_apart(texts: Sequence[str], space_chinese: bool = True) -> li
 
     Texts hold no line breaks. Without `space_chinese` ideographs stay where they are: "ab你好 !".
     """
-    # An ideograph is a word of its own then, which is looked up instead of covered with pieces
-    # again.
     found = list(texts)
     others = [i for i, text in enumerate(found) if not (text.isascii() and text.isprintable())]
     if not others:

@@ -79,7 +79,8 @@ def learn_pieces(words: Mapping[str, int], vocab_size: int, character_coverage: 
     """The pieces of a vocabulary, exactly `vocab_size`, in the order of their ids.
 
     [PAD], [UNK], [CLS], [SEP], [MASK]; ideographs and punctuation; the characters of other words,
-    alone and with ##; longer pieces, the most frequent ones first.
+    alone and with ##; longer pieces, the most frequent ones first. UserError where the characters
+    alone need more pieces, or the text does not have so many.
     """
     alphabet = _alphabet(words, character_coverage)
     alone = sorted(word for word in words if is_word_alone(word) and word in alphabet)

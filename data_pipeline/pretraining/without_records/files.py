@@ -84,8 +84,8 @@ def _warn(message: str) -> None:
 
 
 class TrainingText:
-    """A corpus to train from; documents that occur twice stay. The settings have dynamic masking
-    and a single copy.
+    """A corpus to train from; documents that occur twice stay. Settings without dynamic masking, or
+    with several copies, are a ValueError.
     """
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: PretrainingSettings) -> None:
@@ -99,7 +99,7 @@ class TrainingText:
         self._groups = group_files(self._files, self._sizes, self._block_bytes)
         self._masker = DynamicMasking(settings, tokenizer)
         self._warnings = _Warnings(len(self._groups))
-        self.error: Exception | None = None  # The user's error that ended the reading of files.
+        self.error: Exception | None = None  # The user's error that ended the reading, if any.
 
     def manifest(self) -> dict[str, Any]:
         """A manifest as records have it, with num_records None: the examples are not counted."""

@@ -51,9 +51,9 @@ def supports(model: Any) -> bool:
     from sentencepiece import sentencepiece_model_pb2
 
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
-    # BPE merges in an order of its own, not by sums of scores. A word mark inside a piece is a
-    # space that joins two words; a mark at the end of words is not what `_codes` writes. Byte
-    # fallback makes pieces of unknown bytes, which have no node. And scores below _LOWEST_SCORE
+    # BPE merges in an order of its own, not by sums of scores. A piece with a space or a
+    # word mark inside spans two words; a mark at the end of words is not what `_codes` writes. Byte
+    # fallback makes pieces of unknown bytes, which have no node. Scores below _LOWEST_SCORE
     # would break the bound of rounding above.
     return (
         trainer.model_type == sentencepiece_model_pb2.TrainerSpec.UNIGRAM
@@ -289,7 +289,7 @@ class UnigramWords:
 
     def _trace(self, piece: np.ndarray, sizes: np.ndarray) -> FlatIds:
         """Ids of the best segmentations, found from the last piece of each word backwards."""
-        # All words go back one piece a round, those that are done stay at 0: node 0 is no piece.
+        # All words go back one piece a round; those that are done stay at 0: node 0 has length 0.
         found = []  # Last pieces first.
         ends = sizes.copy()
         while ends.any():
