@@ -211,7 +211,7 @@ def make(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     # Without what an outer make hands on to an inner one.
-    inner = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHON")
+    inner = ("LINT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTEST_ARGS", "PYTHON")
     environment = {name: value for name, value in os.environ.items() if name not in inner}
 
     def make(*arguments: str) -> subprocess.CompletedProcess:
