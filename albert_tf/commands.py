@@ -58,7 +58,7 @@ def help_text() -> str:
 
 def _summary(module: str) -> str:
     """The first line of a module's docstring."""
-    # Read without importing the module: sixteen programs with TensorFlow would take seconds.
+    # Read without importing the module, which would import TensorFlow and take seconds.
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin
     docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))

@@ -22,8 +22,8 @@ ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 _IGNORED_KEYS = frozenset(
     {"net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep", "down_scale_factor"}
 )
-# A stack is walked layer by layer, in many places: of 10^9 layers not even the error that they do
-# not fit into memory would ever come.
+# Much code loops over the layers: with 10^9 of them, even the error that they do not fit into
+# memory would never come.
 _MOST = {"num_hidden_layers": 10_000, "inner_group_num": 10_000}
 
 

@@ -13,7 +13,7 @@ from data_pipeline.tokenizers import tokenizer_flags
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 FLAGS = flags.FLAGS
-# Flags that the next command does not have.
+# Flags that the next command does not repeat: it trains on the records, in a folder of its own.
 _NOT_REPEATED = ("--train_file", "--output_dir", "--overwrite")
 
 

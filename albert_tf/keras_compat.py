@@ -1,4 +1,4 @@
-"""Keras 2 for all: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package in later versions.
+"""Keras 2 everywhere: `tf.keras` up to TensorFlow 2.15, the `tf_keras` package in later versions.
 
 Keras 3 is not used because it has no working TPUStrategy and writes no reusable SavedModels.
 """

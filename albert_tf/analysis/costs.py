@@ -10,9 +10,9 @@ _BYTES_PER_PARAMETER_IN_TRAINING = 16
 
 def encoder_flops_per_token(config: AlbertConfig, sequence_length: int) -> int:
     """Floating point operations of one forward pass for one token; a multiply-add counts as two."""
-    # Sharing saves parameters, not arithmetic: every layer is computed. Counted are the products
-    # with weights, four H x H and two H x F, and the two of attention, q k^T and probabilities x v,
-    # which grow with S; norms, activations and the softmax are left out.
+    # Sharing saves parameters, not arithmetic: every layer is computed. This counts the
+    # products with weights, four H x H and two H x F, and the two of attention, q k^T and
+    # probabilities x v, which grow with S; it leaves out norms, activations and the softmax.
     hidden, inner = config.hidden_size, config.intermediate_size
     layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * sequence_length * hidden
     projection = 2 * config.embedding_size * hidden if config.has_embedding_projection else 0
@@ -28,7 +28,7 @@ def pretraining_flops_per_token(
     config: AlbertConfig, sequence_length: int, num_predictions: int
 ) -> float:
     """Operations of a training step for one token, forward and backward."""
-    # Backward there are two products for each one forward: for the weights, and for what came in.
+    # The backward pass has two products for each forward one: the gradients of weights and inputs.
     head = masked_lm_flops_per_prediction(config) * num_predictions / sequence_length
     return 3 * (encoder_flops_per_token(config, sequence_length) + head)
 
@@ -41,7 +41,7 @@ def training_bytes(
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     # The numbers that layers/ keeps for each token. The measured peak of albert-base grows with the
-    # batch by as much, to about 10 %; with `recompute` it grows by a fifth more.
+    # batch as computed here, within about 10 %; with `recompute`, by a fifth more.
     layer = 9 * hidden + 2 * inner + config.num_attention_heads * sequence_length
     num_layers = config.num_hidden_layers * config.inner_group_num
     per_token = num_layers * 2 * hidden + layer if config.recompute else num_layers * layer

@@ -69,8 +69,9 @@ def _check_names(prefix: str, names: Iterable[str]) -> None:
 
 def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> keras.Model:
     """A model of the class whose heads a checkpoint holds, with random weights. A head with one
-    output may be a regression's or RACE's, which the file does not say: `head` is one of HEADS, and
-    None takes it for a regression and says so.
+    output may be a regression's or RACE's, which the file does not say: `head`, one of
+    HEADS, tells; None takes it for a regression, with a warning. A UserError where the checkpoint
+    has no such head.
     """
     shapes = _GoogleWeights(prefix).shapes
     outputs = shapes.get("output_weights", [0])[0]

@@ -136,7 +136,9 @@ def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
 
 
 def make_model(directory: str, config: AlbertConfig) -> keras.Model:
-    """A model of the class that config.json names in `architectures`, with random weights."""
+    """A model of the class that config.json names in `architectures`, with random weights; a
+    UserError for an unknown class.
+    """
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
     names = values.get("architectures") or ["AlbertModel"]

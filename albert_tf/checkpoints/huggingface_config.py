@@ -49,7 +49,7 @@ def class_names(values: dict[str, Any], source: str = "config") -> list[str]:
 
 
 def num_classes(values: dict[str, Any], source: str = "config") -> int:
-    """The number of classes that a config.json names or else states; their default is 2."""
+    """The number of classes by `id2label`, or else by `num_labels`; Hugging Face's default is 2."""
     names = class_names(values, source)
     number = len(names) or values.get("num_labels", 2)
     if type(number) is not int or number < 1:

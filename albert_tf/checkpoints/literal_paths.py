@@ -12,7 +12,7 @@ from albert_tf.errors import UserError
 from data_pipeline.files import storage
 
 # TensorFlow finds "a*/step-4" and every name that fits, and looks for "a[1]/step-4" in a folder
-# "a1". It reads no escape back, so that on a disk such a folder is read through a link.
+# "a1". There is no way to escape these characters, so a local folder is read through a link.
 _PATTERN = re.compile(r"[\[\]*?]")
 
 

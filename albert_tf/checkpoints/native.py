@@ -178,7 +178,9 @@ def make_model(directory: str, config: AlbertConfig, packed: bool | None = None)
 
 
 def load_model(directory: str, packed: bool | None = None) -> keras.Model:
-    """The model of a folder, with its weights."""
+    """The model of a folder, with its weights; a UserError where it is not a model folder, or
+    damaged.
+    """
     read_metadata(directory)  # Before the configuration, whose hash it compares.
     model = make_model(directory, read_config(directory), packed)
     load_weights(model, directory)

@@ -26,7 +26,7 @@ __all__ = [
 
 
 # Some models have a few more embeddings than pieces, to make their number divisible or for tokens
-# that were added; one with a tenth more has another vocabulary, or half of its own.
+# that were added. With over a tenth more, the file is another model's vocabulary, or cut short.
 _MOST_UNUSED = 0.1
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.errors import UserError
 from albert_tf.variable_names import variable_name
 
-_MOST_PROBLEMS = 4  # So many problems of one kind are listed in a message.
+_MOST_PROBLEMS = 4  # Of one kind, in a message.
 # Parts of names, in all formats, of what a configuration has more or fewer of.
 _BLOCKS = re.compile(r"group_\d|albert_layer_groups|embedding_hidden_mapping_in|/projection/")
 
@@ -38,7 +38,7 @@ def assign(
 
     Args:
       stored_name: our name -> (the stored name, whether its transpose is stored).
-      allow_missing: regular expressions of our names that may be absent.
+      allow_missing: regular expressions of our names that may be absent, a layer as a whole.
       allow_unused: regular expressions of stored names that may be left unread.
 
     Raises:

@@ -52,7 +52,7 @@ class Predictor:
                 if has_pieces:  # A batch is as long as its longest row.
                     shape[1] = self._features.max_seq_length
                 if name not in outputs:
-                    filler = _LOWEST if has_pieces else 0  # Indices cannot be so low.
+                    filler = _LOWEST if has_pieces else 0  # Integers cannot hold _LOWEST.
                     outputs[name] = np.full([len(self._features), *shape[1:]], filler, values.dtype)
                 if has_pieces:
                     outputs[name][rows[is_real], : values.shape[1]] = values[is_real]
@@ -67,7 +67,7 @@ class Predictor:
         return {name: self._strategy.gather(value, 0) for name, value in per_replica.items()}
 
     def _on_replica(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # A model that is told what to learn answers as in training: SQuAD 2.0's of the gold start.
+        # Given its targets, SQuAD 2.0's model would answer from the gold start, as in training.
         inputs = {
             name: value for name, value in batch.items() if name not in self._features.targets
         }
@@ -136,7 +136,7 @@ class ScoreEvaluator:
 
 
 def rows_of_step(model: keras.Model, features: Features, batch_size: int) -> int:
-    """The batch size of a `Predictor`: at most `batch_size`, and as many for each replica."""
+    """The batch size of a `Predictor`: at most `batch_size`, and equally many for each replica."""
     length, strategy = features.max_seq_length, model.distribute_strategy
     return evaluation_batch_size(model.config, batch_size, length, len(features), strategy)
 

@@ -198,7 +198,7 @@ def predict(
 
 
 def _read_all(task: Task, data: TaskData, splits: Sequence[str]) -> dict[str, Split]:
-    """The examples of all splits, read before the first is answered: so all of them can be."""
+    """The examples of the splits, all read before the first is answered."""
     return {split: read_split(task, data, split) for split in splits}
 
 

@@ -129,7 +129,9 @@ def define_answer_flags(of_ensemble: bool = False) -> None:
 
 
 def task() -> Task:
-    """The task named by --task, with the settings that its own flags give it."""
+    """The task named by --task, with the settings that its own flags give it; a UserError for flags
+    of other tasks.
+    """
     for name, tasks in tasks_by_setting().items():
         if name in FLAGS and FLAGS[name].present and FLAGS.task not in tasks:
             raise UserError(
@@ -178,7 +180,7 @@ def print_unused_lengths(used: LengthSettings, folder: str) -> None:
 
 
 def check_training() -> None:
-    """Raises UserError for flags that training does not use, and for two lengths of it."""
+    """Raises UserError for flags that training does not use, and for two different lengths."""
     _choose_length()
     if FLAGS.splits:
         raise UserError(
@@ -213,7 +215,7 @@ def settings() -> FineTuningSettings:
     return read(FineTuningSettings, lengths=lengths())
 
 
-# Numbers that are not settings of a run.
+# --seeds varies the seed, and the others are not of a single run.
 _NOT_SEARCHED = ("seed", "seeds", "retries", "max_failures")
 
 

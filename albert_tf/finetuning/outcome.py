@@ -161,7 +161,7 @@ def _step_of(folder: str) -> int:
 
 def next_commands(task: Task, data: TaskData, output_dir: str, labels: Sequence[str]) -> list[str]:
     """Command lines that use the result of a run, for people: prediction, if the program knows the
-    task and can read its data, and export, of classes.
+    task and can read its data, and export, if the task has classes.
     """
     commands = []
     given = _data_to_predict(task, data)

@@ -145,7 +145,7 @@ def finetune(
     devices = devices or prepare_devices(DeviceSettings())
     data = TaskData(data) if isinstance(data, str) else data
 
-    # All data are read and checked before a model is made, which takes longer.
+    # All data are read and checked before a model is made, so that their errors come soon.
     splits = _read_all(task, data)
     tokenizer = load_tokenizer(
         start.chosen_vocabulary(settings.vocab_file),
@@ -186,7 +186,7 @@ def finetune(
             data=_training_data(training, scored, tokenizer, task, settings, run, devices),
             settings=run,
             models=_model_folders(task, tokenizer, labels, settings, preset),
-            flops_per_token=3 * flops_per_token,  # The backward pass takes two forward ones.
+            flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
             evaluator=evaluator,
             card=_card(recipe, training, labels, settings),
             next_commands=functools.partial(next_commands, task, data, run.output_dir, labels),
@@ -252,7 +252,7 @@ def new_model(
 def check_head(start: InitialModel, labels: Sequence[str]) -> None:
     """Raises UserError unless an output layer that is to be taken over has these classes, in order.
 
-    Whether it has the right shape is seen when it is loaded.
+    Its shape is checked when it is loaded.
     """
     if not start.init_checkpoint:
         raise UserError(

@@ -86,7 +86,7 @@ def made_with(task: Task, tokenizer: Tokenizer, lengths: LengthSettings) -> dict
         **dataclasses.asdict(lengths),
         **task.data_settings,
     }
-    # Without labels of its own a task has the examples' ones, which are compared by their hash.
+    # A task without labels of its own takes the examples', which are compared by their hash.
     return settings if task.labels is None else {**settings, "labels": list(task.labels)}
 
 

@@ -54,8 +54,8 @@ class ReadyBlock(NamedTuple):
 class Operations:
     """The operations of the layers in one forward pass; here the plain formulas."""
 
-    # One object for a forward pass, made by `fast.operations_for`, not one for a model: a model
-    # that trained with a fast form is exported with the plain one.
+    # One object for a forward pass, made by `operations_for` (fast/operations.py), not one for a
+    # model: a model that trained with a fast form is exported with the plain one.
     row_multiple = 1  # Packed rows are filled up to a multiple of this number.
     ready_block: type[ReadyBlock] = ReadyBlock
     attend = staticmethod(operations.attend)

@@ -12,8 +12,7 @@ from albert_tf.layers.packing import PaddedLayout
 # Added to logits that must not count, as in the reference. exp(-10000) is exactly 0 in float32, so
 # padding gets no weight. Not -inf: the softmax of a sequence that is all padding, such as one that
 # fills up a batch, would be NaN, and so would the gradients that it shares with the others, even if
-# its loss has weight 0. Not -1e30 either, which the reference has elsewhere: that is -inf in
-# float16.
+# its loss has weight 0.
 MASKED = -10000.0
 
 

@@ -51,8 +51,8 @@ class PaddedLayout:
 
 
 class PackedLayout(PaddedLayout):
-    """A row for every real token. Values at padding, which has no row, read as zero and have no
-    gradient.
+    """A row for every real token, and for the first position of each sequence that has any. Values
+    where there is no row read as zero and have no gradient.
     """
 
     def __init__(self, input_mask: tf.Tensor, row_multiple: int = 1) -> None:

@@ -166,7 +166,9 @@ def is_better(score: float | None, best: float | None) -> bool:
 
 
 def remarks(labels: Sequence[Any] | None, predictions: Sequence[Any]) -> list[str]:
-    """Sentences about predictions that mean that nothing was learned, for people to read."""
+    """Sentences about predictions that show that nothing was learned, for people to read; `labels`
+    are None where there is no single right answer.
+    """
     if labels is not None and isinstance(predictions[0], tuple):  # The tags of sentences.
         labels = [tag for tags in labels for tag in tags]
         predictions = [tag for tags in predictions for tag in tags]

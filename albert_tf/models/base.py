@@ -62,8 +62,8 @@ class AlbertModel(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing is left to do: the constructor has made every variable."""
-        # Before the first call, so that a checkpoint can be loaded into a model that has not
-        # computed anything, and counted, and given an optimizer.
+        # Before the first call, so that a model that has computed nothing can be loaded from a
+        # checkpoint, counted, and given an optimizer.
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs; `input_shape` is one shape, or a dict of them by input."""

@@ -12,7 +12,7 @@ _TOKENS = (
     "input_type_ids)"
 )
 # The names that other libraries have for these inputs. They are refused, not ignored: a model that
-# did not read an attention_mask would compute padding as text, without a word.
+# did not read an attention_mask would silently compute padding as text.
 _FOREIGN = {
     "input_ids": "input_word_ids",
     "attention_mask": "input_mask",

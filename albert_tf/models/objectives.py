@@ -58,7 +58,7 @@ def total_loss(
     objective: Objective, ratios: dict[str, Ratio], denominators: dict[str, tf.Tensor] | None = None
 ) -> tf.Tensor:
     """The loss that is minimized, a float32 scalar. `ratios` may be of a part of a batch, with the
-    denominators of the whole.
+    denominators of the whole; None: their own.
     """
     if denominators is None:
         denominators = {name: ratios[name].denominator for name in objective.losses}
@@ -91,7 +91,7 @@ class PretrainingObjective:
 
     @staticmethod
     def metrics_of(sentence_objective: str) -> tuple[str, ...]:
-        """Names of the metrics of an objective of those pairs."""
+        """Names of the metrics with a sentence objective, a key of SENTENCE_OUTPUTS."""
         objectives = ("masked_lm", SENTENCE_OUTPUTS[sentence_objective])
         names = [name for name in objectives if name]
         return (*(f"{name}_loss" for name in names), *(f"{name}_accuracy" for name in names))

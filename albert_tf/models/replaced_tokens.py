@@ -46,7 +46,7 @@ def generator_config(config: AlbertConfig, size: float) -> AlbertConfig:
 
 def draw(logits: tf.Tensor, noise: tf.Tensor, temperature: float) -> tf.Tensor:
     """Words int32 [B, P] drawn from the softmax of logits / temperature, float32 [B, P, V], with
-    noise float32 [B, P], uniform in [0, 1). Below a temperature of 1 likely words are likelier.
+    noise float32 [B, P], uniform in [0, 1). Below a temperature of 1 likely words become likelier.
     """
     # By the inverse of the distribution function: the word is the number of words whose cumulated
     # probability the noise has passed. That takes one uniform number for each word drawn, where
@@ -54,7 +54,7 @@ def draw(logits: tf.Tensor, noise: tf.Tensor, temperature: float) -> tf.Tensor:
     # a function of seed and step: a run that is resumed draws the same words.
     probabilities = tf.nn.softmax(tf.stop_gradient(logits) / temperature)
     reached = tf.cumsum(probabilities, axis=-1)  # [B, P, V]
-    # The sum ends near 1, not at it: of a noise above it the word would be V, which does not exist.
+    # The sum ends near 1, not at it: for noise above it the word would be V, which does not exist.
     threshold = noise[:, :, tf.newaxis] * reached[:, :, -1:]
     return tf.reduce_sum(tf.cast(reached <= threshold, tf.int32), axis=-1)
 

@@ -97,7 +97,9 @@ class SpanHead(keras.layers.Layer):
     def _beam(
         self, hidden: tf.Tensor, start_log_probs: tf.Tensor, mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The likeliest starts and the likeliest ends of each, see `call`."""
+        """The likeliest starts and the likeliest ends of each, see `call`; a ValueError where
+        there are fewer positions than these.
+        """
         widest, length = max(self.start_n_top, self.end_n_top), start_log_probs.shape[1]
         if length is not None and length < widest:
             raise ValueError(

@@ -110,7 +110,7 @@ class AdamFamily(keras.optimizers.Optimizer):
         if in_place.is_possible():
             in_place.update(variable, gradient, m, v, step, rate, settings, adapts)
             return
-        # The formulas take tensors: given variables, they would read each anew wherever it stands.
+        # The formulas take tensors: given variables, they would read each one anew at every use.
         update = lamb_update if adapts else adamw_update
         weights, gradient, old_m, old_v = map(tf.convert_to_tensor, (variable, gradient, m, v))
         updated = update(weights, gradient, old_m, old_v, step, rate, settings)

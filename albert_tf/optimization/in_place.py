@@ -1,6 +1,6 @@
 """The updates of updates.py, compiled by XLA so that the new values are written over the old ones.
 
-This earns its place by memory: training ALBERT-base takes 7 % less of it, 100 of 1,391 MiB.
+This earns its place by memory: training ALBERT-base takes 7 % less, 1,391 MiB instead of 1,490.
 """
 
 from __future__ import annotations

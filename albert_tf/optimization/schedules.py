@@ -20,7 +20,7 @@ def warmup_polynomial_decay(
     decay_after_warmup: bool = False,
 ) -> tf.Tensor:
     """Linear warm-up, then polynomial decay to 0 (google-research/albert, optimization.py): the
-    rate at a step, which counts from 0, float32 scalar.
+    rate at a step, which counts from 0, float32 scalar. `power` 1 is a linear decay.
 
     Peak 1, 4 steps of warm-up, 8 in all: 0 .25 .5 .75 .5 .375 .25 .125; with `decay_after_warmup`
     0 .25 .5 .75 1 .75 .5 .25.

@@ -29,8 +29,8 @@ _CHINESE_VOCABULARY = 21128  # BERT's WordPiece vocabulary; Chinese ALBERTs have
 
 
 def _english(size: str, version: str) -> AlbertConfig:
-    # Version 1 was trained with dropout 0.1, except xxlarge; version 2 without, since these models
-    # did not overfit, and are better without it (the paper's table 8).
+    # Version 1 was trained with dropout 0.1, except xxlarge, which was better without (the paper's
+    # table 8); version 2 was trained without dropout.
     dropout = 0.1 if version == "v1" and size != "xxlarge" else 0.0
     return AlbertConfig(
         vocab_size=30000,

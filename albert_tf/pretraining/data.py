@@ -137,8 +137,8 @@ def open_text(
 
 
 def tell_of_other_draws(run_dir: str, data: PretrainingData) -> None:
-    """Prints that the run in a folder goes on with other random numbers than the version that began
-    it drew, where it does.
+    """Prints a line where the run in a folder goes on with other random numbers than those of the
+    version that began it.
     """
     if "draws" not in data.must_not_change or not run_folder.holds_run(run_dir):
         return

@@ -130,7 +130,7 @@ def evaluate_model(
     """Evaluates a finished model, and prints the figures.
 
     Args:
-      name_or_path: a model for pre-training, see `pretrained.locate`.
+      name_or_path: a model for pre-training, see `locate`.
       held_out: the records.
       devices: the devices that the model computes on.
       train_manifest: see `HeldOut.print_results`.

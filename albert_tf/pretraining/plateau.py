@@ -1,4 +1,4 @@
-"""Warns when masked words are predicted no better than by their frequencies, or no better again."""
+"""Warns when masked words are predicted no better than by frequency, or fall back to that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class PlateauWatch:
         self._next_notice = _FIRST_NOTICE
 
     def notice(self, step: int, metrics: dict[str, float]) -> str | None:
-        """The notice that follows a report at a step, if there is one."""
+        """The notice that follows a report at a step, if there is one; `metrics` are the report's,
+        with "masked_lm_loss".
+        """
         loss = metrics["masked_lm_loss"]
         if not math.isfinite(loss):
             return None
@@ -60,7 +62,7 @@ class PlateauWatch:
         return None
 
     def _collapse(self) -> str:
-        """The notice of a collapse, which begins to count anew."""
+        """The notice of a collapse, after which the lowest loss counts anew."""
         lowest, self._lowest = self._lowest, self._loss
         return (
             f"masked words fell back to their frequencies: loss {self._loss:.2f} after "

@@ -103,7 +103,7 @@ def _next_commands(objective: MaskedWords, model_dir: str) -> list[str]:
         f"python -m albert_tf.run_finetuning --task=tsv --init_checkpoint={model_dir} "
         "--train_file=train.tsv --dev_file=dev.tsv --output_dir=..."
     ]
-    # A detector predicts no words, so that filled masks are not what it would be exported for.
+    # A detector predicts no words, so it cannot be exported to fill masks.
     if objective.kept is objective.words:
         commands.append(
             f"python -m export.run_export --model_dir={model_dir} --task=masked_lm --output_dir=..."

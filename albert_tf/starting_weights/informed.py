@@ -23,7 +23,7 @@ from albert_tf.layers.attention import AttentionBlock
 from albert_tf.models import AlbertPretrainer
 from albert_tf.starting_weights.word_statistics import WordStatistics
 
-POSITION_SHARE = 4  # One in so many numbers of an embedding tells the position.
+POSITION_SHARE = 4  # One number in four of an embedding tells the position.
 WORD_SCALE = 2.0  # Of word embeddings, in standard deviations of random ones.
 SHARPNESS = 10.0  # A head's logit at its offset; it falls to about 7 next to it, to 0 far away.
 _WAVES = (np.pi, np.pi / 500)  # Highest and lowest frequency: of 2 positions, and of 1,000.
@@ -66,7 +66,9 @@ def position_size(embedding_size: int, head_size: int) -> int:
 def set_informed_weights(
     model: AlbertPretrainer, statistics: WordStatistics, seed: int = 0
 ) -> None:
-    """Replaces embeddings, their projection, queries, keys and the output's bias of a model."""
+    """Replaces embeddings, their projection, queries, keys and the output's bias of a model; a
+    UserError where it has no projection, or embeddings or heads are too small.
+    """
     config = model.config
     size = position_size(config.embedding_size, config.head_size)
     embeddings = model.encoder.embeddings

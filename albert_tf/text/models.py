@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.sentencepiece import WORD_MARK
 from data_pipeline.tokenizers.text_graph import TextEncoder
 
 DEFAULT = "albert-small-en"
-_BATCH_TOKENS = 64 * 128  # The size of a batch, padding included.
+_BATCH_TOKENS = 64 * 128  # Of a batch, padding included.
 
 
 class MaskFiller:

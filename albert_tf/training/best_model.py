@@ -58,9 +58,9 @@ class BestModel:
         atomic_folders.settle(self.directory)
         if not math.isfinite(metrics[self._metric]):
             return  # A nan is never better.
-        # The score to beat is read from the folder, so that a resumed run goes on where it was. The
-        # model of a later step, to before which the run went back, or of a score on other held-out
-        # data does not count.
+        # The score to beat is read from the folder, so that a resumed run goes on where it was. It
+        # does not count if its model is of a later step, because the run went back, or if it was
+        # measured on other held-out data.
         if tf.io.gfile.exists(self.directory):
             best = native.read_metadata(self.directory)
             is_better = self._sign * metrics[self._metric] > (

@@ -85,7 +85,8 @@ def evaluation_batch_size(
     strategy: tf.distribute.Strategy,
 ) -> int:
     """B of an evaluation step, over all replicas: `batch_size`, or fewer where there are fewer
-    examples; as many for each replica: 104 instead of 100 on 8 replicas, and 32 for 30 examples.
+    examples; equally many for each replica: 104 instead of 100 on 8 replicas, and 32 for 30
+    examples. A UserError where they do not fit into this machine's memory.
     """
     replicas = strategy.num_replicas_in_sync
     batch_size = -(-min(batch_size, num_examples) // replicas) * replicas

@@ -96,7 +96,7 @@ class Experiment:
       data: the examples that it is trained on.
       settings: folder, optimizer and loop.
       models: the model folders that are kept.
-      flops_per_token: floating point operations of a training step, forward and backward.
+      flops_per_token: operations of a training step for one token, forward and backward.
       evaluator: computes the held-out figures, as an Evaluator does; None: there are none.
       card: further figures for the start-up card, by name.
       examples: returns predictions on held-out data as Markdown, for TensorBoard.

@@ -69,7 +69,7 @@ def guard_updates(
     max_bad_steps: int,
 ) -> keras.optimizers.Optimizer:
     """The optimizer with a scaled loss where the precision, a dtype policy, needs it; or, with
-    `max_bad_steps`, one that leaves out updates that are not finite.
+    `max_bad_steps`, one that leaves out updates that are not finite. On TPUs either is a UserError.
     """
     is_half = precision == "mixed_float16"
     if is_for_tpu(strategy) and (is_half or max_bad_steps):

@@ -82,7 +82,7 @@ class StopRequest:
         self._written.setblocking(False)  # As `set_wakeup_fd` demands.
         self._previous_fd = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _NAMES:
-            if signal.getsignal(number) != signal.SIG_IGN:  # As nohup wants it.
+            if signal.getsignal(number) != signal.SIG_IGN:  # As in the background of a script.
                 self._previous[number] = signal.signal(number, self._remember)
         self._thread = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._thread.start()

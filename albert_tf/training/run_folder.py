@@ -62,6 +62,10 @@ def claim(
 
     Returns:
       The lock, a context; it is released at the context's end, or when the process ends.
+
+    Raises:
+      UserError: the folder holds a run of another model or on other data, or files that are not a
+        run, or another process trains there.
     """
     literal_paths.check_remote(run_dir)
     flags, must_not_change = starts.as_json(flags), starts.as_json(must_not_change)
@@ -90,7 +94,7 @@ def claim(
 
 
 def delete(run_dir: str) -> None:
-    """Deletes the run in a folder, if there is one and no other process trains there."""
+    """Deletes the run in a folder, if there is one; a UserError if another process trains there."""
     if holds_run(run_dir):
         with lock.locked(run_dir, LOCK_FILE):
             _empty(run_dir)

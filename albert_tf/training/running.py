@@ -42,8 +42,8 @@ def run_experiment(
       UserError, Preempted: see `train`.
     """
     data, settings = experiment.data, experiment.settings
-    # A word that the model does not have fails in the midst of a step on a CPU, and on a GPU counts
-    # as zeros without a word.
+    # An id beyond the model's table fails in the middle of a step on a CPU, and silently reads
+    # zeros on a GPU.
     check_data_fit(
         experiment.objective.model.config, data.vocab_size, data.max_seq_length, data.name
     )
@@ -79,7 +79,7 @@ def make_stepper(experiment: Experiment) -> Stepper:
     check(experiment)
     model, settings = experiment.objective.model, experiment.settings
     strategy, num_parts = model.distribute_strategy, settings.gradient_accumulation_steps
-    # Where the model is: moments on other devices than their weights are an error of TensorFlow's.
+    # In the model's scope: TensorFlow refuses moments on other devices than their weights.
     with strategy.scope():
         optimizer = make_optimizer(settings.optimizer, model.config, settings.loop.num_train_steps)
         optimizer = guard_updates(
@@ -109,7 +109,7 @@ def _start(experiment: Experiment) -> contextlib.AbstractContextManager[Any]:
         parts = settings.gradient_accumulation_steps
         figures = experiment.card
         print_start(experiment.title, model, data.batch_size, data.max_seq_length, figures, parts)
-    # Other workers read the folder's checkpoints, which --overwrite may just be deleting.
+    # Other workers read the folder's checkpoints, which --overwrite may be deleting right now.
     wait_for_all(strategy)
     return lock
 
@@ -135,7 +135,7 @@ def _arguments(experiment: Experiment) -> dict[str, Any]:
         vocab_file=models.vocab_file,
         tokenizer=models.tokenizer,
     )
-    # Tokens without padding, where the data know: the speed in reports is of work that is wanted.
+    # Tokens without padding, where their number is known: reports show the speed of useful work.
     model, flops = experiment.objective.model, experiment.flops_per_token
     tokens = data.batch_size * (data.tokens_per_example or data.max_seq_length)
     return dict(

@@ -20,7 +20,7 @@ FLAGS_FILE, ENVIRONMENT_FILE = "flags.json", "environment.json"
 # Changes with which a run is not continued, unless --allow_changes names them.
 CHANGES = ("optimizer", "precision", "init_checkpoint")
 
-# They say something about a start, not about the run.
+# These describe a start, not the run.
 _OF_ONE_START = ("allow_changes", "max_failures", "overwrite", "output_dir")
 _REASONS = {
     "optimizer": "the moments in its checkpoints mean something else",

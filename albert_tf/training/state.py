@@ -40,7 +40,7 @@ class TrainingState:
     """
 
     # The step is the optimizer's, and the position in the data, too: order, masks and dropout are
-    # functions of seed and step. So a checkpoint holds all that a run needs to go on to the bit.
+    # functions of seed and step. So a checkpoint holds all that a run needs to go on bit for bit.
     #
     # A save copies the variables at once and writes them in another thread. It counts when that
     # thread has given the files their names, see checkpoint_files.py. In mixed precision nothing is
@@ -138,8 +138,8 @@ class TrainingState:
         self._checkpoint.sync()
         try:
             if self._latest != self._under_way:
-                # Nothing was begun; or the thread failed, whose error TensorFlow keeps for the next
-                # save, so that there is one.
+                # Nothing was begun; or the thread failed, whose error TensorFlow raises only at the
+                # next save, which is made here.
                 with _without_log():
                     self._write()
         except Exception:
@@ -161,7 +161,9 @@ class TrainingState:
                 helper._join_async_save_thread()
 
     def restore(self) -> bool:
-        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint."""
+        """Reads the newest checkpoint that is not damaged; False when there is no checkpoint. A
+        UserError where it is of another model, or all are damaged.
+        """
         problems = []
         for step in reversed(checkpoint_files.find(self._directory)):
             path = checkpoint_files.path_of(self._directory, step)

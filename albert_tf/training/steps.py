@@ -193,9 +193,8 @@ class Stepper:
         optimizer = self._scaler or self.optimizer
         optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         norm = tf.linalg.global_norm(gradients)
-        weight = tf.cast(
-            tf.math.is_finite(norm), tf.float32
-        )  # A norm that is not finite is left out.
+        # A norm that is not finite is left out.
+        weight = tf.cast(tf.math.is_finite(norm), tf.float32)
         return {**ratios, "gradient_norm": Ratio(tf.math.multiply_no_nan(norm, weight), weight)}
 
     def _accumulated_gradients(
@@ -206,7 +205,7 @@ class Stepper:
         seed: tf.Tensor,
     ) -> tuple[Gradients, dict[str, Ratio]]:
         """`compute`, which is `_gradients`, summed over the micro-batches of a replica's batch."""
-        # The optimizer is called once, after the loop: in a loop of a replica `apply_gradients`
+        # The optimizer is called once, after the loop: inside a replica's loop `apply_gradients`
         # fails under a MirroredStrategy.
         parts = tf.nest.map_structure(self._split, batch)
         # tf.while_loop carries tensors only: which gradients are None is noted here when its body

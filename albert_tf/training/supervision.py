@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.2
 
 def run_supervised(main: Callable[[], None], max_failures: int, run_dir: str) -> None:
     """Runs `main()`, which trains in `run_dir`; with `max_failures`, this program in a process of
-    its own, again after each of so many failures.
+    its own, and again after each failure up to that number.
 
     The process ends with `preemption.EXIT_CODE` after SIGTERM, with 130 after Ctrl-C, and with one
     of the exit codes in failures.py when the machine failed.

@@ -22,7 +22,7 @@ from albert_tf.training import run_folder, starts
 from albert_tf.training.hooks.bad_steps import Diverged
 from albert_tf.training.strategy import is_chief, wait_for_all
 
-# Between the seeds of two attempts: more than a series of runs has (--seeds is at most 1000).
+# Between the seeds of two attempts: the most that --seeds allows, so they take none of the series.
 _SEED_STRIDE = 1000
 _SEED_LIMIT = 2**31
 # Flags that do not decide what a run finds; of its data the content does, which is hashed.
@@ -170,7 +170,9 @@ def finished_results(
 
 
 def delete(folder: str, strategy: tf.distribute.Strategy) -> None:
-    """Deletes the run in a folder, if there is one, and those that were put aside for it."""
+    """Deletes the run in a folder, if there is one, and those that were put aside for it; a
+    UserError where another process trains there.
+    """
     wait_for_all(strategy)
     if is_chief(strategy):
         for number in put_aside(folder):

@@ -79,8 +79,8 @@ def choose_greedily(
 ) -> tuple[list[int], list[Step]]:
     """Members that are added one by one, each the one that helps most; the shortest best part.
 
-    Begins with the best by itself, and adds all, so that the curve shows where adding stops to
-    help: scores 80, 82, 82, 81 with 1, 2, 3, 4 members -> the first two are chosen.
+    Begins with the best by itself, and adds all, so that the curve shows where adding stops
+    helping: scores 80, 82, 82, 81 with 1, 2, 3, 4 members -> the first two are chosen.
     """
     left = list(range(len(alone)))
     order: list[int] = []

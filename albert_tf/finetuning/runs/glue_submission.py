@@ -160,7 +160,7 @@ def write_submission(
 
     Args:
       predictions: by the names of FILES, all eleven: label strings, numbers for STS-B.
-      counts: rows of each file; other than the official ones only where parts are tried.
+      counts: rows of each file; other than the official ones only to try smaller sets.
     """
     missing = [name for name in FILES if name not in predictions]
     unknown = [name for name in predictions if name not in FILES]

@@ -82,7 +82,7 @@ def find_folders(patterns: Sequence[str]) -> list[str]:
     for pattern, path in zip(patterns, given):
         if given.count(path) > 1:  # Also as runs/rte and runs/rte/.
             raise UserError(f"--runs names {pattern} twice. Name each run once.")
-        # runs/* has runs/rte.attempt-1, too, which learned nothing: its own name alone asks for it.
+        # runs/* has runs/rte.attempt-1, too, which learned nothing: only its full name selects it.
         names = [
             name for name in storage.match(pattern) if name == pattern or not is_put_aside(name)
         ]
@@ -118,7 +118,7 @@ def find_splits(
         known = [split for split in known if split in data.files or split in data.splits]
     splits = []
     for split in wanted or known:
-        # A file's name has no task: whether it is the right one is seen when it is read.
+        # The name of a file does not tell the task, which is checked when the file is read.
         paths = [outputs_path(run, split, name) for run in runs for name in checkpoints]
         missing = [path for path in paths if not storage.exists(path)]
         if not missing:
@@ -193,7 +193,7 @@ def _check_alike(task: Task, one: _Stored, first: _Stored) -> None:
             f"the model of {first.path} has {', '.join(first.origin.labels) or 'none'}. Name runs "
             "that were trained on the same classes, in the same order."
         )
-    # Row by row: the same number of other examples, or another order, would go unnoticed.
+    # Rows are averaged by number: other examples, or another order, would go unnoticed.
     if one.origin.data_sha256 != first.origin.data_sha256:
         raise UserError(
             f"{one.path} has answers to other examples than {first.path}. Evaluate or predict the "
@@ -228,8 +228,8 @@ def read_answered(
     splits = {}
     for split, digest in hashes.items():
         examples = read_split(task, data, split)
-        # Stored outputs have no texts: what a row is of, only these examples say, and they may have
-        # been edited since.
+        # Stored outputs hold no texts: only these examples tell what a row means, and their file
+        # may have been edited since.
         if examples.sha256() != digest:
             raise UserError(
                 f"{examples.source} holds other examples than those that {runs[0]} has answered "

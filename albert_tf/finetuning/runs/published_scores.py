@@ -14,7 +14,7 @@ class PublishedScore(NamedTuple):
 
     Attributes:
       percent: its value, in percent.
-      publication: where it stands.
+      publication: where it was published.
     """
 
     percent: float

@@ -126,7 +126,7 @@ def results_table(results: Sequence[Result]) -> str:
 def markdown_table(
     alignment: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> list[str]:
-    """The lines of a table whose columns are aligned left or right: "lr" for the second to be."""
+    """The lines of a table; "lr" aligns its first column left and its second one right."""
     rule = ["---:" if each == "r" else "---" for each in alignment]
     return [f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows)]
 
@@ -141,7 +141,9 @@ def _steps(result: Result) -> str:
 
 
 def _published(result: Result, metric: str) -> PublishedScore | None:
-    """The score to be compared with; nearly all that are published are of dev sets."""
+    """The published score to compare with; None for splits other than dev sets, since nearly all
+    published scores are of these.
+    """
     # The README's column MNLI is one number; the task's first dev set is taken for it.
     if not result.split.startswith("dev") or result.split == "dev_mismatched":
         return None

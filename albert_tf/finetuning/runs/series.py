@@ -48,9 +48,7 @@ class Variant(NamedTuple):
 def variants(
     seed: int, num_seeds: int, search: Mapping[str, Sequence[int | float]]
 ) -> list[Variant]:
-    """Every combination of the values to try with every seed: the first and those that follow it, 3
-    of them from 7 on: 7, 8, 9.
-    """
+    """Every combination of the values to try, with every seed: 7, 8, 9 are 3 seeds from 7 on."""
     points = itertools.product(*search.values())
     return [
         Variant(dict(zip(search, point)), seed + number)

@@ -1,4 +1,4 @@
-"""Averages over the members of an ensemble, for classes: three that give different answers.
+"""Averages over the members of an ensemble, for classes: three that may answer differently.
 
 logits float [M, N, C] of M members -> float [N, C], what the classes of each row are chosen by
 """

@@ -98,7 +98,7 @@ class Task(abc.ABC, Generic[Source]):
     averages: ClassVar[tuple[str, ...]] = ()  # Names of ways to average over models.
     rows_are_examples: ClassVar[bool] = True  # False: other lengths give other rows.
     lengths: ClassVar[tuple[str, ...]] = ("max_seq_length",)  # Fields of LengthSettings it uses.
-    uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays, of each model another size.
+    uneven_outputs: ClassVar[tuple[str, ...]] = ()  # Stored arrays whose size differs by model.
     scores_are_percent: ClassVar[bool] = False  # False: shares and correlations, up to 1.
     export_task: ClassVar[str | None] = None  # --task of run_export, which its runs recommend.
 
@@ -207,7 +207,7 @@ class Task(abc.ABC, Generic[Source]):
     def remarks(
         self, features: Features[Source], predictions: Predictions, labels: Sequence[str] = ()
     ) -> list[str]:
-        """Sentences about answers that mean that nothing was learned, with labels, not places."""
+        """Sentences about answers that show that nothing was learned, with labels, not places."""
         gold, values = self.gold(features), predictions.values
         if gold is not None and labels and isinstance(values[0], int):
             gold, values = [labels[place] for place in gold], [labels[place] for place in values]
@@ -223,7 +223,9 @@ class Task(abc.ABC, Generic[Source]):
         return self
 
     def averaging(self, average: str | None) -> Task[Source]:
-        """The task with another way to make one answer of several models' outputs."""
+        """The task with another way to make one answer of several models' outputs; a UserError for
+        one that it does not have.
+        """
         if average is not None and average not in self.averages:
             known = ", ".join(self.averages) or "none by name: leave --average out"
             raise UserError(

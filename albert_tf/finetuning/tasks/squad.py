@@ -67,7 +67,7 @@ class SquadSettings(AnswerSettings):
         at_least=-1e9,
         expert=True,
     )
-    # As in the reference, whose published scores were trained so, windows without an answer count.
+    # By default windows without an answer count, as in the reference's published models.
     only_windows_with_answer: bool = setting(
         False,
         "Train SQuAD 1.1 on no windows without the whole answer, which otherwise point at [CLS].",

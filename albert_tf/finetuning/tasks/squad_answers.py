@@ -89,7 +89,8 @@ def answer_text(windows: Windows, window: int, start: int, end: int) -> str:
 
 def answer_span(windows: Windows, window: int, start: int, end: int) -> tuple[int, int]:
     """The characters of the original context from one piece to another, both counted in the whole
-    context: the place of the first character and the one after the last.
+    context: the place of the first character and the one after the last; equal where nothing is
+    left.
 
     White space around them is left out, and the marks that follow the last letter, of which no
     piece was made, belong to it: of "à la" with a mark of its own, the piece "a" is the first two
@@ -140,7 +141,8 @@ def answer_texts(
 ) -> dict[str, str]:
     """The answer to each question by its id, as the official scripts read it; "" for no answer.
 
-    Without odds or threshold everything is answered.
+    A question is answered if its null odds are at most the threshold. Without odds or threshold
+    everything is answered.
     """
     if odds is None or threshold is None:
         return {name: best[0].text for name, best in answers.items()}

@@ -165,15 +165,15 @@ def _best_threshold(
     """
     current = float(sum(not question.answers for question in ordered))
     best = current
-    # The official script says 0.0 where it is best to answer nothing, which means that for
-    # probabilities only.
+    # The official script says 0.0 where it is best to answer nothing; that is only right for
+    # probabilities, which are not below 0.
     threshold = odds[ordered[0].id] - 1.0
     for question in ordered:
         if question.answers:
             current += scores[question.id]
         elif predictions[question.id]:
             current -= 1.0
-        # A threshold cannot part questions of equal odds; the official script tries it, too.
+        # A threshold cannot separate questions of equal odds; the official script tries it, too.
         if current > best:
             best, threshold = current, odds[question.id]
     return 100.0 * best / len(ordered), threshold

@@ -92,7 +92,7 @@ TASKS: dict[str, Task] = {
 }
 
 
-# Tasks with settings of their own: what these are -> the task that has them.
+# Task with settings of its own -> their class, and a function from them to the task.
 CONFIGURED: dict[str, tuple[type[Settings], Callable[[Any], Task]]] = {
     "squad1.1": (SquadSettings, lambda settings: SquadTask(settings=settings)),
     "squad2.0": (SquadSettings, lambda settings: SquadV2Task(settings=settings)),
@@ -112,7 +112,7 @@ def tasks_by_setting() -> dict[str, list[str]]:
 
 
 def get_task(task: str | Task) -> Task:
-    """A task by name; a task of one's own stays what it is."""
+    """A task by name, a UserError for an unknown one; a task of one's own stays what it is."""
     if isinstance(task, Task):
         return task
     if task not in TASKS:

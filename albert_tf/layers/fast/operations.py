@@ -21,7 +21,7 @@ def operations_for(with_gradient: bool, recompute: bool = False) -> Operations:
     """
     # Chosen for each pass, since only then it is known whether there will be a gradient. Without
     # one, weights are simply read once, and the batch goes in streams. With one, it matters how the
-    # gradients of shared weights are added, and streams take memory for no time.
+    # gradients of shared weights are added, and streams would take memory and save no time.
     is_fast, recompute = fast_switch.is_on(), recompute and with_gradient
     if recompute:
         return RecomputingOperations() if is_fast else PlainRecomputingOperations()
@@ -40,7 +40,7 @@ class PlainInferenceOperations(Operations):
         """The weights of each block, read once however often it occurs, in whatever stream."""
         # With 12 layers that share, a kernel is scaled, joined and cast once, not 12 times. Without
         # this, a forward pass of 8x128 in bfloat16 takes 1.09 times as long and 2.5 times the
-        # memory; in float32 as long, and 1.5 times the memory.
+        # memory; one of short sentences in float32 as long, and 1.5 times the memory.
         for block in dict.fromkeys(blocks):
             if block not in self._weights:
                 self._weights[block] = block.read_weights()
@@ -63,7 +63,7 @@ class InferenceOperations(PlainInferenceOperations):
 class _SharedGradients(Operations):
     """Weights are read once for one forward pass, and their gradients added as they come."""
 
-    uses_at_once = 1  # So many gradients are added at a time; those that wait are memory.
+    uses_at_once = 1  # Gradients that are added at a time; those that wait take memory.
 
     def weights_of_each(self, blocks: Sequence[Block]) -> list[BlockWeights]:
         """The weights of each block, as copies whose gradients are added as they come: blocks

@@ -20,7 +20,7 @@ from albert_tf.machine import fast_switch
 from albert_tf.machine.targets import shapes_must_be_static
 
 _TOKENS_PER_STREAM = 512  # Products of fewer rows are slower.
-_MAX_STREAMS = 2  # Figures for more: docs/benchmarks/notes.md.
+_MAX_STREAMS = 2
 
 
 def in_streams(function: Callable[..., Any], batch: Sequence[tf.Tensor | None]) -> Any:

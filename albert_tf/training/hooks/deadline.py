@@ -1,4 +1,4 @@
-"""--max_minutes: a clock decides where the decay begins, and nothing else.
+"""--max_minutes: a clock decides where the decay begins and ends, and nothing else.
 
 Before that step the rate is constant, and after it the run is one of so many steps, like any other:
 `Deadline` ends the loop there and records the end, with which `with_chosen_end` goes on.
@@ -61,8 +61,8 @@ def read_minutes(settings: RunSettings) -> Minutes:
 
 
 def with_chosen_end(settings: RunSettings) -> RunSettings:
-    """The settings of a run of so many steps, without minutes, if its end is chosen; flags.json
-    keeps the user's.
+    """The settings; once the end is chosen, those of a run of that many steps, without minutes.
+    flags.json keeps the user's.
     """
     chosen = read_minutes(settings) if settings.loop.max_minutes else Minutes(0)
     start, last = chosen.decay_start, chosen.num_train_steps
@@ -111,12 +111,12 @@ class Deadline(Hook):
         if is_over or not stop.is_sound or stop.is_early or stop.end:
             return
         if self._is_reached(stop.step):
-            # The end is chosen when the checkpoint is safe. A run that is killed before goes on at
-            # the highest rate from that checkpoint, and chooses a later one.
+            # The end is chosen when the checkpoint is safe. A run that is killed before that goes
+            # on at the highest rate, and chooses a later end.
             stop.needs_checkpoint, stop.end = True, lambda: self._choose_end(stop.step)
 
     def _is_reached(self, step: int) -> bool:
-        # The steps of the first report were compiled; the second is the first to show a speed.
+        # The steps of the first report include compiling; the second is the first to show a speed.
         if self._first is None:
             self._first = step, self._clock()
             return False

@@ -72,7 +72,9 @@ class Evaluation(Hook):
             callbacks.on_evaluation(step, self.figures)
 
     def at_the_end(self) -> dict[str, float]:
-        """The figures of the last step; a run that was complete before computes them only."""
+        """The figures of the last step; computed here, and not reported, where the run was complete
+        before.
+        """
         if self._evaluator and not self.figures:
             self.figures = self._evaluator()
         return self.figures

@@ -22,7 +22,7 @@ _TOTALS = "partial_report.json"
 
 
 class Preemption(Hook):
-    """Ends the run at the first stop after a signal, which comes after the current update."""
+    """Ends the run at the first stop after a signal, which makes the current update the last."""
 
     def __init__(
         self, run: Run, request: StopRequest, evaluation: Evaluation, checkpoints: Checkpoints
@@ -44,7 +44,8 @@ class Preemption(Hook):
         """
         if self._call[0] > self._first:  # The first call compiles.
             self._seconds = stop.seconds
-        # Before the checkpoint of this step: without it the totals count for nothing.
+        # Before the checkpoint of this step, without which the totals are ignored: a kill between
+        # the two loses nothing.
         if stop.is_early and stop.is_sound and self._run.is_chief:
             write_totals(self._run.run_dir, stop.step, stop.outcome.totals)
         # All workers ask, so that they stop at the same step.

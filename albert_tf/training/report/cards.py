@@ -22,7 +22,7 @@ def print_start(
     num_micro_batches: int = 1,
 ) -> None:
     """Prints the card of a run: a title, then figures of the model and its batches, and `figures`.
-    B is over all replicas, each of which computes its share in so many micro-batches.
+    B is over all replicas; each computes its share in `num_micro_batches` parts.
     """
     figures = {
         **_model_figures(model, batch_size, max_seq_length, num_micro_batches),

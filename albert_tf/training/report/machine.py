@@ -62,6 +62,6 @@ def best_rate(seconds: Callable[[int], float]) -> float:
 def step_cost(
     tokens: float, flops_per_token: float, dtype: str, strategy: tf.distribute.Strategy
 ) -> StepCost:
-    """The cost of a training step on a global batch of so many tokens, and the machine's rate."""
+    """The cost of a training step on a global batch of `tokens`, and the machine's rate."""
     rate = matmul_flops_per_second(dtype, strategy)
     return StepCost(tokens, tokens * flops_per_token, rate)

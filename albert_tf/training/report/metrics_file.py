@@ -13,7 +13,7 @@ import tensorflow as tf
 from data_pipeline.files import atomic_files, storage
 
 METRICS_FILE = "metrics.csv"
-_HASH = ".sha256"  # The file of this ending has the hash of its first bytes, and their number.
+_HASH = ".sha256"  # Ends the name of a file with the hash of the first bytes, and their number.
 SPLITS = ("train", "eval")
 
 
