@@ -98,7 +98,7 @@ def _is_prose(sentence: str) -> bool:
 
 def own_documents(patterns: str) -> dict[str, list[str]]:
     """The sentences of the user's own files by name of the document, file and number; none is left
-    out.
+    out. A UserError if there is no such file, or no text in it.
     """
     documents = {
         f"{path}:{number}": [" ".join(sentence.split()) for sentence in document]
@@ -112,7 +112,7 @@ def own_documents(patterns: str) -> dict[str, list[str]]:
 
 def hold_out(documents: Mapping[str, list[str]]) -> tuple[list[list[str]], list[list[str]]]:
     """The documents to train on, and the documents held out: at most a tenth of the sentences, by
-    name.
+    name. A UserError if fewer than two documents are long enough.
     """
     names = [name for name, sentences in documents.items() if len(sentences) >= MIN_SENTENCES]
     if len(names) < 2:

@@ -43,8 +43,8 @@ FLAGS = flags.FLAGS
 
 TICKETS = Path(__file__).parent / "tickets"
 START_SECONDS = 120
-# For probabilities over the network, and for an encoder's output: with the package's weights, Keras
-# itself is 2e-5 from what float64 gives.
+# REST and gRPC give probabilities, hub.load and hub.KerasLayer an encoder's output, in which Keras
+# itself, with the package's weights, is 2e-5 from what float64 gives.
 TOLERANCES = {"REST": 1e-5, "gRPC": 1e-5, "hub.load": 1e-4, "hub.KerasLayer": 1e-4}
 CLOZE = ["The value of the [MASK] is true.", "An exception is [MASK] by the statement."]
 

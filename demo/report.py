@@ -111,8 +111,8 @@ def answers(out: Path) -> str:
 
 
 def accuracies(out: Path, tickets: Path) -> dict[str, str]:
-    """Accuracies on dev.tsv, by name, in words: the network from both starts, bags of parts of
-    words, and always the most frequent label.
+    """Accuracies on dev.tsv, as text by name: of the network from both starts, of logistic
+    regression on words and on character n-grams, and of always the most frequent label.
     """
     found = {}
     for folder, name in STARTS.items():

@@ -34,6 +34,9 @@ def predict_saved_model(
     Args:
       path: a SavedModel's folder, or the folder of its versions, of which the highest is taken.
       inputs: arrays or nested lists by input name.
+
+    Raises:
+      UserError: there is no SavedModel, or it has no such signature, or that has other inputs.
     """
     versions = saved_model.existing_versions(path)
     folder = os.path.join(path, str(versions[-1])) if versions else path
@@ -65,7 +68,7 @@ def predict_saved_model(
 
 def _tensor(name: str, value: Any, spec: tf.TensorSpec | None = None) -> tf.Tensor:
     """An input as a tensor; a UserError if it is not one, or not of the signature's type and shape.
-    Without a spec, the server checks them.
+    Without a spec, type and shape are left to the server.
     """
     wanted = f"{spec.dtype.name} {spec.shape}" if spec else "an array of one type"
     try:
@@ -100,6 +103,9 @@ def predict_rest(
       url: address of the server, as in "http://127.0.0.1:8501".
       instances: one element for each row: `{input: value}`, or the value of the only input.
       timeout: seconds to wait for the answer.
+
+    Raises:
+      UserError: the server does not answer, or answers with an error.
     """
     body = json.dumps({"signature_name": signature, "instances": list(instances)}).encode()
     address = f"{url.rstrip('/')}/v1/models/{urllib.parse.quote(model)}:predict"
@@ -154,6 +160,9 @@ def predict_grpc(
       address: address of the server, as in "127.0.0.1:8500".
       inputs: arrays or nested lists by input name.
       timeout: seconds to wait for the answer.
+
+    Raises:
+      UserError: the server does not answer, or answers with an error.
     """
     with needs_extra("serving", f"grpc://{address}"):
         import grpc
@@ -165,7 +174,7 @@ def predict_grpc(
     for name, value in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(_tensor(name, value)))
     try:
-        # By default gRPC refuses answers above 4 MB.
+        # By default, gRPC refuses answers above 4 MB.
         with grpc.insecure_channel(address, [("grpc.max_receive_message_length", -1)]) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             response = stub.Predict(request, timeout)
@@ -179,11 +188,15 @@ def predict_grpc(
 def predict_texts(
     model: str, texts: Sequence[str], pairs: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The answers of a text signature, plain Python values by name, for texts or for pairs.
+    """The answer to each text, or to each pair of texts: plain Python values by output name.
 
     Args:
       model: folder of a SavedModel or of its versions, http://HOST:PORT/v1/models/NAME, or
         grpc://HOST:PORT/NAME.
+      pairs: as many second texts; None: the texts stand alone.
+
+    Raises:
+      UserError: another number of pairs, a malformed address, or no answer.
     """
     if pairs and len(pairs) != len(texts):
         raise UserError(
@@ -198,8 +211,14 @@ def predict_texts(
 def predict_rows(
     model: str, rows: Sequence[Mapping[str, Any]], signature: str = DEFAULT_SIGNATURE
 ) -> list[dict[str, Any]]:
-    """The answers of one signature, plain Python values by name, to rows of inputs by name: a
-    string each, or a list such as options. `model` is as for `predict_texts`.
+    """The answer of one signature to each row: plain Python values by output name.
+
+    Args:
+      model: see `predict_texts`.
+      rows: the inputs of each row by name: a string, or a list such as options.
+
+    Raises:
+      UserError: a malformed address, no answer, or rows of other inputs than the signature's.
     """
     inputs = _columns(rows)
     if model.startswith(("http://", "https://")):

@@ -112,8 +112,10 @@ def largest_by_output(probe: Probe, answer: Mapping[str, np.ndarray]) -> dict[st
 
 class Evaluation:
     """Labeled examples of the task that a model was fine-tuned for, and the model's score on them
-    in float32. `loaded` is the content of `model_dir`, before its matrices are stored in fewer
-    bits.
+    in float32.
+
+    `loaded` is the content of `model_dir`, before its matrices are stored in fewer bits. A
+    UserError if the model was not fine-tuned, or the examples are missing or wrong.
     """
 
     def __init__(self, model_dir: str, loaded: LoadedModel, settings: EvalSettings) -> None:
@@ -168,7 +170,7 @@ class _LikeModel:
     """A signature `tokens` with the inputs and outputs of the Keras model."""
 
     def __init__(self, answer: Answer, input_names: Sequence[str]) -> None:
-        self.distribute_strategy = tf.distribute.get_strategy()  # `Predictor` asks models for it.
+        self.distribute_strategy = tf.distribute.get_strategy()  # `Predictor` reads it.
         self._answer = answer
         self._names = input_names
 

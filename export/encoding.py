@@ -1,5 +1,5 @@
-"""The encoding of texts in Python, as in training: the expected result of an exported graph, which
-shares nothing with it but the vocabulary.
+"""The encoding of texts in Python, as in training. Exported graphs, which share nothing with it but
+the vocabulary, are compared with it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ def encode_batch(
     max_seq_length: int,
     text_pairs: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The inputs of a model for B texts, int32 [B, S], padded to the longest of the batch. An empty
-    second text means none.
+    """The inputs of a model for B texts: input_word_ids, input_mask and input_type_ids, int32
+    [B, S], padded to the longest of the batch. `max_seq_length` includes special tokens.
+
+    An empty second text means that there is none; with None, no text has one.
     """
     pairs = [None] * len(texts) if text_pairs is None else text_pairs
     examples = [

@@ -33,8 +33,8 @@ class Finetuned(NamedTuple):
     Attributes:
       inputs: the model's inputs by name, cut to the longest sequence.
       outputs: the model's outputs by name; `logits` where it has a single one.
-      stored: the outputs that are decided by.
-      predictions: the answers that fine-tuning makes of them.
+      stored: the part of the outputs that the answers are made of.
+      predictions: the answers of fine-tuning.
     """
 
     inputs: dict[str, np.ndarray]
@@ -47,7 +47,9 @@ class Finetuned(NamedTuple):
 def answer(
     task: Task, loaded: LoadedModel, split: Split, lengths: LengthSettings | None = None
 ) -> Finetuned:
-    """The answers of a model to examples about which nothing is known."""
+    """The answers of a model to examples without labels. By default, texts are cut at the model's
+    own length.
+    """
     lengths = lengths or LengthSettings(loaded.max_seq_length)
     with contextlib.redirect_stdout(io.StringIO()):  # A note about words that are cut off.
         features = task.features(split, loaded.vocabulary, lengths, loaded.labels, False)
@@ -62,7 +64,7 @@ def answer(
 
 def outputs_of(model: Any, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The outputs of a Keras model, by name; `logits` where it has a single one."""
-    # An export is checked on the CPU, and a GPU rounds in other ways.
+    # An export is checked on the CPU, and a GPU rounds differently.
     with tf.device("CPU:0"):
         outputs = model({name: tf.constant(each) for name, each in inputs.items()}, training=False)
     named = outputs if isinstance(outputs, dict) else {"logits": outputs}

@@ -53,7 +53,9 @@ def define_model_flags(tasks: Sequence[str], precisions: Sequence[str]) -> None:
 
 
 def scored_on() -> EvalSettings | None:
-    """The settings of --eval_file and --max_accuracy_loss, which needs the former."""
+    """The settings of --eval_file and --max_accuracy_loss; None if neither is given, a UserError if
+    only the second is.
+    """
     if FLAGS.eval_file:
         return EvalSettings(FLAGS.eval_file, FLAGS.max_accuracy_loss)
     if FLAGS.max_accuracy_loss is not None:

@@ -1,7 +1,7 @@
-"""Another process of Python that loads SavedModels and asks them.
+"""Another Python process that loads SavedModels and asks them.
 
 It shares nothing with the process that made them: no Keras model, no function that was traced, no
-table or tokenizer that was made. The answers that it gives are those of any server.
+table or tokenizer that was made. What answers there will answer in any server.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class FreshProcess:
     def close(self) -> None:
         """Ends the process, and waits until it has ended."""
         atexit.unregister(self.close)
-        if self._owner != os.getpid():  # A fork has this object, too, but not the process.
+        if self._owner != os.getpid():  # A fork copies this object, but it is not its process.
             return
         self._process.kill()  # It holds nothing that could be lost.
         self._process.communicate()

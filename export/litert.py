@@ -30,8 +30,8 @@ from export.tasks import TASKS, check_scored, check_task, provenance
 
 MODEL_FILE = "model.tflite"
 MANIFEST_FILE = os.path.basename(saved_model.MANIFEST_FILE)
-# LiteRT's converter makes the weights small: float16 is expanded when the model is loaded; int8 has
-# a scale for each output and makes products of integers, for which activations are rounded, too.
+# LiteRT's converter stores the weights: float16 is expanded when the model is loaded; int8 has a
+# scale for each output and multiplies integers, for which activations are rounded, too.
 PRECISIONS = (FLOAT32, "float16", "int8")
 # The preprocessor takes only text.
 LITERT_TASKS = tuple(task for task in TASKS if task != "preprocessor")
@@ -57,7 +57,7 @@ class LiteRTExport:
 
 
 class Runner:
-    """A model in LiteRT's interpreter, made of the content of its file."""
+    """A model in LiteRT's interpreter, from the content of its file."""
 
     def __init__(self, content: bytes) -> None:
         from ai_edge_litert.interpreter import Interpreter
@@ -97,8 +97,8 @@ def _describe(details: Mapping[str, Any]) -> str:
 
 
 def convert(function: Any, model: Any, precision: str) -> bytes:
-    """The content of a file for LiteRT: a tf.function with a signature, which calls the Keras
-    model. A ConverterError says which operation is not one of LiteRT's own.
+    """The content of a LiteRT file: of a tf.function with a signature, which calls the Keras model,
+    in one of PRECISIONS. A ConverterError if an operation is not one of LiteRT's own.
     """
     module = tf.Module()
     module.weights = list(model.variables)
@@ -116,8 +116,8 @@ def convert(function: Any, model: Any, precision: str) -> bytes:
 @contextlib.contextmanager
 def _native_notes_dropped() -> Iterator[None]:
     """A context in which stderr is lost."""
-    # LiteRT's native code prints a page of statistics there for each model; what goes wrong becomes
-    # an exception. Python's sys.stderr does not reach it, only the descriptor does.
+    # LiteRT's native code prints a page of statistics there for each model; errors become
+    # exceptions. It writes to the descriptor, whatever Python's sys.stderr is.
     kept = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -137,8 +137,14 @@ def export_litert(
     scored_on: EvalSettings | None = None,
     by_hand: Mapping[str, Any] | None = None,
 ) -> LiteRTExport:
-    """Writes a model folder as a model for LiteRT, after its answers were checked. The
-    arguments mean what they mean in `export.tasks.export_model`; `output_dir` may not exist yet.
+    """Writes a model folder as a model for LiteRT, after its answers were checked.
+
+    Arguments as for `export.tasks.export_model`, but `task` is one of LITERT_TASKS, `precision` one
+    of PRECISIONS, and `output_dir` must not exist.
+
+    Raises:
+      UserError: what is asked for does not fit the model, the folder exists, or the answers are not
+        those of the Keras model.
     """
     if precision not in PRECISIONS:
         raise UserError(
@@ -181,11 +187,13 @@ def export_litert(
 
 
 def _check(runner: Runner, probe: Probe, precision: str) -> dict[str, float]:
-    """The differences of LiteRT's answers from the model's; a UserError if it is not rounding."""
+    """The largest difference of each output of numbers from the model's answers; a UserError if it
+    is more than rounding explains.
+    """
     given = {name: tf.constant(value) for name, value in probe.inputs.items()}
     answer = {name: value.numpy() for name, value in runner(**given).items()}
-    # In fewer bits scores may come in another order, so that only numbers are compared; they may be
-    # off, but not by as much as they are large.
+    # In fewer bits, scores may come in another order, so that only numbers are compared. They may
+    # be off, but not by as much as their own size.
     numbers = {
         name: value
         for name, value in probe.expected.items()

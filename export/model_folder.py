@@ -80,7 +80,11 @@ def open_model(
       metadata: content of its model.json.
       max_seq_length: longest sequence that a text becomes; None: the length of training.
       folder: an empty local folder for the files.
-      by_hand: settings of the tokenizer, which must not contradict those that are stored.
+      by_hand: settings of the tokenizer, see `load_tokenizer`, which must not contradict those that
+        are stored.
+
+    Raises:
+      UserError: a file is missing, or vocabulary, labels or length do not fit the model.
     """
     vocab_file = native.vocabulary_file(model_dir)
     settings = load_tokenizer(vocab_file, **(by_hand or {})).settings_json()
@@ -92,7 +96,7 @@ def open_model(
         )
     for path in (vocab_file, config):
         atomic_files.copy(path, os.path.join(folder, os.path.basename(path)))
-    # The copy is read: the tokenizer's file becomes an asset of the graph.
+    # From the copy, since the tokenizer's file becomes an asset of the graph.
     vocabulary = load_tokenizer(os.path.join(folder, vocab_name))
     # An export is the same wherever it is made, also on a GPU, where models pad by default.
     model = native.load_model(model_dir, packed=True)

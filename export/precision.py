@@ -2,7 +2,7 @@
 
 A matrix gives up its variable for a `StoredMatrix`, which reads as float32. From then on the Keras
 model itself computes with what is stored: signatures and their probes need not know, and a graph is
-compared with its model as exactly as ever. Vectors stay float32: one weight in two hundred.
+compared with its model as exactly as ever. Vectors, one weight in two hundred, stay float32.
 """
 
 from __future__ import annotations
@@ -85,9 +85,10 @@ tf.register_tensor_conversion_function(StoredMatrix, _to_tensor)
 
 
 def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers and scales whose products are closest to the values, float32 [rows, columns]: int8
-    of the same shape; float32 [rows, 1] or [1, columns], where `output_axis` keeps its size, 1
-    where all values are 0.
+    """Integers and scales whose products are closest to the values, float32 [rows, columns].
+
+    The integers are int8 [rows, columns]. The scales are float32, [rows, 1] for an `output_axis` of
+    0, else [1, columns]; 1 where all values are 0.
     """
     largest = np.abs(values).max(axis=1 - output_axis, keepdims=True)
     scales = np.where(largest > 0, largest / _LARGEST_INT8, 1).astype(np.float32)
@@ -95,11 +96,13 @@ def quantize(values: np.ndarray, output_axis: int) -> tuple[np.ndarray, np.ndarr
 
 
 def store(model: keras.Model, precision: str) -> None:
-    """Stores the matrices of a model in a precision, from then on; float32 changes nothing."""
+    """Stores the matrices of a model in a precision, from then on; float32 changes nothing. A
+    UserError if a weight is beyond what float16 holds.
+    """
     if precision == FLOAT32:
         return
     check_range(model, precision)
-    for layer, name, variable in list(_matrices(model)):  # A list: attributes change on the way.
+    for layer, name, variable in list(_matrices(model)):  # A list: the loop changes attributes.
         # A table is read by rows, and multiplied with transposed: its rows are the outputs.
         output_axis = 1 if name == "kernel" else 0
         setattr(layer, name, StoredMatrix(variable.numpy(), precision, output_axis, name))

@@ -93,7 +93,9 @@ def _format_spans(text: str, row: Mapping[str, Any], name: str, count: str) -> s
 
 
 def read_rows(path: str) -> list[Row]:
-    """The rows of a file: one JSON object of inputs a line (.jsonl), or one text a line."""
+    """The rows of a file: a JSON object of inputs (.jsonl) or a text in each line. A UserError if
+    it cannot be read, holds nothing, or a line is not a JSON object.
+    """
     if not storage.exists(path):
         raise UserError(f"The file {path} of --input_file does not exist.")
     try:
@@ -122,7 +124,7 @@ def _object(path: str, number: int, line: str) -> Row:
 
 
 def rows_of_flags() -> list[Row]:
-    """The rows that the flags describe."""
+    """The rows that the flags describe; a UserError if flags do not go together."""
     sources = ("text", "question", "input_file")
     if len(given := [name for name in sources if FLAGS[name].value]) > 1:
         raise UserError(f"--{given[0]} and --{given[1]} are both given. Give one.")
@@ -152,7 +154,7 @@ def rows_of_flags() -> list[Row]:
 def answers(
     model: str, rows: Sequence[Row], signature: str, batch_size: int, show_progress: bool
 ) -> Iterator[tuple[Row, Row]]:
-    """Each row with its answer, in order, `batch_size` of them asked at once; a UserError names the
+    """Each row with its answer, in order; `batch_size` rows are asked at once. A UserError names
     rows that were refused. `model` is as for `predict_texts`.
     """
     with tqdm(total=len(rows), unit=" rows", disable=not show_progress) as progress:
@@ -175,8 +177,8 @@ def _with_rows(message: str, first: int, count: int, total: int) -> str:
 
 
 def write_answers(path: str, found: Iterator[tuple[Row, Row]]) -> int:
-    """Writes a JSON object a row, of inputs and answers, and returns how many. Where rows are
-    refused, the file holds the answers to those before, if any.
+    """Writes a JSON object of inputs and answers for each row, and returns their number. After the
+    UserError for refused rows, the file holds the answers to those before, if any.
     """
     first = next(found, None)  # Nothing is written where the first rows are refused.
     if first is None:

@@ -1,4 +1,4 @@
-"""Probes of an export: a request to each signature, with the answer of Keras and Python.
+"""Probes of an export: a request to each signature, with the answer of Keras in Python.
 
 An export is checked against them before it gets its final name, and the text requests among them
 become the warm-up file of TF Serving.
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-# Ordinary, accented, empty, digit before comma (which SentencePiece's vocabulary splits again),
-# capitals and quotes, and one longer than any model's limit.
+# Ordinary, accented, empty, digit before comma (a piece that ALBERT splits again), capitals and
+# quotes, and one longer than any model's limit.
 TEXTS = (
     "A function that returns the largest of two numbers.",
     "Café, naïve façade: Dvořák’s ﬁrst symphony",
@@ -106,9 +106,9 @@ def places(
     texts: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]], width: int
 ) -> dict[str, np.ndarray]:
     """The places of parts of texts, as signatures tell them: int32 [texts, width] by the names of
-    PLACES, filled with -1.
+    PLACES, filled with -1. No text may have more than `width` parts.
 
-    Parts are the first character and the one after the last: "Ça va", (3, 5) -> 3, 5, 4, 6.
+    A part is its first character and the one after its last: "Ça va", (3, 5) -> 3, 5, 4, 6.
     """
     found = np.full([len(PLACES), len(texts), width], -1, np.int32)
     for row, (text, spans) in enumerate(zip(texts, parts)):

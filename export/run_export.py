@@ -54,8 +54,8 @@ def instance(task: str, inputs: Mapping[str, str]) -> str:
 
 
 def next_command(task: str, output_dir: str, path: str, inputs: Mapping[str, str] = {}) -> str:
-    """The next command for an export, lines to paste into a shell; `inputs` are those of its
-    default signature, as for `instance`.
+    """The command to try an export with, as lines to paste into a shell. `output_dir` holds its
+    versions, `path` is its own folder; `inputs` are those of its default signature, see `instance`.
     """
     if task == "encoder":
         return f"python -c \"import tensorflow_hub as hub; print(hub.load('{path}'))\""

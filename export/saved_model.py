@@ -42,7 +42,7 @@ class Exported:
       max_difference: largest absolute difference from the Keras model over all probes.
       warmup_requests: number of requests in the warm-up file.
       graph_sha256, weights_sha256: equal for two exports of one model folder, see `graph_sha256`;
-        where weights are frozen, the hash of the graph has them, too.
+        where weights are frozen, the hash of the graph covers them, too.
       weights_bytes: size of the weights on disk.
       comparison: the export compared with its model in float32.
     """
@@ -69,10 +69,17 @@ def write_version(
     """Saves `module` as `<output_dir>/<version>/` after checking it against `probes`.
 
     Args:
+      module: its `signatures()` gives the functions to save, by name.
+      output_dir: the model's folder, whose name is the model's name.
       version: a positive integer; None takes the next after the highest one there.
+      probes: requests with the answers of the Keras model.
       provenance: further fields of the manifest, besides signatures and checks.
       comparison: with float32, as far as the model in Keras tells it.
       evaluation: labeled data on which the signature `tokens` is scored as well.
+
+    Raises:
+      UserError: the version exists, the answers differ from the Keras model's, or their score is
+        too low.
     """
     # TF Serving serves a folder the moment its name is a number. So everything is written under
     # another name on the same file system, loaded and compared there, and renamed last.
@@ -134,8 +141,8 @@ def load(directory: str) -> Any:
 
 
 def _remove_leftovers(output_dir: str) -> None:
-    """Removes what an export that was killed has left."""
-    # Only a local folder is locked: on gs:// another export may be writing there.
+    """Removes what killed exports have left."""
+    # Only a local folder is locked; on gs://, another export may still be writing.
     if storage.is_remote(output_dir):
         return
     for name in tf.io.gfile.listdir(output_dir):
@@ -179,7 +186,7 @@ def existing_versions(output_dir: str) -> list[int]:
 
 
 def _rename_new(temporary: str, target: str) -> None:
-    atomic_files.sync_tree(temporary)  # After a power cut a version is whole, or not there.
+    atomic_files.sync_tree(temporary)  # After a power cut, a version is whole or not there.
     try:
         tf.io.gfile.rename(temporary, target)
     except (tf.errors.AlreadyExistsError, tf.errors.FailedPreconditionError):

@@ -48,7 +48,7 @@ class ExportTask:
 
     Attributes:
       module: model -> the module to save, whose `signatures()` gives functions by name.
-      expected: model -> the answers that all of them have to give.
+      expected: model -> the answers that these functions have to give.
       kinds: the kinds of models that can be exported so, see `model_kind`.
       is_scored: whether its signature `tokens` can be scored on labeled data.
     """
@@ -124,6 +124,9 @@ def export_model(
       inputs: one of INPUTS; TOKENS: requests are token ids alone, and no operation of TensorFlow
         Text is needed.
       by_hand: settings of the tokenizer, see `open_model`.
+
+    Raises:
+      UserError: folder, task and numbers do not fit each other, or the export scores too low.
     """
     if precision not in PRECISIONS:
         raise UserError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}.")
@@ -155,8 +158,8 @@ def export_model(
         module, asked = TASKS[task].build(loaded)
         changes = {}
         if precision != FLOAT32:
-            # Built again: the model has other variables now, and its answers are those of what is
-            # stored. The first probes have the answers of float32.
+            # Built again, since the model has other variables and other answers now; those of the
+            # first probes are float32's.
             exact = asked
             store(loaded.model, precision)
             module, asked = TASKS[task].build(loaded)

@@ -18,8 +18,8 @@ WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> int:
-    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples, and
-    returns their number. Servers do not look at the model's name.
+    """Writes a request of a single row for each probe whose inputs are all text or tf.Examples into
+    the folder of a SavedModel, and returns their number. Servers ignore the model's name in them.
     """
     records = [_record(model_name, probe) for probe in probes if _is_text(probe)]
     if not records:
@@ -34,7 +34,7 @@ def write_warmup(directory: str, model_name: str, probes: Iterable[Probe]) -> in
 
 def _is_text(probe: Probe) -> bool:
     """Whether the inputs are texts, or serialized tf.Examples."""
-    # No ids: the server's batching pads token tensors with their first element, masks with 1.
+    # Not token ids: TF Serving's batching may pad a tensor with its first element, a mask with 1.
     return all(value.dtype == object for value in probe.inputs.values())
 
 
@@ -72,7 +72,7 @@ def check_warmup(
     """Runs every request of the warm-up file through loaded signatures, and returns their number; a
     ValueError if an answer is not finite.
     """
-    # One bad record keeps a model from loading: the file is read back before it is shipped.
+    # A bad record would keep TF Serving from loading the model.
     path = os.path.join(directory, WARMUP_FILE)
     if not tf.io.gfile.exists(path):
         return 0

@@ -1,8 +1,8 @@
-"""Twins in a graph of what Python does elsewhere: a server has no Python, and answers the same.
+"""Graphs for what Python does elsewhere: a server has no Python, and has to give equal answers.
 
-So everything between a text and an answer is written twice, and the test of the last column's name
-compares both. Change one side, and change the other. What `albert_tf` puts into graphs, too, is in
-`data_pipeline/tokenizers`; `checks.py` has no twin, since Python raises errors of its own.
+So everything between a text and an answer is written twice, and the test named in the last column
+compares both. Whoever changes one side changes the other. Twins that `albert_tf` uses as well are
+in `data_pipeline/tokenizers`; `checks.py` has no twin.
 
 | in Python                               | in a graph                     | compared in        |
 | --------------------------------------- | ------------------------------ | ------------------ |

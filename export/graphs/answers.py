@@ -97,10 +97,10 @@ def best_answers(
     pieces: AlignedBatch,
     settings: AnswerSettings,
 ) -> Answers:
-    """Up to n_best_size different texts for each of B questions, none for one without a candidate:
-    `squad_answers.best_answers`. Characters and pieces are those of the contexts.
+    """`squad_answers.best_answers` in a graph: up to n_best_size different texts for each of B
+    questions, none for a question without a candidate. Characters and pieces are the contexts'.
     """
-    # Equal texts count once, at the place with the highest score: the first after sorting.
+    # Equal texts count once, at the place with the highest score, which is first after sorting.
     found = _sorted(_allowed(windows, spans, settings.max_answer_length))
     starts, ends = _trimmed(found, characters, pieces)
     distinct = _first_of_each(_fingerprints(characters, found.rows, starts, ends))
@@ -171,8 +171,8 @@ def _fingerprints(
     """Numbers that are equal where question and text are: int64 [C]."""
     # Thousands of candidates of a long context are compared without cutting their texts out. The
     # sums of c[i] * base^i, of the codes c up to each place, are computed once; the difference of
-    # two of them, divided by base^start, depends on the text alone (Rabin and Karp's hash). Texts
-    # made for it can differ and have equal numbers: they count as one answer.
+    # two of them, divided by base^start, depends on the text alone (the hash of Rabin and Karp).
+    # Different texts can be constructed whose numbers are equal; they count as one answer.
     ones = tf.ones_like(characters.codes, tf.int64)
     powers = tf.math.cumprod(ones * _wrapped(_BASE))
     inverses = tf.concat([[1], tf.math.cumprod(ones * _wrapped(_INVERSE))], axis=0)

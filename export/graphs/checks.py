@@ -1,7 +1,7 @@
 """Requests that a graph refuses: the conditions that it asserts, and the sentence in the error.
 
-What reaches the graph came over the wire. Without these checks a GPU looks up zeros for ids that a
-table does not have, and TensorFlow answers with a page about its nodes.
+Requests may hold anything. Without these checks, a GPU looks up zeros for ids that a table does not
+have, and TensorFlow answers with a page about its nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def reason(error: Exception) -> str:
 def required(value: tf.Tensor, condition: tf.Tensor, sentence: str) -> tf.Tensor:
     """The value; where the condition, bool [], does not hold, the request is refused with the
     sentence."""
-    # What is made of the value waits for the check: a lookup might fail first, in its own words.
+    # Whatever is computed from the value waits for the check: a lookup might fail first, with a
+    # message of its own.
     with tf.control_dependencies([tf.debugging.Assert(condition, [sentence])]):
         return tf.identity(value)
 
@@ -60,8 +61,9 @@ def checked_tokens(
     config: AlbertConfig,
     shortest: int = 1,
 ) -> dict[str, tf.Tensor]:
-    """The three inputs, int32 [..., S], by name; a request is refused where one holds another
-    number than the model of `config` knows, or S is not from `shortest` to its positions.
+    """The three inputs, int32 [..., S], by name. A request is refused if an id, type or mask is out
+    of range for a model of `config`, if S is below `shortest` or above the number of positions, or
+    if the shapes differ.
     """
     vocab_size, num_types = config.vocab_size, config.type_vocab_size
     longest, shape = config.max_position_embeddings, tf.shape(input_word_ids)

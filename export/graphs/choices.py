@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from data_pipeline.finetuning.features import LOW_LINES
 
-# The blank, and the characters that normalization makes a blank of: fine-tuning fills them, too.
+# The blank, and the characters that normalization writes as one, as in `features.fill_blank`.
 _LOW_LINES = "_" + "".join(map(chr, LOW_LINES))
 
 

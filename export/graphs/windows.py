@@ -54,8 +54,8 @@ class GraphWindows(NamedTuple):
             tf.gather(each, self.rows)[:, None, None]
             for each in (self.steps, self.rooms, self.totals, self.counts)
         )  # [F, 1, 1]
-        # Only the few windows that hold a piece are compared: with room for 6 and steps of 3, piece
-        # 7 is in those that begin at 2 (7 - 6 + 1) to 7, of 0, 3, 6, 9 ... numbers 1 and 2.
+        # Only the few windows that hold a piece are compared. With room for 6, piece 7 is in those
+        # that begin at 2 (7 - 6 + 1) to 7: with steps of 3 (0, 3, 6, 9 ...), numbers 1 and 2.
         pieces = pieces[:, :, None]
         earliest = tf.maximum(-((rooms - 1 - pieces) // steps), 0)  # [F, K, 1]
         most = tf.minimum(tf.reduce_max(rooms // steps) + 1, tf.reduce_max(counts))
@@ -64,7 +64,7 @@ class GraphWindows(NamedTuple):
         lengths = tf.minimum(totals - starts, rooms)
         left = pieces - starts
         right = lengths - 1 - left
-        # In float64, as Python computes it: the smaller side, and a hundredth of the length.
+        # The rule of BERT, see `squad_windows.max_context`; in float64, as NumPy computes it.
         score = tf.cast(tf.minimum(left, right), tf.float64) + 0.01 * tf.cast(lengths, tf.float64)
         is_inside = (left >= 0) & (right >= 0) & (number < counts)
         score = tf.where(is_inside, score, tf.constant(-1.0, tf.float64))

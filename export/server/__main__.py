@@ -65,7 +65,7 @@ def main() -> None:
         from export.server.rest import create_app
 
     host = resolved(FLAGS.host)
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # It warns of requests that wait.
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # It warns about each request that waits.
     models = parse_models(FLAGS.model)
     if FLAGS.model_config_file:
         models += read_config_file(FLAGS.model_config_file)
@@ -99,7 +99,7 @@ def main() -> None:
             time.sleep(1)  # Not signal.pause(), which misses a signal that comes just before.
     finally:
         # Requests that have begun are answered, however long they take; further ones are refused.
-        # gRPC begins to end first, since `rest.stop` waits.
+        # gRPC first, since its `stop` returns at once, and that of REST waits.
         ended = rpc.stop(threading.TIMEOUT_MAX)
         rest.stop()
         ended.wait()

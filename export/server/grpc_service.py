@@ -44,21 +44,23 @@ from export.signatures import DEFAULT_SIGNATURE
 _PREDICTION = "tensorflow.serving.PredictionService"
 _MODELS = "tensorflow.serving.ModelService"
 _HEALTH = "grpc.health.v1.Health"
-# The messages of gRPC's health protocol have one field each, so on the wire they are equal to these
-# wrappers, and the package that defines them is not needed.
+# The messages of gRPC's health protocol have one field each. On the wire they equal these wrappers,
+# so the package that defines them is not needed.
 _HEALTH_MESSAGES = types.SimpleNamespace(CheckRequest=StringValue, CheckResponse=Int32Value)
 _SERVING = 1  # HealthCheckResponse.ServingStatus.
 
 _CALLS = 64  # At once; each has a thread, also while its message is awaited.
-# A connection is renewed after so long, and its calls have so much longer to end. Otherwise calls
-# whose message never comes would be open for ever.
+# A connection is closed after so long, and its calls get so much longer to end. Otherwise, calls
+# whose message never comes would stay open forever.
 _CONNECTION_SECONDS, _LAST_CALLS_SECONDS = 60, 600
 
 
 def create_server(
     host: str, port: int, store: ModelStore, monitor: Monitor
 ) -> tuple[grpc.Server, int]:
-    """A server for the models of `store`, bound but not started, and its port."""
+    """A server for the models of `store`, bound but not started, and its port; port 0 takes a free
+    one. A UserError if it cannot listen there.
+    """
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(_CALLS, "grpc"),
         options=[
@@ -69,12 +71,12 @@ def create_server(
             ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
             ("grpc.max_connection_age_grace_ms", 1000 * _LAST_CALLS_SECONDS),
         ],
-        maximum_concurrent_rpcs=_CALLS,  # Further ones would wait in a queue without an end.
+        maximum_concurrent_rpcs=_CALLS,  # Others would wait in an unbounded queue.
     )
     _add_services(server, store, monitor)
     try:
         return server, server.add_insecure_port(address_of(host, port))
-    except RuntimeError:  # It does not tell the reason.
+    except RuntimeError:  # It does not give the reason.
         raise UserError(
             f"--grpc_port={port}: cannot listen on {address_of(host, port)}. Is it in use? 0 takes "
             "a free port."
@@ -83,9 +85,9 @@ def create_server(
 
 def _add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> None:
     service = _Service(store)
-    # A table, since TensorFlow 2.15's modules with the services' own descriptions do not import
-    # with its protobuf. Methods that are not here, such as HandleReloadConfigRequest, are
-    # UNIMPLEMENTED.
+    # A table, since the modules that describe the services (prediction_service_pb2) do not import
+    # with the protobuf of TensorFlow 2.15. Methods that are missing here, such as
+    # HandleReloadConfigRequest, are UNIMPLEMENTED.
     for name, method, answer, module, messages in (
         (_PREDICTION, "Predict", service.predict, predict_pb2, "Predict"),
         (_PREDICTION, "Classify", service.classify, classification_pb2, "Classification"),
@@ -96,12 +98,12 @@ def _add_services(server: grpc.Server, store: ModelStore, monitor: Monitor) -> N
         (_HEALTH, "Check", service.health, _HEALTH_MESSAGES, "Check"),
     ):
         classes = getattr(module, f"{messages}Request"), getattr(module, f"{messages}Response")
-        # Metadata, status and health compute nothing: they are answered while all cores do.
+        # Metadata, status and health compute nothing, so they need not wait for those that do.
         is_short = method in ("GetModelMetadata", "GetModelStatus", "Check")
         held = contextlib.nullcontext() if is_short else store.computing
         handle = _handler(method, answer, *classes, held, monitor)
-        # Not the generated add_..._to_server(): with it, grpc parses the messages. It answers those
-        # that are damaged with INTERNAL, as if the server were broken, and nothing counts them.
+        # Not the generated add_..._to_server(), with which grpc parses the messages: it answers
+        # damaged ones with INTERNAL, as if the server were broken, and nothing counts them.
         handlers = {method: grpc.unary_unary_rpc_method_handler(handle)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
 
@@ -119,10 +121,10 @@ def _handler(
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
         start, model, code, message, sent = time.perf_counter(), "", "OK", "", b""
         try:
-            # Held while messages are parsed and made as well, since these take memory, too.
+            # Also while messages are parsed and made, since that takes memory, too.
             with held:
                 request, response = request_class.FromString(data), response_class()
-                # Before the answer: a request that is refused counts for its model.
+                # Before the answer: a refused request counts for its model, too.
                 model = _model_of(request)
                 answer(request, response)
                 sent = response.SerializeToString()
@@ -136,7 +138,7 @@ def _handler(
             code, message = "INTERNAL", f"Internal error: {type(error).__name__}."
         monitor.record("GRPC", method.lower(), model, code, time.perf_counter() - start)
         if code != "OK":
-            # Last, and outside of the try: it ends the call by raising an exception of its own.
+            # Last, and outside of the try, since it ends the call by raising an exception.
             context.abort(getattr(grpc.StatusCode, code), message)
         return sent
 
@@ -154,7 +156,7 @@ def _model_of(request: Any) -> str:
 class _Service:
     """The methods of the services: each fills the response to a request, or raises ServingError."""
 
-    # Messages are Any, since the classes that protobuf makes have no types to check.
+    # Messages are Any, since protobuf's generated classes have no types to check.
 
     def __init__(self, store: ModelStore) -> None:
         self._store = store
@@ -171,7 +173,6 @@ class _Service:
         outputs = servable.predict(signature, request.inputs, read)
         response.model_spec.CopyFrom(_spec(servable, signature))
         for name in wanted or outputs:  # An empty filter asks for all of them.
-            # With the signature's type: an array of texts that is empty looks like one of numbers.
             value, dtype = outputs[name], infos[name].dtype
             proto = tf.make_tensor_proto(value, dtype=dtype, shape=value.shape)
             response.outputs[name].CopyFrom(proto)
@@ -243,7 +244,7 @@ class _Service:
 
 def _which(spec: model_pb2.ModelSpec) -> tuple[int | None, str | None]:
     """Version and label that a request names; None for one that it does not."""
-    # protobuf gives 0 for a version that is not there; HasField tells it from a version 0.
+    # protobuf gives 0 for a missing version; HasField tells it from version 0.
     version = spec.version.value if spec.HasField("version") else None
     return version, spec.version_label or None
 
@@ -268,12 +269,14 @@ def _add_numbers(result: Any, numbers: list[float]) -> None:
 
 
 def to_array(name: str, proto: TensorProto, info: TensorInfo, limits: Limits) -> np.ndarray:
-    """The tensor of an input as an array of the signature's type; texts are bytes."""
+    """The tensor of an input as an array of the signature's type; texts are bytes. A ServingError
+    if its type, size or values do not fit.
+    """
     wanted, shape = _type_name(info.dtype), [dim.size for dim in proto.tensor_shape.dim]
     if proto.dtype != info.dtype:
         raise invalid(f"Input {name!r} should be {wanted}; received {_type_name(proto.dtype)}.")
-    # Before make_ndarray(), which repeats a last value as often as the shape claims. TensorFlow
-    # allows everywhere to leave such values out, so a few bytes may claim any shape.
+    # Before make_ndarray(), which repeats the last value as often as the shape claims: repeated
+    # values may be left out of a TensorProto, so a few bytes can claim any shape.
     limits.check_shape(name, tuple(shape))
     try:
         return tf.make_ndarray(proto)
@@ -290,9 +293,11 @@ def _type_name(number: int) -> str:
 
 
 def serialized_examples(request_input: input_pb2.Input, limits: Limits) -> list[bytes]:
-    """The tf.Examples of a request, each with the features of the context they share."""
+    """The tf.Examples of a request, each with the features of the context they share; a
+    ServingError if there are none or too many.
+    """
     shared = request_input.example_list_with_context
-    # Input is a oneof: of its two lists, the one that is not there is empty.
+    # Input is a oneof: of its two lists, one is always empty.
     examples = shared.examples or request_input.example_list.examples
     if not examples:
         raise invalid("The input holds no example: fill input.example_list.")

@@ -56,7 +56,7 @@ def to_array(name: str, value: Any, info: TensorInfo) -> np.ndarray:
         array = np.array(value)
         smallest, largest = array.min(initial=0), array.max(initial=0)
         if dtype.is_integer and not dtype.min <= smallest <= largest <= dtype.max:
-            raise too_large  # astype() would keep the lowest bits.
+            raise too_large  # astype() would keep only the lowest bits.
         return array.astype(dtype.as_numpy_dtype)
     except OverflowError:  # An integer that is larger than any float.
         raise too_large from None

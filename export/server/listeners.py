@@ -31,7 +31,11 @@ _ENDING = b'{"error": "The server is ending and takes no further requests."}\n'
 
 
 class RestServer:
-    """An HTTP server around an application, in threads of its own, on its `port`."""
+    """An HTTP server around an application, in threads of its own.
+
+    Port 0 takes a free one, and the attribute `port` tells which. A UserError if it cannot listen
+    there.
+    """
 
     def __init__(self, app: Flask, host: str, port: int, limits: Limits) -> None:
         self._app = app
@@ -49,7 +53,7 @@ class RestServer:
                 cleanup_interval=_CLEANUP_SECONDS,
                 max_request_body_size=_READ_BEFORE_REFUSED * limits.max_request_bytes,
                 asyncore_use_poll=True,  # select() ends at 1,024 files.
-                log_socket_errors=False,  # Those are clients that leave.
+                log_socket_errors=False,  # They come from clients that leave.
                 ident=None,
             )
         except OSError as error:
@@ -71,8 +75,8 @@ class RestServer:
         with self._changed:
             self._is_ending = True
             self._changed.wait_for(lambda: not self._inside)
-        # The application has answered, but waitress may still be sending: until no connection has a
-        # request or bytes left. A client that does not read is waited for no longer than any other.
+        # The application has answered, but waitress may still be sending, as long as a connection
+        # has a request or bytes left. A client that does not read gets as long as an idle one.
         deadline = time.monotonic() + _IDLE_SECONDS
         while self._is_sending() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -84,8 +88,8 @@ class RestServer:
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
     def _answer(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
-        """The application by WSGI, with its requests counted."""
-        # Looked at and counted under one lock: a request that `stop` does not see is refused.
+        """The application, with its requests counted; arguments as of WSGI."""
+        # One lock for the check and the count: a request that `stop` does not see is refused.
         with self._changed:
             if self._is_ending:
                 start_response("503 Service Unavailable", [("Content-Type", "application/json")])
@@ -100,7 +104,9 @@ class RestServer:
 
 
 def resolved(host: str) -> str:
-    """The address of a host, of several the first: "localhost" -> "127.0.0.1"."""
+    """The address of a host, of several the first: "localhost" -> "127.0.0.1". A UserError if
+    it has none.
+    """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:

@@ -49,7 +49,7 @@ class ModelConfig:
 
 
 def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
-    """The models of --model: ["NAME=PATH", ...]."""
+    """The models of --model: ["NAME=PATH", ...]. A UserError for anything else."""
     models = []
     for argument in arguments:
         name, equals, path = argument.partition("=")
@@ -63,7 +63,9 @@ def parse_models(arguments: Sequence[str]) -> list[ModelConfig]:
 
 
 def read_config_file(path: str) -> list[ModelConfig]:
-    """The models of a file for TF Serving's own --model_config_file."""
+    """The models of a file for TF Serving's --model_config_file. A UserError if it is missing, does
+    not parse, or lists no models.
+    """
     with needs_extra("serving", "--model_config_file"):
         from google.protobuf import text_format
         from tensorflow_serving.config import model_server_config_pb2
@@ -84,7 +86,7 @@ def read_config_file(path: str) -> list[ModelConfig]:
             missing = "base_path" if model.name else "name"
             raise UserError(f"--model_config_file={path}: a model has no {missing}. Give it one.")
         policy = model.model_version_policy
-        # A policy that is not there reads as `latest` of 0 versions, and means 1.
+        # A missing policy reads as `latest` with 0 versions, and means 1.
         latest = 0 if policy.HasField("all") else max(1, policy.latest.num_versions)
         specific = tuple(policy.specific.versions)
         labels = dict(model.version_labels)
@@ -106,8 +108,8 @@ class _Model:
 
     def __init__(self, config: ModelConfig, limits: Limits) -> None:
         self.config, self._limits = config, limits
-        # Requests read both while the polling thread refreshes them. They are replaced as a whole
-        # and never changed, so that readers need no lock.
+        # Requests read both while the polling thread updates them. They are replaced as a whole and
+        # never changed, so readers need no lock.
         self.loaded: dict[int, Servable] = {}
         self.failures: dict[int, _Failure] = {}
 
@@ -134,13 +136,13 @@ class _Model:
         path = os.path.join(self.config.base_path, str(version))
         content = _content(path)
         failed = self.failures.get(version)
-        # Files that have changed are a new version under an old number: its attempts begin anew.
+        # Changed files, such as a repaired copy, get as many attempts as a new version.
         attempts = failed.attempts if failed and failed.content == content else 0
         if attempts >= _MAX_LOAD_ATTEMPTS:
             return
         try:
             servable = Servable(self.config.name, version, path, self._limits)
-        except Exception as error:  # Whatever is in a folder, the other versions go on.
+        except Exception as error:  # One bad folder does not end the server.
             message = " ".join(str(error).split())
             self.failures = {**self.failures, version: _Failure(attempts + 1, message, content)}
             logging.error(
@@ -178,6 +180,8 @@ def _content(path: str) -> tuple:
 class ModelStore:
     """The loaded versions of models, and a thread that looks for newer ones.
 
+    A UserError if there is no model, or if two have one name.
+
     Attributes:
       limits: the largest request that is answered.
       computing: a semaphore that a request holds while its body is read and its graph runs.
@@ -198,8 +202,8 @@ class ModelStore:
             if count > 1:
                 raise UserError(f"The model name {name!r} is given twice. Give each its own.")
         self.limits = limits
-        # As many requests compute at once as there are cores. More would not be faster but take
-        # more memory: JSON takes twenty times its bytes once it is read, and graphs take theirs.
+        # As many requests compute at once as there are cores. More would take more memory: JSON
+        # takes twenty times its bytes once it is read, and a graph takes memory, too.
         self.computing = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._models = {model.name: _Model(model, limits) for model in models}
         self._poll_seconds = poll_seconds
@@ -249,7 +253,9 @@ class ModelStore:
         return sorted(self._models)
 
     def get(self, name: str, version: int | None = None, label: str | None = None) -> Servable:
-        """A loaded version, by number or label; without either the highest one."""
+        """A loaded version, by number or label; without either, the highest one. A ServingError,
+        NOT_FOUND, if it is not loaded.
+        """
         model = self._model(name)
         loaded, number = model.loaded, model.number(version, label)
         if number is None:

@@ -17,11 +17,14 @@ prometheus_client.disable_created_metrics()  # TF Serving does not report times 
 
 
 class Monitor:
-    """Counts of the requests for `models`; with `log_requests` each is a line of JSON on stderr."""
+    """Counts of the requests for `models`, the served names; others are counted together, under "".
+
+    With `log_requests`, each request is a line of JSON on stderr.
+    """
 
     def __init__(self, models: Container[str], log_requests: bool = False) -> None:
         self._models, self._log_requests = models, log_requests
-        # A registry of its own, since the package's global one allows each name once a process.
+        # A registry of its own, since the package's global one takes each name once per process.
         self._registry = prometheus_client.CollectorRegistry()
         self._counts = prometheus_client.Counter(
             f"{_NAME}_count", "Requests.", ["model_name", "status"], registry=self._registry
@@ -43,7 +46,7 @@ class Monitor:
           api: "predict", "classify", "regress", ...
           status: name of a gRPC status code.
         """
-        # Names that clients make up would each be a further series, which is kept for ever.
+        # Each name that a client makes up would be a further series, which is kept forever.
         model = model if model in self._models else ""
         self._counts.labels(model, status).inc()
         self._latencies.labels(model, api, entrypoint).observe(seconds * 1e6)

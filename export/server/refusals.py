@@ -11,10 +11,10 @@ import numpy as np
 
 from data_pipeline.settings import Settings, setting
 
-# Names of gRPC's status codes, which REST translates.
+# Names of gRPC's status codes, which REST translates into HTTP's.
 Code = Literal["INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "INTERNAL"]
 
-MAX_DIMENSIONS = 8  # NumPy and TensorFlow fail at some more of them, each in its own way.
+MAX_DIMENSIONS = 8  # Beyond some more of them, NumPy and TensorFlow fail, each in its own way.
 _LONGEST_LIST = 400  # Characters: clients may send names that are as long as a request.
 
 
@@ -68,12 +68,12 @@ class Limits(Settings):
     )
 
     def check_rows(self, count: int) -> None:
-        """The rows of a request."""
+        """Checks the number of rows of a request."""
         self._check("max_batch_size", count, f"The request has {count} rows")
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """The shape is [rows, ...], as the request claims it."""
-        # First, since the product of many sizes is too long a number for Python to print.
+        """Checks the shape [rows, ...] that a request claims."""
+        # First, since Python does not print a number as long as the product of many sizes.
         if len(shape) > MAX_DIMENSIONS:
             told = f"{len(shape)} dimensions; {MAX_DIMENSIONS} is the most"
             raise invalid(f"Input {name!r} has {told}.")
@@ -86,18 +86,18 @@ class Limits(Settings):
         self._check("max_input_values", values, f"Input {name!r} has {values} values")
 
     def check_strings(self, name: str, array: np.ndarray) -> None:
-        """The array has the dtype object."""
+        """Checks the texts of an array of the dtype object: each alone, and all together."""
         sizes = [len(value) for value in array.flat if isinstance(value, bytes)]
         longest, total = max(sizes, default=0), sum(sizes)
         self._check("max_text_bytes", longest, f"Input {name!r} holds a text of {longest} bytes")
-        # One text of a gRPC message may stand for all elements, so their sum can be far larger
-        # than the message was.
+        # One text of a gRPC message may stand for all elements, so together they can be far larger
+        # than the message.
         self._check("max_request_bytes", total, f"The texts of input {name!r} have {total} bytes")
 
     def bounded_examples(self, examples: Iterable[bytes]) -> list[bytes]:
-        """Serialized examples, which together fit into the size of a request."""
+        """The serialized examples as a list, if together they fit into the size of a request."""
         # The features that examples share (their context) are in the request once, but in each of
-        # the examples made of it. So those are made one by one, up to the limit.
+        # the examples made of it. So these are made one by one, up to the limit.
         made, size = [], 0
         for example in examples:
             size += len(example)
@@ -107,7 +107,7 @@ class Limits(Settings):
         return made
 
     def check_answer(self, count: int) -> None:
-        """The values of an answer, each of which JSON makes larger."""
+        """Checks the number of values of an answer, each of which JSON makes larger."""
         self._check("max_answer_values", count, f"The answer has {count} values")
 
     def _check(self, limit: str, count: int, told: str) -> None:

@@ -56,7 +56,7 @@ def create_app(store: ModelStore, monitor: Monitor | None = None) -> Flask:
     def record(response: Response) -> Response:
         given = request.view_args or {}
         model, verb = given.get("name", ""), given.get("verb")
-        # A verb that a client makes up does not become a label, of which there would be no end.
+        # A verb that a client makes up does not become a label, which would be kept forever.
         api = verb if verb in _VERBS else "status" if model else "other"
         seen.record("REST", api, model, g.code, time.perf_counter() - g.start)
         return response
@@ -100,7 +100,7 @@ def _number(version: str | None) -> int | None:
     """The version in a path."""
     if version is None:
         return None
-    # Not Flask's own converter, which fails where a number is too long for Python to read.
+    # Not Flask's own converter, which fails if a number is too long for Python to read.
     if not re.fullmatch("[0-9]{1,19}", version):
         raise NotFound
     return int(version)
@@ -139,7 +139,7 @@ def _register_errors(app: Flask) -> None:
 
 def json_body() -> dict[str, Any]:
     """The JSON object of the request; raises ServingError when the body is another thing."""
-    # Not request.get_json(), whose refusals do not say what is wrong.
+    # Not request.get_json(), whose errors do not say what is wrong.
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise invalid(f"Content-Encoding {encoding!r:.80} is not read here: send plain JSON.")
@@ -171,7 +171,9 @@ def _predict(servable: Servable, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _infer(servable: Servable, body: dict[str, Any], verb: str) -> dict[str, Any]:
-    """The answer to a :classify or :regress body: a list of [class, score] or a number a row."""
+    """The answer to a :classify or :regress body: for each row, a list of [class, score] or a
+    number.
+    """
     signature = _signature_name(body)
     rows, context = _rows(servable, body, "examples"), body.get("context", {})
     if not all(isinstance(part, dict) for part in [*rows, context]):
@@ -187,7 +189,7 @@ def _rows(servable: Servable, body: dict[str, Any], name: str) -> list[Any]:
     rows = body.get(name)
     if not isinstance(rows, list) or not rows:
         raise invalid(f"{name!r} should be a list with at least one element.")
-    servable.limits.check_rows(len(rows))  # First: to read a million rows takes a while.
+    servable.limits.check_rows(len(rows))  # First: converting a million takes a while.
     return rows
 
 
@@ -200,8 +202,8 @@ def _signature_name(body: dict[str, Any]) -> str:
 
 def _metadata(servable: Servable) -> dict[str, Any]:
     """The JSON form of GetModelMetadataResponse."""
-    # By hand, since protobuf's json_format names the option for fields that are empty, which
-    # TF Serving prints, otherwise in each of its versions.
+    # By hand: TF Serving prints empty fields, too, and json_format's option for that has different
+    # names in different versions of protobuf.
     spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
     signatures = {
         name: {

@@ -23,7 +23,7 @@ _OUTPUTS = {"Classify": {"classes", "scores"}, "Regress": {"outputs"}}
 
 
 class Servable:
-    """A version that answers: `signature_defs` are its SignatureDef protos by name."""
+    """A loaded version of a model; `signature_defs` are its SignatureDef protos by name."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Servable:
         self._loaded = saved_model.load(path)
         self.signature_defs = _read_signature_defs(path)
         # The first call of a graph takes seconds. It happens here, as in TF Serving, so that no
-        # client waits for it: the store hands out only what was made completely.
+        # client waits for it: the store has this object only after `__init__` has returned.
         check_warmup(path, self._loaded.signatures)
 
     def signature_def(self, signature: str) -> SignatureDef:
@@ -57,7 +57,12 @@ class Servable:
     ) -> dict[str, np.ndarray]:
         """Values by input name -> arrays by output name; string arrays hold bytes.
 
-        `to_array` makes an array of an input's name, value and TensorInfo.
+        `to_array` makes an array of an input's name, value and TensorInfo; by default, the values
+        are arrays already.
+
+        Raises:
+          ServingError: INVALID_ARGUMENT if names, types or shapes do not fit the signature, or a
+            limit is exceeded; RESOURCE_EXHAUSTED if memory does not suffice.
         """
         infos = self.signature_def(signature).inputs
         if set(inputs) != set(infos):
@@ -91,16 +96,18 @@ class Servable:
         except (TypeError, ValueError) as error:
             told = str(error).splitlines()[0]
             raise invalid(f"Input {name!r} should be {dtype.name}: {told:.200}") from None
-        # A loaded signature computes with any shape, also with one that it does not declare.
+        # A loaded signature computes with any shape, even with one that it does not declare.
         shape = tf.TensorShape(info.tensor_shape)
         if not shape.is_compatible_with(tensor.shape):
             raise invalid(f"Input {name!r} should have the shape {shape}; received {tensor.shape}.")
         return tensor
 
     def classify(self, signature: str, examples: Sequence[bytes]) -> list[list[tuple[str, float]]]:
-        """Serialized tf.Examples [B] -> for each of them (class, score) for each class."""
+        """Serialized tf.Examples [B] -> for each of them (class, score) for each class. Raises
+        ServingError as `predict` does, and if the signature is not for Classify.
+        """
         outputs = self._answer_examples(signature, examples, "Classify")
-        # As in TF Serving, classes that the signature does not have are empty, and scores zeros.
+        # As in TF Serving: without the output `classes` they are empty, without `scores` zeros.
         shape = next(iter(outputs.values())).shape
         classes = outputs.get("classes", np.full(shape, b"", object)).tolist()
         scores = outputs.get("scores", np.zeros(shape, np.float32)).tolist()
@@ -110,7 +117,9 @@ class Servable:
         ]
 
     def regress(self, signature: str, examples: Sequence[bytes]) -> list[float]:
-        """Serialized tf.Examples [B] -> a number for each of them."""
+        """Serialized tf.Examples [B] -> a number for each of them. Raises ServingError as `predict`
+        does, and if the signature is not for Regress.
+        """
         return self._answer_examples(signature, examples, "Regress")["outputs"].reshape(-1).tolist()
 
     def _answer_examples(
@@ -133,7 +142,7 @@ def _suits(definition: SignatureDef, method: str) -> bool:
 
 
 def _read_signature_defs(path: str) -> dict[str, SignatureDef]:
-    # From the file, since a loaded signature no longer has the names of tensors and the method.
+    # From the file, since loaded signatures lack the names of tensors and of the method.
     content = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(path, "saved_model.pb"), "rb") as file:
         content.ParseFromString(file.read())

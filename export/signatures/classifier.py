@@ -60,7 +60,7 @@ def expected(loaded: LoadedModel) -> Expected:
     """The answers of fine-tuning to all signatures of ClassifierModule."""
 
     def answered(pairs: Sequence[str] | None = None) -> tuple[dict, dict]:
-        """The model's inputs, and the outputs that fine-tuning's answer means."""
+        """The model's inputs, and fine-tuning's answer by the names of the outputs."""
         split = finetuned.text_split(TEXTS, pairs)
         found = finetuned.answer(finetuned.CLASSES, loaded, split)
         values, probabilities, _ = found.predictions

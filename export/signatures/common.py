@@ -49,8 +49,8 @@ def in_slices(
     outputs: Mapping[str, tf.TensorSpec],
     rows: int | tf.Tensor = ROWS_AT_A_TIME,
 ) -> Tensors:
-    """The `outputs` [F, ...] of `forward` for `inputs` [F, ...], computed `rows` at a time, so that
-    a request of any size needs no more memory than these.
+    """The `outputs` [F, ...] of `forward` for `inputs` [F, ...], computed `rows` at a time: more
+    rows than that need little more memory.
     """
     count = tf.shape(next(iter(inputs.values())))[0]
     slices = tf.maximum(-(-count // rows), 1)  # A list of none has no shape.
@@ -64,7 +64,7 @@ def in_slices(
         found = forward({name: each[first : first + rows] for name, each in inputs.items()})
         return number + 1, {name: each.write(number, found[name]) for name, each in arrays.items()}
 
-    # With parallel iterations, several slices would be in memory again.
+    # Parallel iterations would hold several slices in memory.
     _, arrays = tf.while_loop(
         lambda number, _: number < slices, some, (0, arrays), parallel_iterations=1
     )
@@ -93,9 +93,7 @@ def parse_texts(examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def frozen(forward: tf.types.experimental.GenericFunction) -> Callable[[Tensors], Any]:
     """A function of tensors by name whose weights are constants."""
     # One graph for all calls with the same names and ranks, whatever the sizes: each graph has its
-    # own copy of the weights, and a file of protobuf ends at 2 GB. Constants are faster only where
-    # all requests have one size: oneDNN keeps them in the order that suits the first number of
-    # tokens, and orders them anew for each other number (docs/serving.md has the times).
+    # own copy of the weights, and a graph cannot exceed 2 GB.
     graphs: dict[Any, Any] = {}
 
     def call(inputs: Tensors) -> Any:
@@ -123,9 +121,9 @@ class ModelModule(tf.Module):
 
     def __init__(self, loaded: LoadedModel, read_masks: bool = False) -> None:
         super().__init__()
-        # The model is held by a plain function, which tf.Module does not track: of Keras nothing
-        # but variables is saved, and loading needs none. All signatures call this one function, so
-        # that the model is stored once; as an attribute it would be offered to those who load it.
+        # A plain function holds the model, since tf.Module does not track it: only the variables
+        # are saved, and loading needs no Keras. All signatures call the one tf.function in it, so
+        # the graph stores the model once; an attribute would offer it to whoever loads the export.
         forward = graph_function(functools.partial(loaded.model, training=False))
         self.forward = lambda inputs: forward(inputs)
         self._freeze = lambda: frozen(forward)
@@ -150,7 +148,7 @@ class ModelModule(tf.Module):
         input_type_ids: tf.Tensor,
         shortest: int = 1,
     ) -> Tensors:
-        """`checked_tokens` of this model."""
+        """`checked_tokens` for this model: int32 [..., S] three times -> the same by name."""
         return checked_tokens(input_word_ids, input_mask, input_type_ids, self._config, shortest)
 
 

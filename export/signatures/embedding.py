@@ -93,7 +93,7 @@ def expected(loaded: LoadedModel) -> Expected:
 
 
 def as_sentence_encoder(loaded: LoadedModel) -> LoadedModel:
-    """The same with a sentence encoder around its encoder, of whatever model that is a part."""
+    """The same folder with an AlbertSentenceEncoder around its encoder, whatever its model is."""
     if isinstance(loaded.model, AlbertSentenceEncoder):
         return loaded
     encoder = loaded.encoder

@@ -36,8 +36,8 @@ class EncoderModule(tf.train.Checkpoint):
 
     The result holds `sequence_output` [B, S, H], `pooled_output` [B, H], `default` (pooled_output
     once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout acts
-    only with True. Of a pre-trained model there is also `encoder.mlm(inputs, training)`, which with
-    the further input `masked_lm_positions` int32 [B, P] gives `mlm_logits` [B, P, V] as well; its
+    only with True. A model with a masked-word head also has `encoder.mlm(inputs, training)`: the
+    further input `masked_lm_positions` int32 [B, P], the further output `mlm_logits` [B, P, V]; its
     variables are the encoder's and the head's.
     """
 
@@ -59,7 +59,7 @@ class EncoderModule(tf.train.Checkpoint):
             outputs = call(tokens, training=False)
             return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 
-        # Only what was traced is saved: a user may ask for both.
+        # Only what was traced is saved, and users may call it with either.
         for training in (False, True):
             call.get_concrete_function({spec.name: spec for spec in TOKENS}, training=training)
         self.__call__ = call

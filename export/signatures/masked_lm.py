@@ -62,9 +62,9 @@ class MaskedLMModule(ModelModule):
         inputs = self.text_encoder(*same_rows(text=text))
         positions = mask_positions(inputs["input_word_ids"], self.text_encoder.mask_id)
         real = positions >= 0  # [B, M]
-        # Fillers look at [CLS], and their answers are overwritten below.
+        # Fillers point at [CLS]; their answers are overwritten below.
         inputs["masked_lm_positions"] = tf.maximum(positions, 0)
-        # Each mask takes V logits: rows with many masks are read fewer at a time.
+        # Each mask takes V logits, so with many masks in a row, fewer rows are computed at a time.
         rows = tf.maximum(MASKS_AT_A_TIME // tf.maximum(tf.shape(positions)[1], 1), 1)
         best = in_slices(self._best_pieces, inputs, _BEST_PIECES, rows)
         ids, real_ids = best["top_ids"], real[:, :, None]
@@ -127,7 +127,7 @@ def mask_positions(word_ids: tf.Tensor, mask_id: int) -> tf.Tensor:
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The likeliest pieces of Keras; pieces only where no two of one mask are close."""
+    """The answers of Keras to both signatures; pieces only if no mask has two that are close."""
     vocabulary = loaded.vocabulary
     tokens = encode_masked_batch(vocabulary, MASKED_TEXTS, loaded.max_seq_length)
     positions = mask_positions(tf.constant(tokens["input_word_ids"]), vocabulary.mask_id).numpy()

@@ -81,7 +81,7 @@ def tokenize_with_offsets(
     ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
     rows = ids.value_rowids()
     starts = firsts.flat_values
-    # The word mark that SentencePiece adds in front of a text ends before it begins.
+    # The end of a word mark that stands for no character is before its start.
     limits = tf.maximum(lasts.flat_values + 1, starts)
     starts, limits = (
         ids.with_values(tf.cast(characters.bytes_at(rows, each), tf.int64))

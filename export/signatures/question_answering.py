@@ -74,8 +74,8 @@ class QuestionSettings:
 
 
 class QuestionAnsweringModule(ModelModule):
-    """Questions and contexts -> answers with offsets; tokens -> the outputs of the model, which is
-    for SQuAD 1.1 or 2.0.
+    """Questions and contexts -> answers with offsets; tokens -> the outputs of the model, an
+    AlbertSpanLabeler (version 1.1) or AlbertSpanLabelerV2 (version 2.0).
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -84,7 +84,7 @@ class QuestionAnsweringModule(ModelModule):
         self._settings = settings_of(loaded)
         model = loaded.model
         self._is_v2 = isinstance(model, AlbertSpanLabelerV2)
-        # A beam has this many positions, and cannot choose them from fewer.
+        # A beam takes this many positions, and cannot choose them from fewer.
         self._shortest = max(model.span.start_n_top, model.span.end_n_top) if self._is_v2 else 1
         if self._is_v2:
             specs = [*TOKENS, tokens_spec("impossible_positions")]
@@ -112,7 +112,7 @@ class QuestionAnsweringModule(ModelModule):
             self._vocabulary,
             settings.windows,
             self._shortest,
-            # Refused before memory is taken for the windows.
+            # Refuses a request before its windows take memory.
             lambda counts: required(counts, tf.reduce_sum(counts) <= MOST_WINDOWS, _TOO_LONG),
         )
         if self._is_v2:

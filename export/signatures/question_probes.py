@@ -1,4 +1,4 @@
-"""Expected answers of question answering: fine-tuning's, less what rounding may decide."""
+"""Expected answers of question answering: fine-tuning's, without what rounding may decide."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def decided_beams(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _has_close(log_probs: np.ndarray) -> bool:
-    """Whether two neighbors in a row that falls could change places; impossible ones stay."""
+    """Whether two neighbors in a descending row could change places; impossible ones do not."""
     is_possible = log_probs[..., 1:] > NO_CANDIDATE_SCORE
     return bool((-np.diff(log_probs)[is_possible] < _ROUNDING).any())
 
@@ -93,7 +93,7 @@ def _has_close(log_probs: np.ndarray) -> bool:
 def _by_text(
     best: Mapping[str, Sequence[ScoredAnswer]], texts: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """The outputs that the answers of fine-tuning mean; texts only if no two scores are close."""
+    """The answers of fine-tuning by the names of outputs; texts only if no two scores are close."""
     probabilities = np.zeros([len(best), N_BEST], np.float32)
     answers = np.full(probabilities.shape, b"", dtype=object)
     num_answers = np.zeros([len(best)], np.int32)
@@ -115,10 +115,10 @@ def _by_text(
 def _places_of_answers(
     windows: Windows, candidates: Candidates, found: Predictions
 ) -> dict[str, np.ndarray]:
-    """The places that the answers of fine-tuning mean; {} if one of them is not decided.
+    """The places of the answers of fine-tuning; {} if one of them is not decided.
 
-    Of the places where a text stands the one with the highest score counts; if two scores are
-    close, neither is wrong. An answer of nothing but white space may stand anywhere in it.
+    If a text stands at several places, the one with the highest score counts; if two scores are
+    close, neither is wrong. An answer of nothing but white space has no certain place.
     """
     contexts: list[str] = []
     spans: list[list[tuple[int, int]]] = []

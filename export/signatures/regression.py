@@ -22,7 +22,7 @@ from export.signatures.common import (
 
 
 class RegressionModule(TextModule):
-    """Text, text pairs, tokens or tf.Examples -> a number, of a classifier with one class."""
+    """Text, text pairs, tokens or tf.Examples -> a number, the logit of a model with one class."""
 
     def answer(self, inputs: Tensors) -> Tensors:
         """The number of each row: value float32 [B]."""
@@ -41,7 +41,7 @@ class RegressionModule(TextModule):
 
 
 def expected(loaded: LoadedModel) -> Expected:
-    """The answers of fine-tuning, which predicts the logit itself, to all signatures."""
+    """The answers of fine-tuning to all signatures of RegressionModule: the logits themselves."""
 
     def answered(pairs: Sequence[str] | None = None) -> tuple[dict, np.ndarray]:
         split = finetuned.text_split(TEXTS, pairs)

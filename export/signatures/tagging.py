@@ -98,8 +98,8 @@ class TaggingModule(ModelModule):
         of a word decides; words beyond the longest sequence are O, with the probability 0.
         """
         tokens = self.text_encoder.tokenize(words.flat_values)  # [words, (pieces)]
-        # A word that becomes no piece, such as a control character, is the unknown one, as in
-        # training: so every word has a place.
+        # A word that becomes no piece, such as a control character, is the unknown piece, as in
+        # training, so that every word has a place.
         unknown = tf.cast(tokens.row_lengths() == 0, tf.int64)
         filler = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.reduce_sum(unknown)], self._unknown_id), unknown, validate=False
@@ -110,11 +110,11 @@ class TaggingModule(ModelModule):
         )  # [B, S, C]
         rows = words.value_rowids()
         before = tf.cumsum(tokens.row_lengths(), exclusive=True)
-        # The 0 is for texts without words at the end, which begin where all words end.
+        # The 0 is for texts without words at the end of the batch: they begin after all words.
         firsts = tf.gather(tf.concat([before, [0]], axis=0), words.row_starts())
         places = before - tf.gather(firsts, rows) + 1  # After [CLS].
         fits = places < self.text_encoder.max_seq_length - 1
-        at = tf.stack([rows, tf.where(fits, places, 0)], axis=1)  # Any place will do for the rest.
+        at = tf.stack([rows, tf.where(fits, places, 0)], axis=1)  # The rest is overwritten below.
         probabilities = tf.nn.softmax(tf.gather_nd(logits, at))  # [words, C]
         best = tf.gather(tf.constant(self._labels), tf.argmax(probabilities, axis=1))
         highest = tf.reduce_max(probabilities, axis=1)

@@ -25,8 +25,8 @@ from export.server.servable import Servable
 
 _FOLDER = Path(__file__).parent
 _MAX_PIECES = 2048  # More do not help a reader.
-# By what is loaded, not by path: a version's folder may be made again. Weak, or a version that was
-# replaced would stay in memory with its weights.
+# By what is loaded, not by path: a version's folder may be made again. Weak, or a version that is
+# no longer served would stay in memory.
 _TOKENIZERS: weakref.WeakKeyDictionary[Servable, Tokenizer | None] = weakref.WeakKeyDictionary()
 # The page loads nothing from elsewhere and runs no code but its own.
 _POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'"
