@@ -146,7 +146,7 @@ class Task(abc.ABC, Generic[Source]):
 
     def find_labels(self, examples: Split) -> Sequence[str]:
         """Names of the classes of examples, in order, for a task without `labels`."""
-        raise NotImplementedError(f"{self.name} has no labels of its own")
+        raise NotImplementedError(f"task {self.name}: give it `labels`, or define `find_labels`")
 
     @abc.abstractmethod
     def features(
