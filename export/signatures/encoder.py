@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 from export.encoding import encode_batch
 from export.finetuned import outputs_of
 from export.graphs.checks import checked_tokens
@@ -38,7 +39,8 @@ class EncoderModule(tf.train.Checkpoint):
     once more) and `encoder_outputs`, a list of [B, S, H]. `training` is a Python bool; dropout acts
     only with True. A model with a masked-word head also has `encoder.mlm(inputs, training)`: the
     further input `masked_lm_positions` int32 [B, P], the further output `mlm_logits` [B, P, V]; its
-    variables are the encoder's and the head's.
+    variables are the encoder's and the head's. The vocabulary is the asset `sp_model_file`, or that
+    of WordPiece `vocab_file`, with the variable `do_lower_case`.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -46,6 +48,13 @@ class EncoderModule(tf.train.Checkpoint):
         encoder = loaded.encoder
         _name_variables(self, encoder)
         track_files(self, loaded.files())
+        # For notebooks from before there were preprocessors, which read a vocabulary of the module.
+        vocabulary = tf.saved_model.Asset(loaded.vocabulary.vocab_file)
+        if isinstance(loaded.vocabulary, WordPieceTokenizer):
+            self.vocab_file = vocabulary
+            self.do_lower_case = tf.Variable(loaded.vocabulary.lower, trainable=False)
+        else:
+            self.sp_model_file = vocabulary
 
         # A closure, because an attribute would make Keras save its own traces of the encoder too.
         @graph_function

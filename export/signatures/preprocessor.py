@@ -35,7 +35,7 @@ class PreprocessorModule(tf.train.Checkpoint):
     Sub-objects, all callable: `tokenize(text)` -> int32 RaggedTensor [B, (tokens)];
     `tokenize_with_offsets(text)` -> these, and int64 RaggedTensors with the bytes of the text where
     each begins and ends; `tokenize.get_special_tokens_dict()`; `bert_pack_inputs([a, b, ...],
-    seq_length=...)`, one to four segments -> the encoder's inputs.
+    seq_length=max_seq_length)`, one to four segments -> the encoder's inputs.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -49,7 +49,8 @@ class PreprocessorModule(tf.train.Checkpoint):
 
         @graph_function(input_signature=[named("text")])
         def preprocess(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
-            return pad_to_length(text(text_batch), text.max_seq_length, text.pad_id)
+            rows = tf.shape(text_batch)[0]
+            return pad_to_length(text(text_batch), rows, text.max_seq_length, text.pad_id)
 
         @graph_function(input_signature=[named("text")])
         def serve_text(text_batch: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -57,20 +58,33 @@ class PreprocessorModule(tf.train.Checkpoint):
 
         self.__call__ = preprocess
         self.serve_text = serve_text
-        self.tokenize = _callable(graph_function(text.tokenize, input_signature=[named("text")]))
-        with_offsets = functools.partial(tokenize_with_offsets, text)
-        self.tokenize_with_offsets = _callable(
-            graph_function(with_offsets, input_signature=[named("text")])
+        tokenize, with_offsets = (
+            graph_function(functools.partial(each, text), input_signature=[named("text")])
+            for each in (_tokenize, tokenize_with_offsets)
         )
+        self.tokenize = _callable(tokenize)
+        self.tokenize_with_offsets = _callable(with_offsets)
         special = graph_function(
             functools.partial(_special_tokens, loaded.vocabulary), input_signature=[]
         )
         self.tokenize.get_special_tokens_dict = _callable(special)
+        self.tokenize_with_offsets.get_special_tokens_dict = self.tokenize.get_special_tokens_dict
         self.bert_pack_inputs = _callable(_pack_function(text))
 
     def signatures(self) -> Signatures:
         """The functions to save, by the names of their signatures."""
         return {DEFAULT_SIGNATURE: self.serve_text}
+
+
+def _tokenize(encoder: TextEncoder, text: tf.Tensor) -> tf.RaggedTensor:
+    """string [B] -> int32 [B, (tokens)]."""
+    return _with_rows_of(text, encoder.tokenize(text))
+
+
+def _with_rows_of(text: tf.Tensor, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Tokens [B, (tokens)] whose static B is that of the texts, see `pad_to_length`."""
+    splits = tf.reshape(tokens.row_splits, [tf.shape(text)[0] + 1])
+    return tf.RaggedTensor.from_row_splits(tokens.flat_values, splits, validate=False)
 
 
 def tokenize_with_offsets(
@@ -79,6 +93,7 @@ def tokenize_with_offsets(
     """string [B] -> tokens int32, starts and limits int64 [B, (tokens)], in bytes of the text."""
     characters = Characters(text)
     ids, firsts, lasts = align_graph(encoder.tokenizer, characters)
+    ids = _with_rows_of(text, ids)
     rows = ids.value_rowids()
     starts = firsts.flat_values
     # The end of a word mark that stands for no character is before its start.
@@ -110,31 +125,40 @@ def _special_tokens(vocabulary: Tokenizer) -> dict[str, tf.Tensor]:
 
 
 def _pack_function(text: TextEncoder) -> tf.types.experimental.GenericFunction:
-    """bert_pack_inputs, traced for one to four segments."""
+    """bert_pack_inputs, traced for one to four segments, and one or two whose words are apart."""
 
     @graph_function
-    def bert_pack_inputs(segments: list[tf.RaggedTensor], seq_length) -> dict[str, tf.Tensor]:
-        packed = text.pack_segments(segments, seq_length)
-        return pad_to_length(packed, seq_length, text.pad_id)
+    def bert_pack_inputs(
+        segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor = text.max_seq_length
+    ) -> dict[str, tf.Tensor]:
+        tokens = [segment.merge_dims(1, segment.ragged_rank) for segment in segments]
+        packed = text.pack_segments(tokens, seq_length)
+        return pad_to_length(packed, segments[0].nrows(tf.int32), seq_length, text.pad_id)
 
-    ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-    for count in range(1, _MOST_SEGMENTS + 1):  # Only what was traced is saved.
-        bert_pack_inputs.get_concrete_function(
-            [ragged] * count, tf.TensorSpec([], tf.int32, "seq_length")
-        )
+    for ragged_rank, most in ((1, _MOST_SEGMENTS), (2, 2)):  # Only what was traced is saved.
+        segment = tf.RaggedTensorSpec([None] * (ragged_rank + 1), tf.int32)
+        for count in range(1, most + 1):
+            bert_pack_inputs.get_concrete_function(
+                [segment] * count, tf.TensorSpec([], tf.int32, "seq_length")
+            )
     return bert_pack_inputs
 
 
 def pad_to_length(
-    inputs: dict[str, tf.Tensor], length: int | tf.Tensor, pad_id: int
+    inputs: dict[str, tf.Tensor], rows: tf.Tensor, length: int | tf.Tensor, pad_id: int
 ) -> dict[str, tf.Tensor]:
-    """int32 [B, S] -> int32 [B, length], the word ids with `pad_id`, mask and types with 0."""
+    """int32 [B, S] -> int32 [B, length], the word ids with `pad_id`, mask and types with 0; `rows`
+    is B.
+    """
     padded = {}
+    # Of a shape made of B and length, TensorFlow finds in a loaded function, too, what its caller
+    # knows of both: TPUs need static shapes.
+    shape = tf.stack([rows, length])
     for name, value in inputs.items():
-        missing = length - tf.shape(value)[1]
         filler = pad_id if name == "input_word_ids" else 0
+        missing = length - tf.shape(value)[1]
         wide = tf.pad(value, [[0, 0], [0, missing]], constant_values=filler)
-        padded[name] = tf.ensure_shape(wide, [None, length if isinstance(length, int) else None])
+        padded[name] = tf.reshape(wide, shape)
     return padded
 
 

@@ -69,14 +69,6 @@ def test_gradients_are_those_of_layers_that_read_their_weights_each(exports, enc
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=variable.name)
 
 
-def test_dropout_acts_only_in_training(encoder, inputs):
-    def pooled(training):
-        return encoder(inputs, training=training)["pooled_output"].numpy()
-
-    np.testing.assert_array_equal(pooled(False), pooled(False))
-    assert np.abs(pooled(True) - pooled(True)).max() > 1e-3
-
-
 def classifier_of(path, rate=0.1):
     """(layer, model): two classes by an encoder that is trained with them."""
     layer = hub.KerasLayer(path, trainable=True)
@@ -229,11 +221,3 @@ def test_keras_layer_trains_masked_words(encoder, inputs):
     changed = sum(not np.array_equal(old, new) for old, new in zip(before, layer.trainable_weights))
     assert len(before) == len(encoder.mlm.trainable_variables)
     assert changed >= len(before) - 3  # Keys' biases and the pooler have no gradient.
-
-
-def test_special_tokens(preprocessor, vocabulary):
-    special = preprocessor.tokenize.get_special_tokens_dict()
-    assert {name: int(value) for name, value in special.items()} == {
-        "vocab_size": vocabulary.vocab_size, "start_of_sequence_id": 2, "end_of_segment_id": 3,
-        "padding_id": 0, "mask_id": 4,
-    }  # fmt: skip

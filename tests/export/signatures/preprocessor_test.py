@@ -26,11 +26,11 @@ def module(vocabulary) -> PreprocessorModule:
 
 def test_padding_to_a_length():
     inputs = {name: tf.ones([2, 3], tf.int32) for name in ("input_word_ids", "input_mask")}
-    padded = pad_to_length(inputs, 5, pad_id=7)
+    padded = pad_to_length(inputs, 2, 5, pad_id=7)
     np.testing.assert_array_equal(padded["input_word_ids"], [[1, 1, 1, 7, 7]] * 2)
     np.testing.assert_array_equal(padded["input_mask"], [[1, 1, 1, 0, 0]] * 2)
     np.testing.assert_array_equal(
-        pad_to_length(inputs, tf.constant(3), 7)["input_mask"], [[1] * 3] * 2
+        pad_to_length(inputs, 2, tf.constant(3), 7)["input_mask"], [[1] * 3] * 2
     )
 
 
@@ -60,6 +60,8 @@ def test_segments_and_special_tokens(module, vocabulary):
         assert packed["input_word_ids"].numpy()[0, : len(real)].tolist() == real
         assert packed["input_word_ids"].shape == [1, 14]
         assert int(tf.reduce_sum(packed["input_mask"])) == len(real)
+    packed = module.bert_pack_inputs.__call__([segment])
+    assert packed["input_mask"].shape == [1, 16], "the length of the texts"
     special = module.tokenize.get_special_tokens_dict.__call__()
     assert int(special["mask_id"]) == 4 and int(special["vocab_size"]) == vocabulary.vocab_size
 
