@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from typing import Any, get_type_hints
 
-from albert_tf.config_file import check_groups_agree, from_huggingface, read_json
+from albert_tf.config_file import (
+    GOOGLE_CONFIGS,
+    check_groups_agree,
+    from_google,
+    from_huggingface,
+    read_json,
+)
 from albert_tf.errors import UserError
 from data_pipeline.files import atomic_files
 
@@ -174,8 +181,8 @@ class AlbertConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "config") -> AlbertConfig:
         """The configuration of an albert_config.json with these keys, or of Hugging Face's
-        config.json, which has a model_type; `source` names it in errors. An unknown key of the
-        former is a UserError that suggests the nearest.
+        config.json, which has a model_type (albert, bert, electra or distilbert); `source` names it
+        in errors. An unknown key of the former is a UserError that suggests the nearest.
         """
         names = cls.field_names()
         is_huggingface = "model_type" in values
@@ -194,14 +201,17 @@ class AlbertConfig:
             config = cls(**{key: value for key, value in values.items() if key in names})
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
-        if is_huggingface:
+        if is_huggingface and config.parameter_sharing == "all":
             check_groups_agree(config.num_hidden_layers, config.num_attention_groups, source)
         return config
 
     @classmethod
     def from_json_file(cls, path: str) -> AlbertConfig:
-        """Reads an albert_config.json or Hugging Face's config.json; see `from_dict`."""
-        return cls.from_dict(read_json(path), source=path)
+        """Reads an albert_config.json, the bert_config.json or electra_config.json of
+        google-research's other models, or Hugging Face's config.json; see `from_dict`.
+        """
+        values, name = read_json(path), os.path.basename(path)
+        return cls.from_dict(from_google(values, name) if name in GOOGLE_CONFIGS else values, path)
 
     def to_json_file(self, path: str) -> None:
         """Writes an albert_config.json, which google-research/albert reads too."""

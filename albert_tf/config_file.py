@@ -21,8 +21,8 @@ HUGGINGFACE_ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# The other keys of transformers (4.57) that change an ALBERT's answers -> the values with which
-# they do not. The rest of its keys say how a model was made, or what is returned of it:
+# The other keys of transformers (4.57) that change a model's answers -> the values with which they
+# do not. The rest of its keys say how a model was made, or what is returned of it:
 # output_attentions, chunk_size_feed_forward, dtype, ids of tokens (padding is masked), generation;
 # is_decoder, which an ALBERT does not read. Keys that it does not know change nothing there.
 _HARMLESS: dict[str, tuple[Any, ...]] = {
@@ -30,8 +30,52 @@ _HARMLESS: dict[str, tuple[Any, ...]] = {
     "pruned_heads": (None, {}),
     "quantization_config": (None,),
 }
-# Hugging Face's defaults of fields that have no default here.
-_DEFAULTS = {"vocab_size": 30000}
+_BERT_DEFAULTS = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "parameter_sharing": "none",
+}
+# Hugging Face's model_type -> its defaults, where they are not those of the fields here.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "albert": {"vocab_size": 30000, "hidden_act": "gelu_new"},
+    "bert": _BERT_DEFAULTS,
+    "electra": {
+        **_BERT_DEFAULTS,
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
+    },
+    "distilbert": {**_BERT_DEFAULTS, "num_hidden_layers": 6},
+}
+MODEL_TYPES = tuple(_DEFAULTS)
+# DistilBERT's key -> the one that the others have for it.
+_DISTILBERT_KEYS = {
+    "dim": "hidden_size",
+    "hidden_dim": "intermediate_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+}
+# Files that google-research's other codes call their configuration -> Hugging Face's model_type,
+# and the word for their GELU there.
+GOOGLE_CONFIGS = {
+    "bert_config.json": {"model_type": "bert", "gelu": "gelu_new"},
+    "electra_config.json": {"model_type": "electra", "gelu": "gelu"},
+}
+# Kinds of models that look like a BERT, and are not one.
+_OTHERS = {
+    "roberta": "its positions begin at 2, and its tokenizer works on bytes",
+    "deberta": "its attention has relative positions",
+    "deberta-v2": "its attention has relative positions",
+    "xlnet": "its attention has relative positions and permutations",
+}
 
 
 def read_json(path: str, kind: type = dict) -> Any:
@@ -61,26 +105,46 @@ def read_json(path: str, kind: type = dict) -> Any:
     return values
 
 
+def from_google(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """The content of a configuration of google-research's BERT or ELECTRA, a file of that name, as
+    Hugging Face's config.json has it.
+    """
+    google = GOOGLE_CONFIGS[name]
+    act = values.get("hidden_act", "gelu")
+    act = google["gelu"] if act == "gelu" else act or "linear"
+    size = {"embedding_size": values.get("embedding_size", values.get("hidden_size"))}
+    return {**values, **size, "model_type": google["model_type"], "hidden_act": act}
+
+
 def from_huggingface(
     values: dict[str, Any], fields: Collection[str], source: str = "config"
 ) -> dict[str, Any]:
     """The fields of an AlbertConfig, by names in `fields`, from the content of a config.json; a
     UserError for another kind of model, or one that this project does not compute.
     """
-    if values.get("model_type") != "albert":
-        raise UserError(f"{source}: model_type is {values.get('model_type')!r}, not 'albert'.")
-    for key in _HARMLESS.keys() & values.keys():
-        if values[key] not in _HARMLESS[key]:
+    kind = values.get("model_type")
+    if kind not in MODEL_TYPES:
+        reason = f": {_OTHERS[kind]}" if kind in _OTHERS else ""
+        raise UserError(
+            f"{source}: model_type is {kind!r}, not one of {', '.join(MODEL_TYPES)}{reason}."
+        )
+    harmless = _HARMLESS if kind == "albert" else {**_HARMLESS, "is_decoder": (False,)}
+    for key in harmless.keys() & values.keys():
+        if values[key] not in harmless[key]:
             raise UserError(
                 f"{source}: {key} {values[key]!r:.80} is not supported, only "
-                f"{json.dumps(_HARMLESS[key][-1])}: a model with it gives other answers."
+                f"{json.dumps(harmless[key][-1])}: a model with it gives other answers."
             )
-    act = values.get("hidden_act", "gelu_new")
-    if act not in HUGGINGFACE_ACTIVATIONS:
-        known = ", ".join(HUGGINGFACE_ACTIVATIONS)
-        raise UserError(f"{source}: hidden_act {act!r} is not one of {known}.")
+    if kind == "distilbert":
+        values = {_DISTILBERT_KEYS.get(key, key): value for key, value in values.items()}
     ours = {key: value for key, value in values.items() if key in fields}
-    return {**_DEFAULTS, **ours, "hidden_act": HUGGINGFACE_ACTIVATIONS[act]}
+    ours = {**_DEFAULTS[kind], **ours}
+    if kind in ("bert", "distilbert"):
+        ours["embedding_size"] = ours["hidden_size"]
+    if ours["hidden_act"] not in HUGGINGFACE_ACTIVATIONS:
+        known = ", ".join(HUGGINGFACE_ACTIVATIONS)
+        raise UserError(f"{source}: hidden_act {ours['hidden_act']!r} is not one of {known}.")
+    return {**ours, "hidden_act": HUGGINGFACE_ACTIVATIONS[ours["hidden_act"]]}
 
 
 def check_groups_agree(layers: int, groups: int, source: str) -> None:

@@ -17,6 +17,7 @@ from albert_tf.checkpoints import (
     sentence_transformers,
     vocabulary,
 )
+from albert_tf.checkpoints.huggingface import kind_to_write
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
@@ -72,8 +73,9 @@ def main() -> None:
     config = AlbertConfig.from_json_file(given) if given else source.config()
     model = source.make_model(config, FLAGS.head)
     new = formats.load_whole(model, source, FLAGS.use_averages)
-    if not target.is_own and isinstance(model, AlbertReplacedTokenDetector):
-        print(f"{FLAGS.format} has no detector of replaced tokens: its encoder is written.")
+    is_detector = isinstance(model, AlbertReplacedTokenDetector)
+    if not target.is_own and is_detector and kind_to_write(model) == "albert":
+        print(f"{FLAGS.format} has no ALBERT that detects replaced tokens: its encoder is written.")
         model = model.encoder
     vocab_file = FLAGS.vocab_file or source.vocab_file
     tokenizer = load_tokenizer(vocab_file, **tokenizer_flags.by_hand()) if vocab_file else None
@@ -86,7 +88,9 @@ def main() -> None:
     print(f"Read {source.path} ({source.format}): {type(model).__name__}")
     print(f"Carried over: {len(model.variables) - len(new)} variables, {model.count_params():,} "
           f"parameters; vocabulary: {vocab_file or 'none'}")  # fmt: skip
-    if steps := sentence_transformers.other_steps(source.path):
+    pooling = sentence_transformers.read_pooling(source.path)
+    steps = ([] if pooling.mode == "mean" else [f"the {pooling.mode} token's"]) + [*pooling.others]
+    if steps:
         print(f"Left out, so that vectors of sentences will be others: {', '.join(steps)}")
     if new:
         print(f"Not in the input, and random: {', '.join(new)}")

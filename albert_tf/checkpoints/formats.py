@@ -16,15 +16,21 @@ from albert_tf.checkpoints import (
     huggingface,
     huggingface_weights,
     native,
+    sentence_transformers,
     target_tensors,
     vocabulary,
 )
-from albert_tf.checkpoints.huggingface_config import as_groups
 from albert_tf.checkpoints.source import Beside, Source
 from albert_tf.config import AlbertConfig
+from albert_tf.config_file import read_json
 from albert_tf.errors import UserError, warn_once
 from albert_tf.keras_compat import keras
-from albert_tf.models import AlbertClassifier, AlbertMultipleChoice, AlbertPretrainer
+from albert_tf.models import (
+    AlbertClassifier,
+    AlbertModel,
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+)
 from albert_tf.variable_names import variable_name
 from data_pipeline.files import atomic_folders
 
@@ -34,7 +40,7 @@ WITHOUT_PAIRS = ["^encoder/pooler/", "^sentence_order/"]
 # A model that is to be trained may begin with new heads.
 AS_A_START = [*WITHOUT_PAIRS, "^masked_lm/"]
 # Names of what is not part of an encoder, in any format.
-NOT_ENCODER = ["^(?!encoder/|bert/|albert\\.)"]
+NOT_ENCODER = ["^(?!encoder/|(bert|electra)/|(albert|bert|electra|distilbert)\\.)"]
 
 
 class Native(Source):
@@ -104,6 +110,12 @@ class HuggingFace(Source):
     def config(self) -> AlbertConfig:
         return huggingface.read_config(self.path) if self.config_file else super().config()
 
+    def metadata(self) -> dict[str, Any]:
+        values = read_json(self.config_file) if self.config_file else {}
+        found = {"model_type": values.get("model_type")}
+        found["max_seq_length"] = sentence_transformers.read_length(self.path)
+        return {key: value for key, value in found.items() if value is not None}
+
     def labels(self) -> list[str] | None:
         return huggingface.read_labels(self.path)
 
@@ -136,8 +148,9 @@ class HuggingFace(Source):
 
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
-        huggingface.save(model, folder, beside.labels, beside.dtype)
-        return []
+        stated = beside.metadata.get("model_type")
+        huggingface.save(model, folder, beside.labels, beside.dtype, stated)
+        return _lost(model, stated)
 
     @classmethod
     def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
@@ -146,7 +159,9 @@ class HuggingFace(Source):
 
 
 class Google(Source):
-    """A TF1 checkpoint of google-research/albert, by its prefix or alone in a folder."""
+    """A TF1 checkpoint of google-research's ALBERT, BERT or ELECTRA, by its prefix or alone in a
+    folder.
+    """
 
     format = "google"
 
@@ -162,7 +177,17 @@ class Google(Source):
         bundle.check_exists(prefix)
         folder = os.path.dirname(prefix)
         vocab_file = vocabulary.find(folder, google.VOCABULARY, google.CHINESE_VOCABULARY)
-        return cls(prefix, _in(folder, native.CONFIG_FILE), vocab_file)
+        configs = (_in(folder, name) for name in google.CONFIG_FILES.values())
+        return cls(prefix, next(filter(None, configs), None), vocab_file)
+
+    def config(self) -> AlbertConfig:
+        if self.config_file is None and (config := google.electra_config(self.path)):
+            return config
+        return super().config()
+
+    def metadata(self) -> dict[str, Any]:
+        kind = google.kind_of(self.path)
+        return {} if kind == "albert" else {"model_type": kind}
 
     @property
     def weights_files(self) -> list[str]:
@@ -183,19 +208,28 @@ class Google(Source):
     @classmethod
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
         tf.io.gfile.makedirs(folder)
-        google.save(model, os.path.join(folder, google.PREFIX))
-        as_groups(model.config).to_json_file(os.path.join(folder, native.CONFIG_FILE))
+        stated = beside.metadata.get("model_type")
+        google.save(model, os.path.join(folder, google.PREFIX), stated)
         labels = ", ".join(beside.labels)
-        return [f"google has no place for the names of the classes: {labels}"] if labels else []
+        lines = [f"google has no place for the names of the classes: {labels}"] if labels else []
+        return [*lines, *_lost(model, stated)]
 
     @classmethod
     def check(cls, model: keras.Model, folder: str, dtype: str) -> str:
-        prefix, config_file = (
-            os.path.join(folder, name) for name in (google.PREFIX, native.CONFIG_FILE)
-        )
         classes = getattr(model, "num_classes", 2)
+        configs = (_in(folder, name) for name in google.CONFIG_FILES.values())
+        config_file = next(filter(None, configs))
+        prefix = os.path.join(folder, google.PREFIX)
         count = target_tensors.check_google(prefix, config_file, type(model).__name__, classes)
-        return f", {count} tensors as google-research/albert has them"
+        kind = os.path.basename(config_file).partition("_")[0]
+        return f", {count} tensors as google-research/{kind} has them"
+
+
+def _lost(model: AlbertModel, stated: str | None) -> list[str]:
+    """A line about what an ELECTRA has no place for, if the model was not made from one."""
+    if huggingface.kind_to_write(model, stated) != "electra" or stated == "electra":
+        return []
+    return ["It is written as an ELECTRA, which has no pooler and no head of sentence order."]
 
 
 # In the order in which they are tried on a path.

@@ -1,34 +1,56 @@
-"""google-research/albert's TF1 checkpoints, as the published archives hold them:
-`model.ckpt-best.{index,data}` without a `checkpoint` file, `albert_config.json`, `30k-clean.model`.
+"""TF1 checkpoints of google-research's ALBERT, BERT and ELECTRA, as their archives hold them:
+
+albert     model.ckpt-best.{index,data}, no `checkpoint` file, albert_config.json, 30k-clean.model
+bert       bert_model.ckpt.{index,data}, bert_config.json, vocab.txt
+electra    electra_small.{index,data}, vocab.txt: the shapes of the weights are the configuration
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 
 from albert_tf.checkpoints import bundle, vocabulary
+from albert_tf.checkpoints.huggingface import kind_to_write
+from albert_tf.checkpoints.huggingface_config import as_groups, to_huggingface
 from albert_tf.checkpoints.names import check_sharing, variable_names
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError, warn_once
-from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
     AlbertEncoder,
+    AlbertModel,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
     AlbertSpanLabeler,
     AlbertSpanLabelerV2,
 )
 from albert_tf.variable_names import variable_name
+from data_pipeline.files import atomic_files
 
 PREFIX = "model.ckpt"  # Name of the checkpoints that are written.
 # Vocabularies next to the checkpoints: in the English archives, in the Chinese ones.
 VOCABULARY, CHINESE_VOCABULARY = vocabulary.GOOGLE_SENTENCEPIECE, "vocab_chinese.txt"
 # What `output_weights` may be; a regression is a classifier of one class.
 HEADS = ("classifier", "regression", "multiple_choice")
-_SOFTWARE = "google-research/albert"
+# By kind of model: the file of the configuration, the GELU that the software does not have, and
+# beginnings of our names of what its models do not have.
+CONFIG_FILES = {
+    "albert": "albert_config.json",
+    "bert": "bert_config.json",
+    "electra": "electra_config.json",
+}
+_OTHER_GELU = {"albert": "gelu_erf", "bert": "gelu_erf", "electra": "gelu"}
+_WITHOUT: dict[str, tuple[str, ...]] = {
+    "albert": (),
+    "bert": (),
+    "electra": ("encoder/pooler/", "sentence_order/"),
+}
+# An ELECTRA's checkpoint holds its generator, too, which is a model of its own.
+_GENERATOR = "^generator"
 _LAYER_NORM_EPS = 1e-12
 _KERAS_NORM = re.compile(r"/layer_normalization(_\d+)?/(?=(beta|gamma)$)")
 # Sign in a name -> why no model here is of that kind.
@@ -56,10 +78,10 @@ class _GoogleWeights(bundle.BundleWeights):
 
 def _check_names(prefix: str, names: Iterable[str]) -> None:
     """Raises UserError for a checkpoint of other code, or of a model that is not an ALBERT."""
-    if not any(name.startswith("bert/") for name in names):
+    if not any(name.startswith(("bert/", "electra/")) for name in names):
         raise UserError(
-            f"checkpoint {prefix} has none of google-research's names (bert/...). Pass the "
-            "prefix of one of its checkpoints, or a model folder."
+            f"checkpoint {prefix} has none of google-research's names (bert/..., electra/...). "
+            "Pass the prefix of one of its checkpoints, or a model folder."
         )
     for sign, reason in _OTHER_MODELS.items():
         found = next((name for name in names if re.search(sign, name)), None)
@@ -67,7 +89,45 @@ def _check_names(prefix: str, names: Iterable[str]) -> None:
             raise UserError(f"checkpoint {prefix} cannot be read: it has {found}. {reason}")
 
 
-def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> keras.Model:
+def kind_of(prefix: str) -> str:
+    """The kind of `names.KINDS` that a checkpoint is of."""
+    return _kind(_GoogleWeights(prefix))
+
+
+def _kind(weights: bundle.BundleWeights) -> str:
+    if any(name.startswith("electra/") for name in weights.shapes):
+        return "electra"
+    return "bert" if "bert/encoder/layer_0/output/dense/bias" in weights.shapes else "albert"
+
+
+def electra_config(prefix: str) -> AlbertConfig | None:
+    """The architecture of an ELECTRA, by its weights; None for other checkpoints. The published
+    archives have no configuration, and all have heads of 64.
+    """
+    shapes = _GoogleWeights(prefix).shapes
+    words = shapes.get("electra/embeddings/word_embeddings")
+    layer = re.compile(r"electra/encoder/layer_\d+/intermediate/dense/bias")
+    sizes = [shape[0] for name, shape in shapes.items() if layer.fullmatch(name)]
+    if words is None or not sizes:
+        return None
+    hidden = shapes["electra/encoder/layer_0/output/dense/bias"][0]
+    return AlbertConfig.from_dict(
+        {
+            "model_type": "electra",
+            "vocab_size": words[0],
+            "embedding_size": words[1],
+            "hidden_size": hidden,
+            "num_hidden_layers": len(sizes),
+            "num_attention_heads": max(1, hidden // 64),
+            "intermediate_size": sizes[0],
+            "max_position_embeddings": shapes["electra/embeddings/position_embeddings"][0],
+            "type_vocab_size": shapes["electra/embeddings/token_type_embeddings"][0],
+        },
+        prefix,
+    )
+
+
+def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> AlbertModel:
     """A model of the class whose heads a checkpoint holds, with random weights. A head with one
     output may be a regression's or RACE's, which the file does not say: `head`, one of
     HEADS, tells; None takes it for a regression, with a warning. A UserError where the checkpoint
@@ -82,6 +142,8 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
         )
     if "cls/predictions/output_bias" in shapes:
         return AlbertPretrainer(config)
+    if "discriminator_predictions/dense/kernel" in shapes:
+        return AlbertReplacedTokenDetector(config)
     if "cls/squad/output_weights" in shapes:
         return AlbertSpanLabeler(config)
     if "start_logits/dense/kernel" in shapes:
@@ -99,7 +161,7 @@ def make_model(prefix: str, config: AlbertConfig, head: str | None = None) -> ke
 
 
 def load(
-    model: keras.Model,
+    model: AlbertModel,
     prefix: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
@@ -112,55 +174,77 @@ def load(
       use_averages: read the averages of the weights, which TensorFlow's ExponentialMovingAverage
         stores next to them.
     """
-    stored_names = _stored_names(model)
     weights = _GoogleWeights(prefix, use_averages)
+    kind = _kind(weights)
+    if kind == "electra":
+        allow_unused = [*allow_unused, _GENERATOR]
+        allow_missing = [*allow_missing, *(f"^{part}" for part in _WITHOUT[kind])]
+    stored_names = _stored_names(model, kind)
     if weights.has_averages and not use_averages:
         warn_once(f"{prefix} holds averages of its weights, too: convert --use_averages reads them")
     return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
 
 
-def save(model: keras.Model, prefix: str) -> None:
-    """Writes a checkpoint with exactly the reference's names and shapes; a UserError where the
-    reference cannot compute such a model.
+def save(model: AlbertModel, prefix: str, kind: str | None = None) -> None:
+    """Writes a checkpoint with exactly the reference's names and shapes, and the configuration next
+    to it; a UserError where the reference cannot compute such a model. `kind` is the one that the
+    model was made from, if known: `kind_to_write`.
     """
-    stored_names, tensors = _stored_names(model), {}
-    _check_arithmetic(model.config)
+    kind = kind_to_write(model, kind)
+    _check_arithmetic(model.config, kind)
+    stored_names, tensors = _stored_names(model, kind), {}
     for variable in model.variables:
         name, transposed = stored_names[variable_name(variable)]
-        tensors[name] = variable.numpy().T if transposed else variable.numpy()
+        if not name.startswith(_WITHOUT[kind]):
+            tensors[name] = variable.numpy().T if transposed else variable.numpy()
     bundle.write(prefix, tensors)
+    folder = os.path.dirname(prefix)
+    if kind == "albert":
+        as_groups(model.config).to_json_file(os.path.join(folder, CONFIG_FILES[kind]))
+        return
+    values = to_huggingface(model.config, kind)
+    names = {*AlbertConfig.field_names()} - {"layer_norm_eps"}
+    values = {key: value for key, value in values.items() if key in names}
+    values["hidden_act"] = "gelu" if "gelu" in values["hidden_act"] else values["hidden_act"]
+    atomic_files.write_json(os.path.join(folder, CONFIG_FILES[kind]), values, sort_keys=True)
 
 
-def _check_arithmetic(config: AlbertConfig) -> None:
+def _check_arithmetic(config: AlbertConfig, kind: str) -> None:
     """Raises UserError for what the reference has no setting for, and would compute otherwise."""
-    if config.hidden_act == "gelu_erf":
+    other = {"gelu_erf": "by tanh", "gelu": "exactly"}
+    if config.hidden_act == _OTHER_GELU[kind]:
         raise UserError(
-            f"hidden_act gelu_erf: {_SOFTWARE} has GELU by tanh only, and would answer otherwise. "
-            "Use another format."
+            f"hidden_act {config.hidden_act}: {_software(kind)} computes GELU "
+            f"{other[config.hidden_act]} only, and would answer otherwise. Use another format."
         )
     if config.layer_norm_eps != _LAYER_NORM_EPS:
         raise UserError(
-            f"layer_norm_eps {config.layer_norm_eps:g}: {_SOFTWARE} always adds "
+            f"layer_norm_eps {config.layer_norm_eps:g}: {_software(kind)} always adds "
             f"{_LAYER_NORM_EPS:g}, and would answer otherwise. Use another format."
         )
 
 
-def _stored_names(model: keras.Model) -> dict[str, tuple[str, bool]]:
-    """Our name -> (the reference's, whether its transpose is stored); a UserError where it has no
-    place for some variable.
+def _software(kind: str) -> str:
+    return f"google-research/{kind}"
+
+
+def _stored_names(model: AlbertModel, kind: str) -> dict[str, tuple[str, bool]]:
+    """Our name -> (the reference's, whether its transpose is stored), or our own again for parts
+    that no model of this kind has there; a UserError where it has no place for another variable.
     """
-    check_sharing(model.config, _SOFTWARE)
-    rows = variable_names(model).values()
-    without = [row.ours for row in rows if row.google is None]
+    check_sharing(model.config, _software(kind))
+    rows = variable_names(model, kind).values()
+    absent = [row.ours for row in rows if row.google is None]
+    without = [name for name in absent if not name.startswith(_WITHOUT[kind])]
     if without and without[0].startswith("encoder/"):
         raise UserError(
-            f"{_SOFTWARE} has no projection where embedding_size equals hidden_size "
+            f"{_software(kind)} has no projection where embedding_size equals hidden_size "
             f"({model.config.hidden_size}), and always_project_embeddings asks for one. Use the "
             "format huggingface or native."
         )
     if without:
         raise UserError(
-            f"{type(model).__name__} has no counterpart in {_SOFTWARE}: {', '.join(without)}. Use "
-            "another format."
+            f"{type(model).__name__} has no counterpart in {_software(kind)}: "
+            f"{', '.join(without)}. Use another format."
         )
-    return {row.ours: (row.google, row.google_transposed) for row in rows if row.google}
+    return {row.ours: (row.google or row.ours, row.google_transposed) for row in rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,25 @@ from albert_tf.checkpoints.huggingface_config import (
     to_huggingface,
 )
 from albert_tf.checkpoints.huggingface_weights import WEIGHTS_FILE, HuggingFaceWeights
-from albert_tf.checkpoints.names import HUGGINGFACE_PROJECTION, check_sharing, variable_names
+from albert_tf.checkpoints.names import (
+    HUGGINGFACE_PROJECTION,
+    KINDS,
+    VariableName,
+    check_sharing,
+    variable_names,
+)
 from albert_tf.checkpoints.weights import assign
 from albert_tf.config import AlbertConfig
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
-from albert_tf.keras_compat import keras
 from albert_tf.models import (
     AlbertClassifier,
     AlbertEncoder,
+    AlbertModel,
     AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertReplacedTokenDetector,
+    AlbertSentenceEncoder,
     AlbertSpanLabeler,
     AlbertTokenClassifier,
 )
@@ -38,36 +46,52 @@ CONFIG_FILE = "config.json"
 DTYPES = ("float32", "float16")
 _SOFTWARE = "Hugging Face's AlbertModel"
 
-# Our class -> theirs, and whether theirs has a pooler.
-ARCHITECTURES = {
-    "AlbertEncoder": ("AlbertModel", True),
-    "AlbertSentenceEncoder": ("AlbertModel", True),
-    "AlbertPretrainer": ("AlbertForPreTraining", True),
-    "AlbertClassifier": ("AlbertForSequenceClassification", True),
-    "AlbertMultipleChoice": ("AlbertForMultipleChoice", True),
-    "AlbertSpanLabeler": ("AlbertForQuestionAnswering", False),
-    "AlbertTokenClassifier": ("AlbertForTokenClassification", False),
+# Ends of the names of their classes -> ours; the first that fits is written.
+_POOLED = {
+    "ForPreTraining": AlbertPretrainer,
+    "ForSequenceClassification": AlbertClassifier,
+    "ForMultipleChoice": AlbertMultipleChoice,
+}
+_UNPOOLED = {
+    "ForMaskedLM": AlbertPretrainer,
+    "ForQuestionAnswering": AlbertSpanLabeler,
+    "ForTokenClassification": AlbertTokenClassifier,
+}
+_ENCODER = {"Model": AlbertEncoder}
+# Kind of `names.KINDS` -> how the names of its classes begin, and their ends. ELECTRA and
+# DistilBERT have no pooler, and make classifiers and choices by other heads.
+_CLASSES: dict[str, tuple[str, dict[str, Any]]] = {
+    "albert": ("Albert", {**_POOLED, **_UNPOOLED, **_ENCODER}),
+    "bert": ("Bert", {**_POOLED, **_UNPOOLED, **_ENCODER}),
+    "electra": (
+        "Electra",
+        {"ForPreTraining": AlbertReplacedTokenDetector, **_UNPOOLED, **_ENCODER},
+    ),
+    "distilbert": ("DistilBert", {**_UNPOOLED, **_ENCODER}),
 }
 _MODELS = {
-    "AlbertModel": AlbertEncoder,
-    "AlbertForPreTraining": AlbertPretrainer,
-    "AlbertForMaskedLM": AlbertPretrainer,
-    "AlbertForSequenceClassification": AlbertClassifier,
-    "AlbertForMultipleChoice": AlbertMultipleChoice,
-    "AlbertForQuestionAnswering": AlbertSpanLabeler,
-    "AlbertForTokenClassification": AlbertTokenClassifier,
+    f"{begin}{end}": model for begin, classes in _CLASSES.values() for end, model in classes.items()
 }
 _POOLER = "encoder/pooler/"
 _PROJECTION = (f"{HUGGINGFACE_PROJECTION}.weight", f"{HUGGINGFACE_PROJECTION}.bias")
-# Copies that some versions write -> what they are copies of.
-_COPIES = {
-    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-    "predictions.decoder.bias": "predictions.bias",
-}
+
+
+def kind_to_write(model: AlbertModel, stated: str | None = None) -> str:
+    """The kind of `names.KINDS` that a model is one of. `stated` is the kind that its weights came
+    as, None if it is not known: it tells an ELECTRA, whose pooler here was never trained.
+    """
+    config = model.config
+    if config.parameter_sharing != "none" or config.inner_group_num != 1:
+        return "albert"
+    if isinstance(model, AlbertReplacedTokenDetector):
+        return "electra"
+    if stated == "electra" and not isinstance(model, (AlbertClassifier, AlbertMultipleChoice)):
+        return "electra"
+    return "albert" if config.has_embedding_projection else "bert"
 
 
 def load(
-    model: keras.Model,
+    model: AlbertModel,
     directory: str,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
@@ -75,11 +99,12 @@ def load(
     """`weights.assign` from a folder. A pooler that Hugging Face's class for the task does not have
     keeps its values.
     """
-    stored_names, with_pooler = _stored_names(model)
-    if not with_pooler:
-        allow_missing = [*allow_missing, f"^{_POOLER}"]
     weights = HuggingFaceWeights(directory)
-    if not model.config.has_embedding_projection:
+    rows = _rows(model, weights.kind)
+    _end(model, weights.kind)
+    if isinstance(model, (AlbertSpanLabeler, AlbertTokenClassifier)):
+        allow_missing = [*allow_missing, f"^{_POOLER}"]
+    if weights.kind == "albert" and not model.config.has_embedding_projection:
         size = model.config.hidden_size
         # A projection of another shape is of another model, as all that is misshapen will show.
         if not _projects_by_identity(weights) and weights.shapes[_PROJECTION[0]] == [size, size]:
@@ -92,14 +117,25 @@ def load(
         allow_unused = [*allow_unused, f"^{re.escape(HUGGINGFACE_PROJECTION)}\\."]
     if isinstance(model, AlbertPretrainer):
         allow_unused = [*allow_unused, *_copies(weights, model.config)]
-    return assign(model.variables, weights, stored_names.__getitem__, allow_missing, allow_unused)
+    # A part that their class does not have is missing under our name.
+    stored = {row.ours: (row.huggingface or row.ours, row.huggingface_transposed) for row in rows}
+    return assign(model.variables, weights, stored.__getitem__, allow_missing, allow_unused)
 
 
 def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
     """The names of stored copies, as regular expressions; a UserError where one is not a copy."""
-    copies = {name: original for name, original in _COPIES.items() if name in weights.shapes}
-    if not config.tie_word_embeddings:  # Then the table is a weight of the model.
-        copies.pop("predictions.decoder.weight", None)
+    _, _, (_, bias), (_, table) = KINDS[weights.kind].masked_lm
+    copies = {
+        table: f"{weights.kind}.embeddings.word_embeddings.weight",
+        table.replace("weight", "bias"): bias,
+    }
+    # An untied table is a weight of the model, and a DistilBERT's only bias is not a copy.
+    own = {bias} if config.tie_word_embeddings else {bias, table}
+    copies = {
+        name: original
+        for name, original in copies.items()
+        if name in weights.shapes and name not in own
+    }
     for name, original in copies.items():
         known = original in weights.shapes
         if not known or not np.array_equal(weights.read(name), weights.read(original)):
@@ -114,12 +150,19 @@ def _copies(weights: HuggingFaceWeights, config: AlbertConfig) -> list[str]:
 
 def read_config(directory: str) -> AlbertConfig:
     """The architecture of a folder, by its config.json and its weights."""
-    config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
-    if config.has_embedding_projection:
+    path = os.path.join(directory, CONFIG_FILE)
+    values = read_json(path)
+    weights: HuggingFaceWeights | None = None
+    if "model_type" not in values and "embedding_size" not in values:
+        # Early files of BERTs, which the hub still has, do not say what they are.
+        weights = HuggingFaceWeights(directory)
+        values = {**values, "model_type": weights.kind}
+    config = AlbertConfig.from_dict(values, path)
+    if config.has_embedding_projection or config.parameter_sharing == "none":
         return config
     # Where E == H, config.json does not tell whether the projection matters: the model keeps it
     # unless its weights are the identity, which does nothing.
-    is_identity = _projects_by_identity(HuggingFaceWeights(directory))
+    is_identity = _projects_by_identity(weights or HuggingFaceWeights(directory))
     return config.replace(always_project_embeddings=not is_identity)
 
 
@@ -135,23 +178,28 @@ def _projects_by_identity(weights: HuggingFaceWeights) -> bool:
     return np.array_equal(kernel, np.eye(*kernel.shape)) and not bias.any()
 
 
-def make_model(directory: str, config: AlbertConfig) -> keras.Model:
+def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     """A model of the class that config.json names in `architectures`, with random weights; a
     UserError for an unknown class.
     """
     path = os.path.join(directory, CONFIG_FILE)
     values = read_json(path)
-    names = values.get("architectures") or ["AlbertModel"]
-    if names[0] not in _MODELS:
+    name = (values.get("architectures") or ["AlbertModel"])[0]
+    if name not in _MODELS:
+        begin, classes = _CLASSES[values.get("model_type", "albert")]
+        known = ", ".join(f"{begin}{end}" for end in classes)
         raise UserError(
-            f"{path}: architecture {names[0]!r} is not one of {', '.join(sorted(_MODELS))}."
+            f"{path}: architecture {name!r} is not one of {known}. To start another model from its "
+            "encoder, pass the folder to run_finetuning --init_checkpoint."
         )
-    kind = _MODELS[names[0]]
+    kind = _MODELS[name]
     if kind not in (AlbertClassifier, AlbertTokenClassifier):
         return kind(config)
     if kind is AlbertClassifier:
         check_one_answer(values, path)
-    rate = values.get("classifier_dropout_prob", 0.1)
+    is_albert = values.get("model_type", "albert") == "albert"
+    key, default = ("classifier_dropout_prob", 0.1) if is_albert else ("classifier_dropout", None)
+    rate = values.get(key, default)
     # Theirs: null is the encoder's rate.
     rate = config.hidden_dropout_prob if rate is None else rate
     return kind(config, num_classes(values, path), rate)
@@ -164,40 +212,57 @@ def read_labels(directory: str) -> list[str]:
 
 
 def save(
-    model: keras.Model,
+    model: AlbertModel,
     directory: str,
     labels: Sequence[str] | None = None,
     dtype: str = "float32",
+    kind: str | None = None,
 ) -> None:
     """Writes config.json and model.safetensors, with exactly Hugging Face's names and shapes.
 
     Args:
       labels: names of the classes, for config.json.
       dtype: of the weights in the file, one of DTYPES; a weight that it cannot hold is a UserError.
+      kind: the kind of `names.KINDS` that the model was made from, if known: `kind_to_write`.
     """
     import safetensors.numpy
 
-    stored_names, with_pooler = _stored_names(model)
-    architecture, _ = ARCHITECTURES[type(model).__name__]
+    kind = kind_to_write(model, kind)
+    rows = _rows(model, kind)
+    end = _end(model, kind)
+    stored_names = {row.ours: (row.huggingface, row.huggingface_transposed) for row in rows}
     tensors = {}
     for variable in model.variables:
-        if variable_name(variable).startswith(_POOLER) and not with_pooler:
-            continue
         name, transposed = stored_names[variable_name(variable)]
+        if name is None or (variable_name(variable).startswith(_POOLER) and end in _UNPOOLED):
+            continue
         value = _cast(variable, dtype)
         tensors[name] = np.ascontiguousarray(value.T if transposed else value)
-    if not model.config.has_embedding_projection:
+    if kind == "albert" and not model.config.has_embedding_projection:
         kernel, bias = _PROJECTION
         size = model.config.hidden_size
         tensors[kernel], tensors[bias] = np.eye(size, dtype=dtype), np.zeros(size, dtype)
-    if architecture == "AlbertModel":  # Theirs has no prefix when it stands alone.
-        tensors = {name.removeprefix("albert."): value for name, value in tensors.items()}
+    if end == "Model":  # Theirs has no prefix when it stands alone.
+        tensors = {name.removeprefix(f"{kind}."): value for name, value in tensors.items()}
     tf.io.gfile.makedirs(directory)
-    config = {"architectures": [architecture], **to_huggingface(model.config)}
-    config.update(_class_settings(model, labels))
+    config = {"architectures": [f"{_CLASSES[kind][0]}{end}"], **to_huggingface(model.config, kind)}
+    config.update(_class_settings(model, kind, labels))
     atomic_files.write_json(os.path.join(directory, CONFIG_FILE), config, sort_keys=True)
     content = safetensors.numpy.save(tensors, metadata={"format": "pt"})
     atomic_files.write_bytes(os.path.join(directory, WEIGHTS_FILE), content)
+
+
+def _end(model: AlbertModel, kind: str) -> str:
+    """The end of the name that their class for a model has; a UserError where there is none."""
+    begin, classes = _CLASSES[kind]
+    ours = AlbertEncoder if isinstance(model, AlbertSentenceEncoder) else type(model)
+    end = next((end for end, each in classes.items() if each is ours), None)
+    if end is None:
+        raise UserError(
+            f"{type(model).__name__} has no counterpart in Hugging Face's library that is named "
+            f"{begin}... Use another format."
+        )
+    return end
 
 
 def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
@@ -212,7 +277,7 @@ def _cast(variable: tf.Variable, dtype: str) -> np.ndarray:
     return value.astype(dtype)
 
 
-def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:
+def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None) -> dict[str, Any]:
     """The keys of config.json that a model with classes adds."""
     if not hasattr(model, "num_classes"):
         return {}
@@ -223,24 +288,14 @@ def _class_settings(model: keras.Model, labels: Sequence[str] | None) -> dict[st
     return {
         # Without it, their pipeline gives the number's sigmoid.
         **({"problem_type": "regression"} if is_regression else {}),
-        "classifier_dropout_prob": model.dropout_rate,
+        ("classifier_dropout_prob" if kind == "albert" else "classifier_dropout"): (
+            model.dropout_rate
+        ),
         "id2label": {str(index): name for index, name in enumerate(names)},
         "label2id": {name: index for index, name in enumerate(names)},
     }
 
 
-def _stored_names(model: keras.Model) -> tuple[dict[str, tuple[str, bool]], bool]:
-    """Our name -> (Hugging Face's, whether its transpose is stored); and whether Hugging Face's
-    class for the task has a pooler.
-    """
+def _rows(model: AlbertModel, kind: str) -> Collection[VariableName]:
     check_sharing(model.config, _SOFTWARE)
-    if type(model).__name__ not in ARCHITECTURES:
-        raise UserError(
-            f"{type(model).__name__} has no counterpart in Hugging Face's library. Use "
-            "another format."
-        )
-    rows = variable_names(model).values()
-    stored_names = {
-        row.ours: (row.huggingface, row.huggingface_transposed) for row in rows if row.huggingface
-    }
-    return stored_names, ARCHITECTURES[type(model).__name__][1]
+    return variable_names(model, kind).values()

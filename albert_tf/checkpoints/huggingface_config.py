@@ -9,28 +9,39 @@ from albert_tf.config_file import HUGGINGFACE_ACTIVATIONS, check_groups_agree
 from albert_tf.errors import UserError
 
 
-def to_huggingface(config: AlbertConfig) -> dict[str, Any]:
-    """The keys of a config.json, with what Hugging Face needs besides the architecture."""
-    grouped = as_groups(config)
-    check_groups_agree(
-        grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
-    )
-    activations = {ours: theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items()}
-    values = grouped.to_dict()
-    del values["parameter_sharing"], values["recompute"]
-    # Their library always has the projection, and ignores keys that it does not know:
+def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]:
+    """The keys of a config.json, with what Hugging Face needs besides the architecture, for a kind
+    of `names.KINDS` that `kind_to_write` gave.
+    """
+    if kind == "albert":
+        grouped = as_groups(config)
+        check_groups_agree(
+            grouped.num_hidden_layers, grouped.num_hidden_groups, "Hugging Face's config.json"
+        )
+        config, further = grouped, {"bos_token_id": 2, "eos_token_id": 3}
+    else:
+        further = {}
+    values = config.to_dict()
+    left_out = ["parameter_sharing", "recompute"]
+    if kind != "albert":
+        left_out += ["num_hidden_groups", "inner_group_num"]
+    if kind == "bert":
+        left_out.append("embedding_size")
+    # Their library has the projection of an ALBERT always, and ignores keys that it does not know:
     # always_project_embeddings is for reading the folder again here.
     for key, default in (("always_project_embeddings", False), ("tie_word_embeddings", True)):
         if values[key] == default:
-            del values[key]
+            left_out.append(key)
+    for key in left_out:
+        del values[key]
+    activations = {ours: theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items()}
     return {
         **values,
-        "model_type": "albert",
+        **further,
+        "model_type": kind,
         "hidden_act": activations[config.hidden_act],
         "position_embedding_type": "absolute",
         "pad_token_id": 0,
-        "bos_token_id": 2,
-        "eos_token_id": 3,
     }
 
 

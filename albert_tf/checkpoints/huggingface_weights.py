@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints.names import KINDS
 from albert_tf.config_file import read_json
 from albert_tf.errors import UserError
 
@@ -34,8 +35,8 @@ _DTYPES = {
     **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
     "BOOL": np.bool_,
 }
-# A buffer, not a weight: the numbers from 0 on, which some versions write.
-_BUFFER = "embeddings.position_ids"
+# Buffers, not weights: numbers from 0 on, and zeros, which some versions write.
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 # How names of TensorFlow's classes end -> of PyTorch's, and whether the transpose is stored.
 _ENDS = {
     "kernel": ("weight", True),
@@ -46,16 +47,35 @@ _ENDS = {
     "bias": ("bias", False),
 }
 # The parts of TensorFlow's classes; before them some files have the name of the model.
-_PARTS = ("albert", "predictions", "sop_classifier", "classifier", "qa_outputs")
-_REMEDY = "AlbertModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
+_PARTS = (
+    *("albert", "predictions", "sop_classifier", "classifier", "qa_outputs"),
+    *("bert", "mlm___cls", "nsp___cls", "electra", "discriminator_predictions"),
+    *("generator_predictions", "generator_lm_head"),
+)
+# Parts of names in the files of old versions, and of TensorFlow's classes -> of today's.
+_RENAMED = {
+    "LayerNorm.gamma": "LayerNorm.weight",
+    "LayerNorm.beta": "LayerNorm.bias",
+    "mlm___cls.": "cls.",
+    "nsp___cls.": "cls.",
+}
+# Sign in a name of a bare encoder, whose names have no prefix -> the kind of model; the first that
+# some name has counts.
+_SIGNS = {
+    "encoder.albert_layer_groups.": "albert",
+    "embeddings_project.": "electra",
+    "encoder.layer.": "bert",
+    "transformer.layer.": "distilbert",
+}
+_REMEDY = "AutoModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
 Tensors = dict[str, np.ndarray]
 
 
 class HuggingFaceWeights:
     """The weights of a folder by the names of PyTorch's classes with heads; `path` is the file that
-    holds them, or the index that names the files.
+    holds them, or the index that names the files; `kind` is one of `names.KINDS`.
 
-    Weights of a bare AlbertModel get the prefix of the others: "pooler.weight" ->
+    Weights of a bare encoder get the prefix of the others: "pooler.weight" ->
     "albert.pooler.weight".
     """
 
@@ -65,17 +85,40 @@ class HuggingFaceWeights:
         found = read[os.path.basename(self.path)](self.path)
         if any(name.endswith(":0") for name in found):
             found = _of_tensorflow(found, self.path)
-        bare = not any(name.startswith("albert.") for name in found)
+        self.kind, prefix = _kind(found)
         self._tensors = {
-            f"albert.{name}" if bare else name: value
+            prefix + _renamed(name): value
             for name, value in found.items()
-            if not name.endswith(_BUFFER)
+            if not name.endswith(_BUFFERS)
         }
+        if self.kind == "distilbert":  # It has no segments, which is as if they added nothing.
+            words = self._tensors.get(
+                "distilbert.embeddings.word_embeddings.weight", np.zeros([0, 0])
+            )
+            types = np.zeros([2, words.shape[1]], np.float32)
+            self._tensors["distilbert.embeddings.token_type_embeddings.weight"] = types
         self.shapes = {name: list(value.shape) for name, value in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
         """One weight, as float32."""
         return self._tensors[name].astype(np.float32)
+
+
+def _kind(names: Collection[str]) -> tuple[str, str]:
+    """The kind of model that has weights of these names, and what all names lack in front."""
+    for kind in KINDS:
+        if any(name.startswith(f"{kind}.") for name in names):
+            return kind, ""
+    for sign, kind in _SIGNS.items():
+        if any(name.startswith(sign) for name in names):
+            return kind, f"{kind}."
+    return "albert", "albert."
+
+
+def _renamed(name: str) -> str:
+    for then, now in _RENAMED.items():
+        name = name.replace(then, now)
+    return name
 
 
 def weights_files(directory: str) -> list[str]:
@@ -220,7 +263,7 @@ def _of_tensorflow(tensors: Tensors, path: str) -> Tensors:
     for name, value in tensors.items():
         words = _in_model(name).removesuffix(":0").replace("_._", "/").split("/")
         if words[-1] not in _ENDS:
-            raise UserError(f"{path}: {name} is not a weight of an ALBERT.")
+            raise UserError(f"{path}: {name} is not a weight of a model that is read here.")
         end, transposed = _ENDS[words[-1]]
         found[".".join([*words[:-1], end])] = value.T if transposed else value
     # The head of masked words has two biases, and adds the decoder's only (TFAlbertMLMHead.call).

@@ -1,4 +1,5 @@
-"""One explicit table: the name of every variable here, in google-research/albert, in Hugging Face.
+"""One explicit table: the name of every variable here, in google-research's code of the kind of
+model (albert, bert, electra), and in Hugging Face's library.
 
 A row also says whether the other two store the transpose.
 """
@@ -11,7 +12,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertModel
 
-# Hugging Face's layer between embeddings and transformer, which it has where E == H, too.
+# Hugging Face's layer between embeddings and transformer, which an ALBERT has where E == H, too.
 HUGGINGFACE_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
 
@@ -27,107 +28,209 @@ class VariableName(NamedTuple):
     huggingface_transposed: bool = False
 
 
-def variable_names(model: AlbertModel) -> dict[str, VariableName]:
-    """The names of every variable of a model, by our name."""
-    return {
-        row.ours: row
-        for row in [*_encoder(model.config), *_heads(model.config).get(model.saved_as, [])]
-    }
+class Kind(NamedTuple):
+    """Names of a kind of model, a pair for a part: google-research's and Hugging Face's."""
+
+    encoder: tuple[str | None, str]
+    layer: tuple[str, str]  # Of a group and an inner one, within the encoder.
+    # Ours within a layer: theirs, in the order query, key, value, output and norm of attention,
+    # then intermediate, output and norm of the feed-forward block.
+    layer_parts: tuple[tuple[str, str], ...]
+    projection: tuple[str | None, str | None]  # Within the encoder.
+    pooler: tuple[str | None, str | None]  # Within the encoder.
+    # Of masked words: transform, norm, bias, and a table that is not tied.
+    masked_lm: tuple[tuple[str | None, str], ...]
+    sentence_order: tuple[str | None, str | None]
 
 
-def _encoder(config: AlbertConfig) -> list[VariableName]:
-    ours, google, hugging = "encoder/embeddings", "bert/embeddings", "albert.embeddings"
-    tables = ("word_embeddings", "token_type_embeddings", "position_embeddings")
-    rows = [
-        *(
-            VariableName(f"{ours}/{table}", f"{google}/{table}", f"{hugging}.{table}.weight")
-            for table in tables
-        ),
-        *_layer_norm(f"{ours}/layer_norm", f"{google}/LayerNorm", f"{hugging}.LayerNorm"),
-    ]
-    if config.has_embedding_projection:
-        # google-research/albert has no such layer where E == H.
-        has_google = config.embedding_size != config.hidden_size
-        rows += _dense(
-            f"{ours}/projection",
-            "bert/encoder/embedding_hidden_mapping_in" if has_google else None,
-            HUGGINGFACE_PROJECTION,
-        )
-    for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
-        for inner in range(config.inner_group_num):
-            rows += _block(group, inner)
-    return rows + _dense("encoder/pooler", "bert/pooler/dense", "albert.pooler")
-
-
-def _block(group: int, inner: int) -> list[VariableName]:
-    """The variables of a pair of blocks."""
+_PARTS = (
+    "attention/query",
+    "attention/key",
+    "attention/value",
+    "attention/output",
+    "attention/layer_norm",
+    "ffn/intermediate",
+    "ffn/output",
+    "ffn/layer_norm",
+)
+_BERT_PARTS = (
+    "attention/self/query",
+    "attention/self/key",
+    "attention/self/value",
+    "attention/output/dense",
+    "attention/output/LayerNorm",
+    "intermediate/dense",
+    "output/dense",
+    "output/LayerNorm",
+)
+_GOOGLE_WORDS = "cls/predictions"
+_ALBERT = Kind(
+    encoder=("bert", "albert"),
+    layer=(
+        "encoder/transformer/group_{group}/inner_group_{inner}",
+        "encoder.albert_layer_groups.{group}.albert_layers.{inner}",
+    ),
     # The reference calls the blocks of every group attention_1 and ffn_1, its norms LayerNorm (of
     # attention) and LayerNorm_1, and nests the second dense layer of the FFN in the first.
-    google = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
-    hugging = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
-    attention = f"encoder/transformer/group_{group}_inner_{inner}_attention"
-    ffn = f"encoder/transformer/group_{group}_inner_{inner}_ffn"
+    layer_parts=(
+        ("attention_1/self/query", "attention.query"),
+        ("attention_1/self/key", "attention.key"),
+        ("attention_1/self/value", "attention.value"),
+        ("attention_1/output/dense", "attention.dense"),
+        ("LayerNorm", "attention.LayerNorm"),
+        ("ffn_1/intermediate/dense", "ffn"),
+        ("ffn_1/intermediate/output/dense", "ffn_output"),
+        ("LayerNorm_1", "full_layer_layer_norm"),
+    ),
+    projection=("encoder/embedding_hidden_mapping_in", "encoder.embedding_hidden_mapping_in"),
+    pooler=("pooler/dense", "pooler"),
+    masked_lm=(
+        (f"{_GOOGLE_WORDS}/transform/dense", "predictions.dense"),
+        (f"{_GOOGLE_WORDS}/transform/LayerNorm", "predictions.LayerNorm"),
+        (f"{_GOOGLE_WORDS}/output_bias", "predictions.bias"),
+        (None, "predictions.decoder.weight"),
+    ),
+    sentence_order=("cls/seq_relationship/", "sop_classifier.classifier"),
+)
+_BERT = Kind(
+    encoder=("bert", "bert"),
+    layer=("encoder/layer_{group}", "encoder.layer.{group}"),
+    layer_parts=tuple((part, part.replace("/", ".")) for part in _BERT_PARTS),
+    projection=(None, None),
+    pooler=("pooler/dense", "pooler.dense"),
+    masked_lm=(
+        (f"{_GOOGLE_WORDS}/transform/dense", "cls.predictions.transform.dense"),
+        (f"{_GOOGLE_WORDS}/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
+        (f"{_GOOGLE_WORDS}/output_bias", "cls.predictions.bias"),
+        (None, "cls.predictions.decoder.weight"),
+    ),
+    sentence_order=("cls/seq_relationship/", "cls.seq_relationship"),
+)
+# Hugging Face's model_type -> its names. An ELECTRA has no pooler and no pairs of segments; of
+# google-research's checkpoints the generator, a model of its own, is not read.
+KINDS = {
+    "albert": _ALBERT,
+    "bert": _BERT,
+    "electra": _BERT._replace(
+        encoder=("electra", "electra"),
+        projection=("embeddings_project", "embeddings_project"),
+        pooler=(None, None),
+        masked_lm=(
+            (None, "generator_predictions.dense"),
+            (None, "generator_predictions.LayerNorm"),
+            (None, "generator_lm_head.bias"),
+            (None, "generator_lm_head.weight"),
+        ),
+        sentence_order=(None, None),
+    ),
+    "distilbert": _BERT._replace(
+        encoder=(None, "distilbert"),
+        layer=("", "transformer.layer.{group}"),
+        layer_parts=tuple(
+            ("", part)
+            for part in (
+                "attention.q_lin",
+                "attention.k_lin",
+                "attention.v_lin",
+                "attention.out_lin",
+                "sa_layer_norm",
+                "ffn.lin1",
+                "ffn.lin2",
+                "output_layer_norm",
+            )
+        ),
+        pooler=(None, None),
+        masked_lm=(
+            (None, "vocab_transform"),
+            (None, "vocab_layer_norm"),
+            (None, "vocab_projector.bias"),
+            (None, "vocab_projector.weight"),
+        ),
+        sentence_order=(None, None),
+    ),
+}
+
+
+def variable_names(model: AlbertModel, kind: str = "albert") -> dict[str, VariableName]:
+    """The names of every variable of a model, by our name, in checkpoints of a kind of `KINDS`."""
+    names = KINDS[kind]
+    heads = _heads(model.config, names).get(model.saved_as, [])
+    return {row.ours: row for row in [*_encoder(model.config, names), *heads]}
+
+
+def _encoder(config: AlbertConfig, kind: Kind) -> list[VariableName]:
+    scope, prefix = kind.encoder
+
+    def within(part: tuple[str | None, str | None]) -> tuple[str | None, str | None]:
+        google, hugging = part
+        return scope and google and f"{scope}/{google}", hugging and f"{prefix}.{hugging}"
+
     rows = []
-    for part in ("query", "key", "value"):
-        rows += _dense(
-            f"{attention}/{part}",
-            f"{google}/attention_1/self/{part}",
-            f"{hugging}.attention.{part}",
-        )
-    return [
-        *rows,
-        *_dense(
-            f"{attention}/output",
-            f"{google}/attention_1/output/dense",
-            f"{hugging}.attention.dense",
-        ),
-        *_layer_norm(
-            f"{attention}/layer_norm", f"{google}/LayerNorm", f"{hugging}.attention.LayerNorm"
-        ),
-        *_dense(f"{ffn}/intermediate", f"{google}/ffn_1/intermediate/dense", f"{hugging}.ffn"),
-        *_dense(
-            f"{ffn}/output", f"{google}/ffn_1/intermediate/output/dense", f"{hugging}.ffn_output"
-        ),
-        *_layer_norm(
-            f"{ffn}/layer_norm", f"{google}/LayerNorm_1", f"{hugging}.full_layer_layer_norm"
-        ),
-    ]
+    for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
+        names = within((f"embeddings/{table}", f"embeddings.{table}.weight"))
+        rows.append(VariableName(f"encoder/embeddings/{table}", *names))
+    norm = within(("embeddings/LayerNorm", "embeddings.LayerNorm"))
+    rows += _layer_norm("encoder/embeddings/layer_norm", *norm)
+    if config.has_embedding_projection:
+        google, hugging = within(kind.projection)
+        # google-research has no such layer where E == H.
+        google = google if config.embedding_size != config.hidden_size else None
+        rows += _dense("encoder/embeddings/projection", google, hugging)
+    for group in range(max(config.num_attention_groups, config.num_ffn_groups)):
+        for inner in range(config.inner_group_num):
+            google, hugging = within(kind.layer)
+            layer = [name and name.format(group=group, inner=inner) for name in (google, hugging)]
+            for ours, (google, hugging) in zip(_PARTS, kind.layer_parts):
+                names = layer[0] and f"{layer[0]}/{google}", f"{layer[1]}.{hugging}"
+                make = _layer_norm if ours.endswith("layer_norm") else _dense
+                block = f"encoder/transformer/group_{group}_inner_{inner}_{ours}"
+                rows += make(block, *names)
+    return rows + _dense("encoder/pooler", *within(kind.pooler))
 
 
-def _heads(config: AlbertConfig) -> dict[str, list[VariableName]]:
+def _heads(config: AlbertConfig, kind: Kind) -> dict[str, list[VariableName]]:
     """The variables of heads, by `saved_as` of the models; others have no head."""
     # The reference makes this head outside of any scope: its names are output_weights, output_bias.
-    classifier = _output("classification/logits", "", "classifier")
+    # An ELECTRA is fine-tuned there with heads of other shapes.
+    outside, squad = (None, None) if kind is KINDS["electra"] else ("", "cls/squad/")
+    classifier = _output("classification/logits", outside, "classifier")
+    order = _output("sentence_order/logits", *kind.sentence_order)
     return {
-        "pretraining": _pretraining_heads(config),
-        "replaced_token_detection": _detection_heads(),
+        "pretraining": _masked_lm_head(config, kind) + order,
+        "replaced_token_detection": _detection_head(kind) + order,
         "classification": classifier,
         "multiple_choice": classifier,
         "token_classification": _output("classification/logits", None, "classifier"),
-        "span": _output("span/logits", "cls/squad/", "qa_outputs"),
+        "span": _output("span/logits", squad, "qa_outputs"),
         "span_v2": _span_head(),
     }
 
 
-def _pretraining_heads(config: AlbertConfig) -> list[VariableName]:
-    google = "cls/predictions"
-    table = VariableName("masked_lm/output_embeddings", None, "predictions.decoder.weight")
+def _masked_lm_head(config: AlbertConfig, kind: Kind) -> list[VariableName]:
+    transform, norm, bias, table = kind.masked_lm
     return [
-        *_dense("masked_lm/transform", f"{google}/transform/dense", "predictions.dense"),
-        *_layer_norm(
-            "masked_lm/layer_norm", f"{google}/transform/LayerNorm", "predictions.LayerNorm"
+        *_dense("masked_lm/transform", *transform),
+        *_layer_norm("masked_lm/layer_norm", *norm),
+        VariableName("masked_lm/output_bias", *bias),
+        *(
+            []
+            if config.tie_word_embeddings
+            else [VariableName("masked_lm/output_embeddings", *table)]
         ),
-        VariableName("masked_lm/output_bias", f"{google}/output_bias", "predictions.bias"),
-        *([] if config.tie_word_embeddings else [table]),
-        *_output("sentence_order/logits", "cls/seq_relationship/", "sop_classifier.classifier"),
     ]
 
 
-def _detection_heads() -> list[VariableName]:
-    """The heads of a detector, which neither software has on an ALBERT."""
-    head = [*_dense("replaced/transform", None), *_dense("replaced/logits", None)]
-    order = [f"sentence_order/logits/{part}" for part in ("kernel", "bias")]
-    return head + [VariableName(name, None, None) for name in order]
+def _detection_head(kind: Kind) -> list[VariableName]:
+    """The head of a detector of replaced tokens, which only ELECTRA's software has."""
+    google = hugging = "discriminator_predictions" if kind is KINDS["electra"] else None
+    return [
+        *_dense("replaced/transform", google and f"{google}/dense", hugging and f"{hugging}.dense"),
+        *_dense(
+            "replaced/logits",
+            google and f"{google}/dense_1",
+            hugging and f"{hugging}.dense_prediction",
+        ),
+    ]
 
 
 def _span_head() -> list[VariableName]:
@@ -151,28 +254,30 @@ def _dense(ours: str, google: str | None, hugging: str | None = None) -> list[Va
     ]
 
 
-def _layer_norm(ours: str, google: str, hugging: str | None = None) -> list[VariableName]:
+def _layer_norm(ours: str, google: str | None, hugging: str | None = None) -> list[VariableName]:
+    gamma, beta = (google and f"{google}/{part}" for part in ("gamma", "beta"))
     weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
     return [
-        VariableName(f"{ours}/gamma", f"{google}/gamma", weight),
-        VariableName(f"{ours}/beta", f"{google}/beta", bias),
+        VariableName(f"{ours}/gamma", gamma, weight),
+        VariableName(f"{ours}/beta", beta, bias),
     ]
 
 
-def _output(ours: str, google_scope: str | None, hugging: str) -> list[VariableName]:
-    weights, bias = (
+def _output(ours: str, google_scope: str | None, hugging: str | None) -> list[VariableName]:
+    weights, output_bias = (
         None if google_scope is None else f"{google_scope}output_{part}"
         for part in ("weights", "bias")
     )
+    weight, bias = (hugging and f"{hugging}.{part}" for part in ("weight", "bias"))
     return [
         VariableName(
             f"{ours}/kernel",
             weights,
-            f"{hugging}.weight",
+            weight,
             google_transposed=True,
             huggingface_transposed=True,
         ),
-        VariableName(f"{ours}/bias", bias, f"{hugging}.bias"),
+        VariableName(f"{ours}/bias", output_bias, bias),
     ]
 
 

@@ -19,13 +19,15 @@ Shapes = dict[str, list[int]]
 
 
 def huggingface_tensors(config: dict[str, Any]) -> Shapes:
-    """Name -> shape of what `save_pretrained` of transformers (4.57, modeling_albert.py) writes.
+    """Name -> shape of what `save_pretrained` of transformers (4.57, modeling_albert.py,
+    modeling_bert.py, modeling_electra.py) writes.
 
     config: the content of config.json.
     """
-    architecture, hidden = config["architectures"][0], config["hidden_size"]
-    embedding, inner = config["embedding_size"], config["intermediate_size"]
-    classes = len(config["id2label"]) if "id2label" in config else 2  # Their default.
+    kind, hidden = config["model_type"], config["hidden_size"]
+    architecture = config["architectures"][0]
+    task = architecture.partition("For")[2]  # "" for the bare model.
+    embedding = config.get("embedding_size", hidden)
     tables = {
         "word_embeddings": config["vocab_size"],
         "position_embeddings": config["max_position_embeddings"],
@@ -34,8 +36,23 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
     model = {
         **{f"embeddings.{name}.weight": [rows, embedding] for name, rows in tables.items()},
         **_torch_norm("embeddings.LayerNorm", embedding),
-        **_torch_linear("encoder.embedding_hidden_mapping_in", embedding, hidden),
+        **(_albert_layers(config) if kind == "albert" else _bert_layers(config)),
     }
+    if kind == "electra" and embedding != hidden:
+        model |= _torch_linear("embeddings_project", embedding, hidden)
+    if kind != "electra" and task not in ("QuestionAnswering", "TokenClassification"):
+        pooler = "pooler" if kind == "albert" else "pooler.dense"
+        model |= _torch_linear(pooler, hidden, hidden)
+    if not task:
+        return model
+    return {**{f"{kind}.{name}": shape for name, shape in model.items()}, **_heads(config, task)}
+
+
+def _albert_layers(config: dict[str, Any]) -> Shapes:
+    embedding, hidden, inner = (
+        config[name] for name in ("embedding_size", "hidden_size", "intermediate_size")
+    )
+    model = _torch_linear("encoder.embedding_hidden_mapping_in", embedding, hidden)
     for group in range(config["num_hidden_groups"]):
         for index in range(config["inner_group_num"]):
             layer = f"encoder.albert_layer_groups.{group}.albert_layers.{index}"
@@ -45,26 +62,71 @@ def huggingface_tensors(config: dict[str, Any]) -> Shapes:
             model |= _torch_norm(f"{layer}.attention.LayerNorm", hidden)
             model |= _torch_linear(f"{layer}.ffn", hidden, inner)
             model |= _torch_linear(f"{layer}.ffn_output", inner, hidden)
-    if architecture not in ("AlbertForQuestionAnswering", "AlbertForTokenClassification"):
-        model |= _torch_linear("pooler", hidden, hidden)
-    if architecture == "AlbertModel":
-        return model
-    # A tied decoder of masked words is a copy of the word embeddings, and is not written.
-    tied = config.get("tie_word_embeddings", True)
-    heads = {
-        "AlbertForPreTraining": {
-            **({} if tied else {"predictions.decoder.weight": [config["vocab_size"], embedding]}),
-            "predictions.bias": [config["vocab_size"]],
-            **_torch_linear("predictions.dense", hidden, embedding),
-            **_torch_norm("predictions.LayerNorm", embedding),
-            **_torch_linear("sop_classifier.classifier", hidden, classes),
-        },
-        "AlbertForSequenceClassification": _torch_linear("classifier", hidden, classes),
-        "AlbertForMultipleChoice": _torch_linear("classifier", hidden, 1),
-        "AlbertForQuestionAnswering": _torch_linear("qa_outputs", hidden, classes),
-        "AlbertForTokenClassification": _torch_linear("classifier", hidden, classes),
+    return model
+
+
+def _bert_layers(config: dict[str, Any]) -> Shapes:
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    model: Shapes = {}
+    for index in range(config["num_hidden_layers"]):
+        layer = f"encoder.layer.{index}"
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            model |= _torch_linear(f"{layer}.attention.{part}", hidden, hidden)
+        model |= _torch_norm(f"{layer}.attention.output.LayerNorm", hidden)
+        model |= _torch_linear(f"{layer}.intermediate.dense", hidden, inner)
+        model |= _torch_linear(f"{layer}.output.dense", inner, hidden)
+        model |= _torch_norm(f"{layer}.output.LayerNorm", hidden)
+    return model
+
+
+def _heads(config: dict[str, Any], task: str) -> Shapes:
+    kind, hidden, vocabulary = config["model_type"], config["hidden_size"], config["vocab_size"]
+    classes = len(config["id2label"]) if "id2label" in config else 2  # Their default.
+    if task in ("SequenceClassification", "TokenClassification"):
+        return _torch_linear("classifier", hidden, classes)
+    if task == "MultipleChoice":
+        return _torch_linear("classifier", hidden, 1)
+    if task == "QuestionAnswering":
+        return _torch_linear("qa_outputs", hidden, classes)
+    if (kind, task) == ("electra", "PreTraining"):
+        return {
+            **_torch_linear("discriminator_predictions.dense", hidden, hidden),
+            **_torch_linear("discriminator_predictions.dense_prediction", hidden, 1),
+        }
+    # Of masked words: the names of transform, norm, bias, and of a table that is not tied to the
+    # word embeddings. A tied one is a copy, and is not written.
+    transform, norm, bias, table = {
+        "albert": (
+            "predictions.dense",
+            "predictions.LayerNorm",
+            "predictions",
+            "predictions.decoder",
+        ),
+        "bert": (
+            "cls.predictions.transform.dense",
+            "cls.predictions.transform.LayerNorm",
+            "cls.predictions",
+            "cls.predictions.decoder",
+        ),
+        "electra": (
+            "generator_predictions.dense",
+            "generator_predictions.LayerNorm",
+            "generator_lm_head",
+            "generator_lm_head",
+        ),
+    }[kind]
+    embedding = config.get("embedding_size", hidden)
+    words = {
+        **_torch_linear(transform, hidden, embedding),
+        **_torch_norm(norm, embedding),
+        f"{bias}.bias": [vocabulary],
     }
-    return {**{f"albert.{name}": shape for name, shape in model.items()}, **heads[architecture]}
+    if not config.get("tie_word_embeddings", True):
+        words[f"{table}.weight"] = [vocabulary, embedding]
+    if kind == "electra":
+        return words
+    order = "sop_classifier.classifier" if kind == "albert" else "cls.seq_relationship"
+    return {**words, **_torch_linear(order, hidden, 2 if kind == "bert" else classes)}
 
 
 def _torch_linear(name: str, inputs: int, outputs: int) -> Shapes:
@@ -75,38 +137,60 @@ def _torch_norm(name: str, size: int) -> Shapes:
     return {f"{name}.weight": [size], f"{name}.bias": [size]}
 
 
-def google_tensors(config: dict[str, Any], model_name: str, num_classes: int = 2) -> Shapes:
-    """Name -> shape of the variables that google-research/albert makes: modeling.py, and for heads
-    run_pretraining.py, classifier_utils.py, race_utils.py and squad_utils.py.
+def google_tensors(
+    config: dict[str, Any], model_name: str, num_classes: int = 2, kind: str = "albert"
+) -> Shapes:
+    """Name -> shape of the variables that google-research's code makes for a kind of model: its
+    modeling.py, and for heads of ALBERT (and BERT) run_pretraining.py, classifier_utils.py,
+    race_utils.py and squad_utils.py (run_classifier.py, run_squad.py).
 
-    config: the content of albert_config.json. model_name: the model's class here.
+    config: the content of the configuration. model_name: the model's class here.
     """
     hidden, inner = config["hidden_size"], config["intermediate_size"]
-    embedding, vocabulary = config["embedding_size"], config["vocab_size"]
+    embedding, vocabulary = config.get("embedding_size", hidden), config["vocab_size"]
+    scope = "electra" if kind == "electra" else "bert"
     tensors = {
-        "bert/embeddings/word_embeddings": [vocabulary, embedding],
-        "bert/embeddings/token_type_embeddings": [config["type_vocab_size"], embedding],
-        "bert/embeddings/position_embeddings": [config["max_position_embeddings"], embedding],
-        **_tf1_norm("bert/embeddings/LayerNorm", embedding),
+        f"{scope}/embeddings/word_embeddings": [vocabulary, embedding],
+        f"{scope}/embeddings/token_type_embeddings": [config["type_vocab_size"], embedding],
+        f"{scope}/embeddings/position_embeddings": [config["max_position_embeddings"], embedding],
+        **_tf1_norm(f"{scope}/embeddings/LayerNorm", embedding),
     }
     if embedding != hidden:
-        tensors |= _tf1_dense("bert/encoder/embedding_hidden_mapping_in", embedding, hidden)
-    for group in range(config["num_hidden_groups"]):
+        projection = (
+            "embeddings_project" if kind == "electra" else "encoder/embedding_hidden_mapping_in"
+        )
+        tensors |= _tf1_dense(f"{scope}/{projection}", embedding, hidden)
+    attention = ("self/query", "self/key", "self/value", "output/dense")
+    if kind != "albert":
+        for index in range(config["num_hidden_layers"]):
+            layer = f"{scope}/encoder/layer_{index}"
+            for part in attention:
+                tensors |= _tf1_dense(f"{layer}/attention/{part}", hidden, hidden)
+            tensors |= _tf1_norm(f"{layer}/attention/output/LayerNorm", hidden)
+            tensors |= _tf1_dense(f"{layer}/intermediate/dense", hidden, inner)
+            tensors |= _tf1_dense(f"{layer}/output/dense", inner, hidden)
+            tensors |= _tf1_norm(f"{layer}/output/LayerNorm", hidden)
+    for group in range(config.get("num_hidden_groups", 0)):
         for index in range(config["inner_group_num"]):
-            scope = f"bert/encoder/transformer/group_{group}/inner_group_{index}"
-            for part in ("self/query", "self/key", "self/value", "output/dense"):
-                tensors |= _tf1_dense(f"{scope}/attention_1/{part}", hidden, hidden)
-            tensors |= _tf1_norm(f"{scope}/LayerNorm", hidden)
-            tensors |= _tf1_dense(f"{scope}/ffn_1/intermediate/dense", hidden, inner)
-            tensors |= _tf1_dense(f"{scope}/ffn_1/intermediate/output/dense", inner, hidden)
-            tensors |= _tf1_norm(f"{scope}/LayerNorm_1", hidden)
-    tensors |= _tf1_dense("bert/pooler/dense", hidden, hidden)
+            layer = f"bert/encoder/transformer/group_{group}/inner_group_{index}"
+            for part in attention:
+                tensors |= _tf1_dense(f"{layer}/attention_1/{part}", hidden, hidden)
+            tensors |= _tf1_norm(f"{layer}/LayerNorm", hidden)
+            tensors |= _tf1_dense(f"{layer}/ffn_1/intermediate/dense", hidden, inner)
+            tensors |= _tf1_dense(f"{layer}/ffn_1/intermediate/output/dense", inner, hidden)
+            tensors |= _tf1_norm(f"{layer}/LayerNorm_1", hidden)
+    if kind != "electra":
+        tensors |= _tf1_dense("bert/pooler/dense", hidden, hidden)
     heads = {
         "AlbertPretrainer": {
             **_tf1_dense("cls/predictions/transform/dense", hidden, embedding),
             **_tf1_norm("cls/predictions/transform/LayerNorm", embedding),
             "cls/predictions/output_bias": [vocabulary],
             **_tf1_output("cls/seq_relationship/", hidden, 2),
+        },
+        "AlbertReplacedTokenDetector": {
+            **_tf1_dense("discriminator_predictions/dense", hidden, hidden),
+            **_tf1_dense("discriminator_predictions/dense_1", hidden, 1),
         },
         "AlbertClassifier": _tf1_output("", hidden, num_classes),
         "AlbertMultipleChoice": _tf1_output("", hidden, 1),
@@ -155,9 +239,10 @@ def check_huggingface(folder: str, dtype: str = "float32") -> int:
 
 
 def check_google(prefix: str, config_file: str, model_name: str, num_classes: int) -> int:
-    """`check_huggingface`, of a written checkpoint and the variables of google-research/albert."""
+    """`check_huggingface`, of a written checkpoint and the variables of google-research's code."""
     with tf.io.gfile.GFile(config_file) as file:
         config = json.load(file)
+    kind = os.path.basename(config_file).partition("_")[0]
     with literal_paths.literal(prefix) as path:
         reader = tf.train.load_checkpoint(path)
     kinds = reader.get_variable_to_dtype_map()
@@ -165,8 +250,8 @@ def check_google(prefix: str, config_file: str, model_name: str, num_classes: in
         name: (shape, kinds[name] == tf.float32)
         for name, shape in reader.get_variable_to_shape_map().items()
     }
-    expected = google_tensors(config, model_name, num_classes)
-    _compare(written, expected, "google-research/albert")
+    expected = google_tensors(config, model_name, num_classes, kind)
+    _compare(written, expected, f"google-research/{kind}")
     return len(written)
 
 

@@ -1,4 +1,4 @@
-"""Published weights: their revisions on the Hugging Face hub, their download, and its check.
+"""Weights on the Hugging Face hub: pinned ones and any repository; their download, and its check.
 
 The cache is the hub's own (HF_HOME). HF_ENDPOINT names a mirror; with HF_HUB_OFFLINE nothing is
 asked of the network.
@@ -12,9 +12,10 @@ import os
 import queue
 import re
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
-from albert_tf.checkpoints import huggingface, vocabulary
+from albert_tf.checkpoints import huggingface, huggingface_weights, vocabulary
 from albert_tf.errors import UserError
 
 _FILES = (huggingface.CONFIG_FILE, huggingface.WEIGHTS_FILE, vocabulary.SENTENCEPIECE)
@@ -80,6 +81,103 @@ PUBLISHED: dict[str, PublishedWeights] = {
 }
 
 
+# Presets whose repository is not pinned: its main branch is downloaded.
+REPOSITORIES = {
+    "bert-base-uncased": "google-bert/bert-base-uncased",
+    **{
+        f"bert-{name}-uncased": f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
+        for name, layers, hidden in (
+            ("tiny", 2, 128),
+            ("mini", 4, 256),
+            ("small", 4, 512),
+            ("medium", 8, 512),
+        )
+    },
+    "electra-small-discriminator": "google/electra-small-discriminator",
+}
+_REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+# What is read of a repository: weights, configuration, vocabulary, and how text becomes tokens and
+# vectors of sentences.
+_WANTED = re.compile(
+    r"config\.json|model\.safetensors(\.index\.json)?|model-\d+-of-\d+\.safetensors|spiece\.model"
+    r"|vocab\.txt|tokenizer(_config)?\.json|special_tokens_map\.json|added_tokens\.json"
+    r"|modules\.json|sentence_bert_config\.json|\d_Pooling/config\.json"
+)
+
+
+def is_repository(name: str) -> bool:
+    """Whether a name may be that of a repository, `org/name` or `org/name@revision`."""
+    return bool(_REPOSITORY.fullmatch(name)) and not os.path.isdir(name.partition("/")[0])
+
+
+@functools.cache
+def download_repository(name: str) -> str:
+    """The local folder with the files that are read of a repository, `org/name[@revision]`, as they
+    are there today, or in the cache where the hub does not answer. One line says what it holds.
+    """
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    match = _REPOSITORY.fullmatch(name)
+    assert match is not None
+    repository, revision = match["name"], match["revision"]
+    api = huggingface_hub.HfApi(endpoint=constants.ENDPOINT)
+    try:
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError("HF_HUB_OFFLINE is set")
+        info = _in_time(lambda: api.model_info(repository, revision=revision), repository)
+        commit, names = info.sha, [each.rfilename for each in info.siblings]
+        _check_weights(name, names)
+        wanted = [each for each in names if _WANTED.fullmatch(each)]
+        paths = [_file(PublishedWeights(repository, commit, None), each) for each in wanted]
+        folder = os.path.dirname(paths[wanted.index(huggingface.CONFIG_FILE)])
+    except UserError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        try:
+            folder = huggingface_hub.snapshot_download(
+                repository, revision=revision, local_files_only=True
+            )
+        except Exception:
+            raise UserError(
+                f"{name} is not a path here, and cannot be downloaded from the Hugging Face hub or "
+                f"found in its cache: {reason}. Correct the path or the name; for a repository go "
+                "online once (HF_HUB_OFFLINE unset; HF_ENDPOINT names a mirror)."
+            ) from None
+        print(f"{name}: from the cache, since the hub did not answer: {reason}")
+    print(f"{name}: revision {os.path.basename(folder)}; {_hashes(folder)}")
+    return folder
+
+
+def _check_weights(name: str, files: Collection[str]) -> None:
+    """Raises UserError for a repository without weights that can be loaded safely."""
+    if not {huggingface.CONFIG_FILE, *files}.isdisjoint(huggingface_weights.WEIGHTS_FILES):
+        return
+    pickled = [each for each in files if each.endswith((".bin", ".pt", ".pth"))]
+    reason = (
+        f"only {pickled[0]}, a pickle, which can run any code and is never loaded here. Look for a "
+        f"conversion among its pull requests, and name it: {name}@refs/pr/1"
+        if pickled
+        else f"none of {', '.join(huggingface_weights.WEIGHTS_FILES)}. Name another repository"
+    )
+    raise UserError(f"the repository {name} holds {reason}.")
+
+
+def _hashes(folder: str) -> str:
+    """The SHA-256 of each file with weights: "model.safetensors sha256 d24c30..."."""
+    paths = huggingface_weights.weights_files(folder)
+    digests = [(os.path.basename(path), _digest(path, hashlib.sha256())) for path in paths]
+    return ", ".join(f"{name} sha256 {digest}" for name, digest in digests)
+
+
+def _digest(path: str, digest: Any) -> str:
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 @functools.cache  # A program asks several times, and to hash 900 MB takes seconds.
 def download(weights: PublishedWeights) -> str:
     """The local folder of the pinned configuration, weights and vocabulary; the hub is asked only
@@ -126,32 +224,43 @@ def _file(weights: PublishedWeights, name: str) -> str:
 
 def _wait_for_hub(url: str) -> None:
     """Asks the hub for a file's description; raises the error if it does not answer in time."""
-    # `hf_hub_download` repeats its questions for half a minute where there is no answer, or for
-    # many minutes where packets are lost. In a thread, because the lookup of a host name has no
-    # time limit.
     import huggingface_hub
+
+    # The request's own limit is behind the one of the wait.
+    _in_time(lambda: huggingface_hub.get_hf_file_metadata(url, timeout=2 * _seconds()), url)
+
+
+def _seconds() -> float:
     from huggingface_hub import constants
 
-    is_set = "HF_HUB_ETAG_TIMEOUT" in os.environ
-    seconds = constants.HF_HUB_ETAG_TIMEOUT if is_set else _SECONDS
-    answers: queue.Queue[Exception | None] = queue.Queue()
+    return constants.HF_HUB_ETAG_TIMEOUT if "HF_HUB_ETAG_TIMEOUT" in os.environ else _SECONDS
 
-    def ask() -> None:
+
+def _in_time(ask: Callable[[], Any], what: str) -> Any:
+    """The answer of the hub; a TimeoutError if it does not come in time, or the error of `ask`."""
+    # `huggingface_hub` repeats its questions for half a minute where there is no answer, or for
+    # many minutes where packets are lost. In a thread, because the lookup of a host name has no
+    # time limit.
+    seconds = _seconds()
+    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+
+    def run() -> None:
         try:
-            huggingface_hub.get_hf_file_metadata(url, timeout=2 * seconds)  # The limit is below.
-            answers.put(None)
+            answers.put((ask(), None))
         except Exception as error:
-            answers.put(error)
+            answers.put((None, error))
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=run, daemon=True).start()
     try:
-        error = answers.get(timeout=seconds)
+        answer, error = answers.get(timeout=seconds)
     except queue.Empty:
-        error = TimeoutError(
-            f"{url} was not answered in {seconds:g} seconds (HF_HUB_ETAG_TIMEOUT sets another time)"
-        )
+        raise TimeoutError(
+            f"{what} was not answered in {seconds:g} seconds (HF_HUB_ETAG_TIMEOUT sets another "
+            "time)"
+        ) from None
     if error:
         raise error
+    return answer
 
 
 def _damage(path: str, sha256: str | None) -> str | None:
@@ -165,10 +274,7 @@ def _damage(path: str, sha256: str | None) -> str | None:
         digest = hashlib.sha1(b"blob %d\0" % os.path.getsize(path))
     else:
         return None  # On a file system without links the cache has no place for the hash.
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    found = digest.hexdigest()
+    found = _digest(path, digest)
     return None if found == expected else f"its hash is {found}, not {expected}"
 
 

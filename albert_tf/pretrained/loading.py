@@ -14,8 +14,14 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertEncoder
-from albert_tf.pretrained.hub import PUBLISHED, download
-from albert_tf.pretrained.presets import PRESETS
+from albert_tf.pretrained.hub import (
+    PUBLISHED,
+    REPOSITORIES,
+    download,
+    download_repository,
+    is_repository,
+)
+from albert_tf.pretrained.presets import PAPER_BASELINES, PRESETS
 
 # The weights that are part of this package, each a folder in Hugging Face's format.
 _SHIPPED = os.path.join(os.path.dirname(albert_tf.__file__), "weights")
@@ -34,11 +40,12 @@ def shipped_names() -> list[str]:
 
 
 def locate(name_or_path: str) -> formats.Source:
-    """The folder or checkpoint of a preset, downloaded if need be, or of a path (gs:// too).
+    """The folder or checkpoint of a preset or a repository of the Hugging Face hub, downloaded if
+    need be, or of a path (gs:// too).
 
     Args:
-      name_or_path: name of a preset with weights, in this package or published, or see
-        `formats.recognize`.
+      name_or_path: name of a preset with weights, in this package or published; a repository,
+        "org/name" or "org/name@revision"; or see `formats.recognize`.
 
     Raises:
       UserError: there is no such preset, nothing at the path, or it cannot be downloaded (offline
@@ -50,22 +57,42 @@ def locate(name_or_path: str) -> formats.Source:
         return formats.recognize(name_or_path)
     if folder := shipped_folder(name_or_path):
         return formats.recognize(folder)
-    if name_or_path in PUBLISHED:
-        return formats.recognize(download(PUBLISHED[name_or_path]))
-    _check_name(name_or_path)
+    name = name_or_path.removeprefix("albert/")  # On the hub the owner's name comes first.
+    if name in PUBLISHED:
+        return formats.recognize(download(PUBLISHED[name]))
+    if name in REPOSITORIES:
+        source = formats.recognize(download_repository(REPOSITORIES[name]))
+        _check_shape(source, name)
+        return source
+    _check_name(name)
+    if is_repository(name_or_path):
+        return formats.recognize(download_repository(name_or_path))
     return formats.recognize(name_or_path)  # Says what a path must be.
+
+
+def _check_shape(source: formats.Source, name: str) -> None:
+    """Raises UserError where what was downloaded is not of the preset's architecture."""
+    found, expected = source.config().to_dict(), PRESETS[name].to_dict()
+    for key in ("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "hidden_act"):
+        if found[key] != expected[key]:
+            raise UserError(
+                f"{source.path}: {key} is {found[key]}, and {name} has {expected[key]}: the "
+                "repository was changed, or HF_ENDPOINT names a mirror with other files."
+            )
 
 
 def _check_name(name: str) -> None:
     """Raises UserError for what is, or nearly is, the name of a preset."""
-    word = name.removeprefix("albert/").lower()  # On the hub the owner's name comes first.
+    word = name.lower()
     near = [] if "/" in word else difflib.get_close_matches(word, PRESETS, n=1)
     if not near:
         return
     preset = near[0]
     beginning = "" if preset == name else f"{name!r} does not exist. Did you mean {preset!r}? "
-    if preset not in (*PUBLISHED, *shipped_names()):
+    if preset not in (*PUBLISHED, *REPOSITORIES, *shipped_names()):
         beginning += f"The preset {preset!r} is an architecture without weights to download. "
+        if preset in PAPER_BASELINES:
+            beginning += f"{PAPER_BASELINES[preset]} "
         if preset.endswith("-zh"):
             beginning += (
                 "google-research/albert publishes its weights as an archive: unpack that, and pass "
@@ -73,8 +100,8 @@ def _check_name(name: str) -> None:
             )
     own = f"; this package has {', '.join(shipped_names())}" if shipped_names() else ""
     raise UserError(
-        f"{beginning}Weights are downloaded for {', '.join(PUBLISHED)}{own}; or pass the path of a "
-        "model folder or of a checkpoint."
+        f"{beginning}Weights are downloaded for {', '.join((*PUBLISHED, *REPOSITORIES))} and the "
+        f"hub's org/name{own}; or pass the path of a model folder or of a checkpoint."
     )
 
 

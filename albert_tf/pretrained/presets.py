@@ -1,4 +1,4 @@
-"""Named architectures: the published ALBERTs, the paper's BERT baselines, small ones."""
+"""Named architectures: the published ALBERTs, the paper's BERT baselines, BERTs, small ones."""
 
 from __future__ import annotations
 
@@ -52,6 +52,12 @@ def _bert(hidden: int, layers: int) -> AlbertConfig:
     )
 
 
+def _google_bert(hidden: int, layers: int, **changes: Any) -> AlbertConfig:
+    """A BERT, or ELECTRA, of google-research with the uncased vocabulary, as the hub has it."""
+    bert = _bert(hidden, layers).replace(vocab_size=30522, hidden_act="gelu_erf")
+    return bert.replace(**changes)
+
+
 PRESETS: dict[str, AlbertConfig] = {
     **{
         f"albert-{size}-{version}": _english(size, version)
@@ -65,12 +71,25 @@ PRESETS: dict[str, AlbertConfig] = {
     "bert-base": _bert(768, 12),
     "bert-large": _bert(1024, 24),
     "bert-xlarge": _bert(2048, 24),
+    "bert-base-uncased": _google_bert(768, 12),
+    "bert-tiny-uncased": _google_bert(128, 2),
+    "bert-mini-uncased": _google_bert(256, 4),
+    "bert-small-uncased": _google_bert(512, 4),
+    "bert-medium-uncased": _google_bert(512, 8),
+    "electra-small-discriminator": _google_bert(256, 12, embedding_size=128),
     # The shape of the weights in this package: see `loading.shipped_folder`.
     "albert-small-en": AlbertConfig(vocab_size=12000, **_size(512, 4, 8)),
     # Shapes to try things with; there are no weights of them.
     "albert-small": AlbertConfig(vocab_size=8000, **_size(256, 4, 4)),
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
+
+# What to say with presets that have the name of published weights, and are not these.
+PAPER_BASELINES = dict.fromkeys(
+    ("bert-base", "bert-large", "bert-xlarge"),
+    "It is the baseline of the ALBERT paper, with its vocabulary of 30,000; google-research's "
+    "BERT is bert-base-uncased.",
+)
 
 
 def get_preset(name: str) -> AlbertConfig:

@@ -92,8 +92,8 @@ def _read(folder: str, name: str) -> dict[str, Any]:
 
 
 def has_files(folder: str) -> bool:
-    """Whether one of these files is in a folder."""
-    names = (CONFIG, FAST, TOKENS_MAP, ADDED)
+    """Whether one of these files is in a folder, or a model's config.json."""
+    names = (CONFIG, FAST, TOKENS_MAP, ADDED, "config.json")
     return any(storage.exists(os.path.join(folder, name)) for name in names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from typing import Any
 
 from data_pipeline.errors import UserError
@@ -13,6 +14,7 @@ from data_pipeline.tokenizers.base import Tokenizer, TokenizerSettings
 from data_pipeline.tokenizers.sentencepiece import SentencePieceTokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
 
+_CAPITAL = re.compile(r"^(##)?[A-Z]")
 _ADVICE = "Copy the folder of the vocabulary again."
 _MODEL = "model.json"
 # Files that this project writes into a folder with a vocabulary, and a key that each has.
@@ -33,8 +35,8 @@ def load_tokenizer(
     """A tokenizer with the settings in the files next to the vocabulary, if there are any.
 
     These are tokenizer_settings.json, or Hugging Face's (`huggingface_files`); without any, text is
-    lower-cased and google's rules hold, as the published models need. Beside a vocab.txt, Hugging
-    Face's files stand for its rules, too.
+    lower-cased, unless a vocab.txt has capitals, and google's rules hold, as the published models
+    need. Next to a vocab.txt, Hugging Face's files stand for its rules, too.
 
     Args:
       vocab_file: a WordPiece vocabulary (vocab.txt) if the name ends in .txt, a SentencePiece model
@@ -59,6 +61,7 @@ def load_tokenizer(
     names = ("lower", "rules", "strip_accents", "space_chinese")
     values = zip(names, (lower, rules, strip_accents, space_chinese))
     given = {name: value for name, value in values if value is not None}
+    is_huggingface = huggingface_files.has_files(folder)
     foreign = huggingface_files.read_settings(folder, kind)
     settings_file = os.path.join(folder, file_names.SETTINGS)
     vocab_sha256: str | None = None
@@ -72,11 +75,14 @@ def load_tokenizer(
             "how text is to be read. Copy it there from where the vocabulary was made; or say it "
             "by hand, --lower_case=true or false, and google's rules hold."
         )
-    elif kind is WordPieceTokenizer and huggingface_files.has_files(folder):
+    elif kind is WordPieceTokenizer and is_huggingface:
         beside["rules"] = "huggingface"
     if "lower" in given and "strip_accents" not in foreign:
         _follow_lower(kind, beside)
-    tokenizer = kind(path, **{**beside, **given})
+    settings = {**beside, **given}
+    tokenizer = kind(path, **settings)
+    if "lower" not in settings and not is_huggingface and _is_cased(tokenizer):
+        tokenizer = kind(path, **settings, lower=False)
     if vocab_sha256 not in (None, tokenizer.fingerprint):
         raise UserError(
             f"{path} is not the vocabulary that {settings_file} was written with: the SHA-256 of "
@@ -85,6 +91,16 @@ def load_tokenizer(
         )
     huggingface_files.check_tokens(folder, tokenizer)
     return tokenizer
+
+
+def _is_cased(tokenizer: Tokenizer) -> bool:
+    """Whether the pieces of a vocab.txt are those of text with capitals."""
+    # The archives of BERT say it only in their names, cased_L-12_H-768_A-12. In its cased English
+    # vocabulary a third of the pieces have a capital; in the uncased ones the special pieces alone.
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        return False
+    capitals = sum(bool(_CAPITAL.search(piece)) for piece in tokenizer.pieces)
+    return capitals > 0.05 * len(tokenizer.pieces)
 
 
 def _own_file(folder: str) -> str | None:

@@ -36,7 +36,7 @@ def test_unshared_layers_are_groups():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"model_type": "bert"}, "model_type is 'bert', not 'albert'"),
+        ({"model_type": "gpt2"}, "model_type is 'gpt2', not one of albert, bert, electra"),
         ({"position_embedding_type": "relative_key"}, "'relative_key' is not supported"),
         ({"position_embedding_type": None}, 'only "absolute": a model with it'),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads {'0': \\[1\\]} is not supported, only {}"),

@@ -90,8 +90,8 @@ def test_other_architectures(tiny_config, tmp_path):
     assert (made.num_classes, made.dropout_rate) == (2, 0.1)
     path.write_text("{}")
     assert isinstance(huggingface.make_model(str(tmp_path), tiny_config), AlbertEncoder)
-    path.write_text(json.dumps({"architectures": ["BertModel"]}))
-    with pytest.raises(UserError, match="architecture 'BertModel' is not one of AlbertFor"):
+    path.write_text(json.dumps({"architectures": ["BertLMHeadModel"]}))
+    with pytest.raises(UserError, match="architecture 'BertLMHeadModel' is not one of AlbertFor"):
         huggingface.make_model(str(tmp_path), tiny_config)
 
 
@@ -190,6 +190,7 @@ def test_a_damaged_file(tiny_config, tmp_path):
 
 def test_a_model_without_counterpart(tiny_config, tmp_path):
     model = models.AlbertSpanLabelerV2(tiny_config)
+    huggingface.save(AlbertEncoder(tiny_config), str(tmp_path))
     for work in (huggingface.save, huggingface.load):
         with pytest.raises(UserError, match="AlbertSpanLabelerV2 has no counterpart in Hugging"):
             work(model, str(tmp_path))

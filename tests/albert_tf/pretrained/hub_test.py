@@ -15,6 +15,7 @@ import pytest
 import werkzeug.serving
 from huggingface_hub import constants
 
+import albert_tf
 from albert_tf import PRESETS, from_preset
 from albert_tf.errors import UserError
 from albert_tf.pretrained import hub
@@ -58,11 +59,19 @@ class Mirror:
         self.hashes["model.safetensors"] = PINNED.sha256
         self.is_half, self.may_end = threading.Event(), threading.Event()
         app = flask.Flask("mirror")
-        app.add_url_rule(f"/{REPOSITORY}/resolve/{REVISION}/<name>", view_func=self._resolve)
+        app.add_url_rule(f"/{REPOSITORY}/resolve/{REVISION}/<path:name>", view_func=self._resolve)
+        # What the hub says of a repository, by its main branch or by another revision.
+        for end in ("", "/revision/<path:revision>"):
+            app.add_url_rule(f"/api/models/{REPOSITORY}{end}", end or "main", self._describe)
         self._server = werkzeug.serving.make_server("127.0.0.1", 0, app, threaded=True)
         self.address = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
+
+    def _describe(self, revision: str = "main") -> dict:
+        self.requests.append(f"{flask.request.method} revision {revision}")
+        files = [{"rfilename": name} for name in self.files]
+        return {"id": REPOSITORY, "sha": REVISION, "siblings": files}
 
     def _resolve(self, name: str) -> flask.Response:
         self.requests.append(f"{flask.request.method} {name}")
@@ -112,9 +121,11 @@ def use(monkeypatch, tmp_path):
         monkeypatch.setattr(constants, "ENDPOINT", address)
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + template)
 
-    hub.download.cache_clear()
+    for function in (hub.download, hub.download_repository):
+        function.cache_clear()
     yield change
-    hub.download.cache_clear()
+    for function in (hub.download, hub.download_repository):
+        function.cache_clear()
 
 
 def weights_in(cache: Path) -> list[Path]:
@@ -240,6 +251,72 @@ def test_a_silent_hub_is_not_waited_for(use, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         use(f"http://127.0.0.1:{silent.getsockname()[1]}")
         assert "0.2 seconds (HF_HUB_ETAG_TIMEOUT sets another time)" in refusal()
+
+
+def as_bert(mirror: Mirror, name: str = "bert_classifier") -> None:
+    """Lets a mirror serve a BERT instead, with files that are of no use here."""
+    folder = ROOT / "tests" / "goldens" / "hf_bert" / name
+    content = {name: (folder / name).read_bytes() for name in ("config.json", "model.safetensors")}
+    vocabulary = "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]).encode()
+    mirror.files = {**content, "vocab.txt": vocabulary, "pytorch_model.bin": b"?", "README.md": b""}
+    mirror.hashes = {name: hashlib.sha256(each).hexdigest() for name, each in mirror.files.items()}
+
+
+def test_a_repository_by_its_name(mirror, use, capfd, monkeypatch):
+    """`org/name`, whatever it holds: what is read of it, its revision and hashes; then offline."""
+    as_bert(mirror)
+    use(mirror.address)
+    name = "albert/albert-base-v2@refs/pr/3"
+    model = from_preset(name, albert_tf.AlbertClassifier, num_classes=2)
+    assert model.config.parameter_sharing == "none" and model.config.hidden_act == "gelu_erf"
+    sha256 = mirror.hashes["model.safetensors"]
+    said = f"{name}: revision {REVISION}; model.safetensors sha256 {sha256}"
+    assert said in capfd.readouterr().out
+    got = {
+        each.split()[1] for each in mirror.requests if each.startswith("GET") and "rev" not in each
+    }
+    assert got == {"config.json", "model.safetensors", "vocab.txt"}
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    hub.download_repository.cache_clear()
+    mirror.requests.clear()
+    source = locate(f"albert/albert-base-v2@{REVISION}")
+    assert source.vocab_file and mirror.requests == []
+    assert "from the cache, since the hub did not answer" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"pytorch_model.bin"}, "only pytorch_model.bin, a pickle, .*@refs/pr/1"),
+        ({"README.md"}, "holds none of model.safetensors"),
+    ],
+)
+def test_a_repository_without_safe_weights(mirror, use, files, message):
+    as_bert(mirror)
+    mirror.files = {name: each for name, each in mirror.files.items() if name in files}
+    use(mirror.address)
+    with pytest.raises(UserError, match=message):
+        hub.download_repository(REPOSITORY)
+
+
+def test_neither_a_path_nor_a_repository(mirror, use, tmp_path):
+    use(mirror.address)
+    with pytest.raises(
+        UserError, match="someone/else is not a path here, and cannot be downloaded"
+    ):
+        locate("someone/else")
+    (tmp_path / "work").mkdir()
+    with pytest.raises(UserError, match="does not exist"):
+        locate(f"{tmp_path}/work/model")
+    assert not hub.is_repository("tests/model")
+
+
+def test_a_preset_of_another_shape(mirror, use, monkeypatch):
+    as_bert(mirror)
+    use(mirror.address)
+    monkeypatch.setitem(hub.REPOSITORIES, "bert-tiny-uncased", REPOSITORY)
+    with pytest.raises(UserError, match="vocab_size is 40, and bert-tiny-uncased has 30522"):
+        locate("bert-tiny-uncased")
 
 
 def test_every_published_preset_is_pinned():

@@ -59,6 +59,12 @@ def sizes(config) -> tuple[int, ...]:
         (["bert-base"], (768, 768, 12, 12, 3072)),
         (["bert-large"], (1024, 1024, 24, 16, 4096)),
         (["bert-xlarge"], (2048, 2048, 24, 32, 8192)),
+        (["bert-base-uncased"], (768, 768, 12, 12, 3072)),
+        (["bert-tiny-uncased"], (128, 128, 2, 2, 512)),
+        (["bert-mini-uncased"], (256, 256, 4, 4, 1024)),
+        (["bert-small-uncased"], (512, 512, 4, 8, 2048)),
+        (["bert-medium-uncased"], (512, 512, 8, 8, 2048)),
+        (["electra-small-discriminator"], (128, 256, 12, 4, 1024)),
         (["albert-small-en"], (128, 512, 4, 8, 2048)),
         (["albert-small"], (128, 256, 4, 4, 1024)),
         (["albert-tiny"], (128, 128, 3, 4, 512)),
@@ -68,7 +74,7 @@ def test_sizes(names, expected):
     for name in names:
         assert sizes(PRESETS[name]) == expected, name
         assert PRESETS[name].num_hidden_groups == PRESETS[name].inner_group_num == 1
-        assert PRESETS[name].parameter_sharing == ("none" if name.startswith("bert") else "all")
+        assert PRESETS[name].parameter_sharing == ("all" if name.startswith("albert") else "none")
 
 
 def test_vocabularies():
@@ -77,12 +83,14 @@ def test_vocabularies():
     assert chinese == {name for name in PRESETS if name.endswith("-zh")} and len(chinese) == 4
     assert {name for name, size in found.items() if size == 8000} == {"albert-small", "albert-tiny"}
     assert {name for name, size in found.items() if size == 12000} == {"albert-small-en"}
-    assert set(found.values()) == {30000, 21128, 12000, 8000} and len(found) == 18
+    google = {"electra-small-discriminator", *(name for name in found if name.endswith("-uncased"))}
+    assert {name for name, size in found.items() if size == 30522} == google and len(google) == 6
+    assert set(found.values()) == {30000, 30522, 21128, 12000, 8000} and len(found) == 24
 
 
 def test_both_dropouts_are_equal():
     for name, config in PRESETS.items():
         rate = config.hidden_dropout_prob
         assert config.attention_probs_dropout_prob == rate, name
-        assert rate == (0.1 if name.startswith("bert") else rate)
+        assert rate == (rate if name.startswith("albert") else 0.1)
         assert not (rate and name.endswith(("-zh", "-small", "-tiny")))

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf import (
     AlbertClassifier,
     AlbertConfig,
     AlbertEncoder,
+    AlbertPreprocessor,
     AlbertPretrainer,
     MaskFiller,
     SentenceEmbedder,
@@ -125,29 +127,33 @@ CLS = {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
 
 
 @pytest.mark.parametrize(
-    ("pooling", "more", "message"),
-    [
-        (MEAN, [], None),
-        (CLS, [], r"makes vectors by Pooling \(pooling_mode_cls_token\), and only means"),
-        (MEAN, ["Dense", "Normalize"], "modules.json makes vectors by Dense, Normalize, and"),
-    ],
+    ("pooling", "more"), [(MEAN, []), (CLS, []), (MEAN, ["Normalize"]), (MEAN, ["Dense"])]
 )
-def test_steps_of_sentence_transformers(tokenizer, tmp_path, pooling, more, message):
-    """A folder of that library says how its encoder's outputs become vectors."""
+def test_steps_of_sentence_transformers(tokenizer, tmp_path, pooling, more):
+    """A folder of that library says how its encoder's outputs become vectors, and of what length a
+    text may be.
+    """
     config = get_preset("albert-tiny").replace(vocab_size=tokenizer.vocab_size)
-    huggingface.save(AlbertEncoder(config), str(tmp_path))
+    encoder = AlbertEncoder(config)
+    huggingface.save(encoder, str(tmp_path))
     shutil.copy(VOCABULARY, tmp_path)
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    modules = [
-        ("", "Transformer"),
-        ("1_Pooling", "Pooling"),
-        *((f"x_{kind}", kind) for kind in more),
-    ]
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 6}))
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), *((f"x_{k}", k) for k in more)]
     content = [{"path": path, "type": f"sentence_transformers.models.{k}"} for path, k in modules]
     (tmp_path / "modules.json").write_text(json.dumps(content))
-    if message is None:
-        assert SentenceEmbedder(str(tmp_path))(["the cat"]).shape == (1, config.hidden_size)
-    else:
-        with pytest.raises(UserError, match=message):
+    if more == ["Dense"]:
+        with pytest.raises(UserError, match="modules.json makes vectors by Dense, and only means"):
             SentenceEmbedder(str(tmp_path))
+        return
+    embed, texts = SentenceEmbedder(str(tmp_path)), ["the cat", "too many words for six tokens"]
+    with pytest.warns(UserWarning, match="is cut to 6"):
+        found = embed(texts)
+    inputs = AlbertPreprocessor.from_preset(str(tmp_path), max_seq_length=6)(tf.constant(texts))
+    hidden = encoder(inputs)["sequence_output"].numpy()
+    real = inputs["input_mask"].numpy()[..., None]
+    expected = hidden[:, 0] if pooling is CLS else (hidden * real).sum(1) / real.sum(1)
+    if more:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
