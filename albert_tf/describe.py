@@ -15,7 +15,7 @@ from albert_tf.analysis.costs import (
 from albert_tf.analysis.paper_tables import TABLES, paper_table
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from albert_tf.pretrained.presets import PAPER_BASELINES, PRESETS, get_preset
+from albert_tf.pretrained.presets import BASELINE, PAPER_BASELINES, PRESETS, get_preset
 from data_pipeline.command_line import flags, run_binary
 
 FLAGS = flags.FLAGS
@@ -54,7 +54,7 @@ def main() -> None:
     else:
         config = AlbertConfig.from_json_file(FLAGS.config_file)
     if FLAGS.preset in PAPER_BASELINES:
-        print(f"{FLAGS.preset} has no weights. {PAPER_BASELINES[FLAGS.preset]}")
+        print(f"{FLAGS.preset}: {BASELINE}")
     print(description(config, FLAGS.batch_size, FLAGS.max_seq_length))
 
 

@@ -194,6 +194,29 @@ def test_old_files_say_neither_their_kind_nor_weight(tmp_path):
     assert largest_difference(model, FOLDERS / "bert") <= 1e-5
 
 
+@pytest.mark.parametrize("name", ["bert", "electra"])
+def test_weights_of_tensorflows_classes(name, tmp_path):
+    """Under the names that TFBertForPreTraining and TFElectraForPreTraining gave them."""
+    folder = tmp_path / name
+    shutil.copytree(FOLDERS / name, folder)
+    found = {}
+    for each, value in safetensors.numpy.load_file(folder / "model.safetensors").items():
+        each = each.replace("cls.seq", "nsp___cls.seq").replace("cls.pred", "mlm___cls.pred")
+        words = each.split(".")
+        if words[-2:] == ["LayerNorm", "weight"]:
+            words[-1] = "gamma"
+        elif words[-2:] == ["LayerNorm", "bias"]:
+            words[-1] = "beta"
+        elif words[-1] == "weight" and not words[-2].endswith("_embeddings"):
+            words[-1], value = "kernel", np.ascontiguousarray(value.T)
+        elif words[-2] in ("token_type_embeddings", "position_embeddings"):
+            words[-1] = "embeddings"
+        found["/".join(words).replace("encoder/layer/", "encoder/layer_._") + ":0"] = value
+    safetensors.numpy.save_file(found, folder / "model.safetensors")
+    model, _ = read(folder)
+    assert largest_difference(model, FOLDERS / name) <= 1e-5
+
+
 def test_a_classifier_begins_with_an_encoder_without_a_pooler(capfd):
     model = albert_tf.AlbertClassifier.from_preset(str(FOLDERS / "electra"), num_classes=5)
     assert model(batch()).shape == (3, 5)

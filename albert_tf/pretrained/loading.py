@@ -21,7 +21,7 @@ from albert_tf.pretrained.hub import (
     download_repository,
     is_repository,
 )
-from albert_tf.pretrained.presets import PAPER_BASELINES, PRESETS
+from albert_tf.pretrained.presets import BASELINE, PAPER_BASELINES, PRESETS
 
 # The weights that are part of this package, each a folder in Hugging Face's format.
 _SHIPPED = os.path.join(os.path.dirname(albert_tf.__file__), "weights")
@@ -92,7 +92,7 @@ def _check_name(name: str) -> None:
     if preset not in (*PUBLISHED, *REPOSITORIES, *shipped_names()):
         beginning += f"The preset {preset!r} is an architecture without weights to download. "
         if preset in PAPER_BASELINES:
-            beginning += f"{PAPER_BASELINES[preset]} "
+            beginning += f"{BASELINE} "
         if preset.endswith("-zh"):
             beginning += (
                 "google-research/albert publishes its weights as an archive: unpack that, and pass "

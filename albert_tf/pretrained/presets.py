@@ -84,11 +84,11 @@ PRESETS: dict[str, AlbertConfig] = {
     "albert-tiny": AlbertConfig(vocab_size=8000, **_size(128, 3, 4)),
 }
 
-# What to say with presets that have the name of published weights, and are not these.
-PAPER_BASELINES = dict.fromkeys(
-    ("bert-base", "bert-large", "bert-xlarge"),
-    "It is the baseline of the ALBERT paper, with its vocabulary of 30,000; google-research's "
-    "BERT is bert-base-uncased.",
+# Presets that are easily taken for published weights, and what to say with them.
+PAPER_BASELINES = ("bert-base", "bert-large", "bert-xlarge")
+BASELINE = (
+    "It is a baseline of the ALBERT paper, with its vocabulary of 30,000, and without weights; "
+    "google-research's BERT is bert-base-uncased."
 )
 
 

@@ -92,7 +92,7 @@ def test_its_model_is_an_encoder_like_any_other(train, whole, tmp_path, result_o
             "albert_tf.convert", f"--input={folder}", f"--format={kind}", f"--output={output}"
         )
         assert made.returncode == 0, made.stderr
-        assert f"{kind} has no detector of replaced tokens" in made.stdout
+        assert f"{kind} has no ALBERT that detects replaced tokens" in made.stdout
     train(tmp_path / "second", f"--init_checkpoint={folder}", "--num_train_steps=2")
 
 
