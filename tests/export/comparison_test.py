@@ -16,7 +16,7 @@ from export.flags import comparison_lines
 from export.model_folder import open_model
 from export.probes import Probe
 from export.tasks import TASKS, export_model
-from tests.export.conftest import LABELS, METADATA, TAGS
+from tests.export.conftest import LABELS, METADATA, TAGS, rows
 
 TEXTS = ("a cat", "the dog runs", "paris is the capital of france", "in 2010, 3.0", "water river")
 
@@ -87,7 +87,7 @@ SCORED = {
 }
 
 
-@pytest.mark.parametrize("task", SCORED)
+@pytest.mark.parametrize("task", rows(SCORED, "classifier", "question_answering"))
 def test_a_signature_has_the_score_of_its_model(model_dirs, tmp_path, task):
     """The same rows, by the signature `tokens` of each task that has right answers."""
     assert TASKS[task].is_scored
@@ -126,7 +126,13 @@ def test_an_export_that_loses_too_much_leaves_what_there_was(perfect, tmp_path, 
     folder, file = perfect
     out = str(tmp_path / "out")
     allowed = EvalSettings(file, max_accuracy_loss=0.1)
-    found = export_model(folder, out, "classifier", precision="int8", scored_on=allowed)
+
+    def export():
+        return export_model(
+            folder, out, "classifier", precision="int8", scored_on=allowed, inputs="tokens"
+        )
+
+    found = export()
     expected = Accuracy("accuracy", len(TEXTS), file, 1.0, 1.0)
     assert found.comparison.accuracy == expected
 
@@ -138,7 +144,7 @@ def test_an_export_that_loses_too_much_leaves_what_there_was(perfect, tmp_path, 
 
     monkeypatch.setattr(tasks, "store", ruin)
     with pytest.raises(UserError, match="is 0.0000 instead of 1.0000.*=0.1 allows"):
-        export_model(folder, out, "classifier", precision="int8", scored_on=allowed)
+        export()
     assert os.listdir(out) == ["1"]
 
 

@@ -44,15 +44,40 @@ and then every man who looked at water river mountain returns largest value (may
 path “quoted” café"""
 
 
+class Made(dict):
+    """Values by name, each made when it is first asked for."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name):
+        return self.setdefault(name, self.make(name))
+
+
+def rows(table, *few):
+    """All rows of a table as parameters, of which `make test` runs a few."""
+    further = pytest.mark.table
+    return [
+        row
+        if row in few
+        else pytest.param(*(row if isinstance(row, tuple) else [row]), marks=further)
+        for row in table
+    ]
+
+
 @dataclasses.dataclass(frozen=True)
 class Exports:
-    """Exports of all tasks, with the Keras models they were made from; the model folders are
+    """Exports of all tasks, with the Keras models they are made from; the model folders are
     gone."""
 
-    paths: dict  # By task.
+    results: Made  # By task.
     models: dict  # By name, as in EXPORTED.
-    results: dict
     vocabulary: object
+
+    @property
+    def paths(self):
+        return Made(lambda task: self.results[task].path)
 
     def base(self, task):
         return os.path.dirname(self.paths[task])
@@ -162,17 +187,16 @@ def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
-    """Every task exported from model folders that are deleted before anything is loaded."""
+    """Tasks exported from model folders that are deleted before anything is loaded."""
     root = tmp_path_factory.mktemp("exports")
-    copies = {
-        name: shutil.copytree(path, root / "model" / name) for name, path in model_dirs.items()
-    }
-    results = {
-        task: export_model(str(copies[EXPORTED[task]]), str(root / task), task) for task in TASKS
-    }
-    shutil.rmtree(root / "model")
-    paths = {task: result.path for task, result in results.items()}
-    return Exports(paths, keras_models, results, vocabulary)
+
+    def export(task):
+        folder = shutil.copytree(model_dirs[EXPORTED[task]], root / "model")
+        result = export_model(str(folder), str(root / task), task)
+        shutil.rmtree(folder)
+        return result
+
+    return Exports(Made(export), keras_models, vocabulary)
 
 
 @pytest.fixture(scope="session")

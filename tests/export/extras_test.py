@@ -27,15 +27,14 @@ def sentence(purpose: str, module: str) -> str:
 
 
 @pytest.mark.parametrize("module", ["flask", "grpc", "waitress", "prometheus_client"])
-def test_the_server(module):
+def test_the_server(module, quick_python):
     """Seen before the model is."""
     code = (
-        "import albert_tf; albert_tf.quiet(); "  # As python -m does by itself.
         "import runpy, sys; sys.argv = ['serve', '--model=any=/nowhere']; "
         f"sys.modules['{module}'] = None; "
         "runpy.run_module('export.server', run_name='__main__', alter_sys=True)"
     )
-    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    process = subprocess.run([quick_python, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 2, process.stderr
     assert re.search(f"^server: error: {sentence('The server', module)}\n$", process.stderr)
 

@@ -15,7 +15,7 @@ from albert_tf.models import AlbertClassifier
 from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
 from export.encoding import encode_batch
-from tests.export.conftest import EXPORTED, LABELS, MAX_SEQ_LENGTH
+from tests.export.conftest import EXPORTED, LABELS, MAX_SEQ_LENGTH, Made, rows
 
 pytest.importorskip(
     "ai_edge_litert", reason='SKIPPED: LITERT IS NOT INSTALLED (pip install "albert-tf[litert]")'
@@ -37,17 +37,19 @@ DOCS = Path(__file__).parents[2] / "docs" / "litert.md"
 
 @pytest.fixture(scope="module")
 def exported(model_dirs, tmp_path_factory):
-    """(task, precision) -> its export, for all of PAIRS."""
+    """(task, precision) -> its export."""
     root = tmp_path_factory.mktemp("litert")
-    return {
-        (task, precision): export_litert(
-            model_dirs[EXPORTED[task]], str(root / f"{task}_{precision}"), task, precision
-        )
-        for task, precision in PAIRS
-    }
+
+    def export(pair):
+        return export_litert(model_dirs[EXPORTED[pair[0]]], str(root / "_".join(pair)), *pair)
+
+    return Made(export)
 
 
-@pytest.mark.parametrize(("task", "precision"), PAIRS)
+@pytest.mark.parametrize(
+    ("task", "precision"),
+    rows(PAIRS, ("classifier", "float32"), ("question_answering", "int8")),
+)
 def test_answers_are_those_of_the_model(exported, task, precision):
     found = exported[task, precision]
     assert set(found.inputs) >= {"input_word_ids", "input_mask", "input_type_ids"}
@@ -64,6 +66,7 @@ def test_answers_are_those_of_the_model(exported, task, precision):
     assert os.path.getsize(os.path.join(found.path, "model.tflite")) == found.model_bytes
 
 
+@pytest.mark.table
 def test_smaller_is_smaller(exported):
     sizes = [exported["classifier", precision].model_bytes for precision in PRECISIONS]
     assert sizes[0] > sizes[1] > sizes[2]

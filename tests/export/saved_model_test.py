@@ -22,7 +22,7 @@ from data_pipeline.tokenizers.loading import load_tokenizer
 from export import probes, saved_model
 from export.comparison import Comparison
 from export.tasks import TASKS, export_model
-from tests.export.conftest import EXPORTED
+from tests.export.conftest import EXPORTED, rows
 
 WORDPIECE = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 
@@ -83,7 +83,9 @@ def test_no_list_is_made_longer(exports, task):
         assert not node.attr["resize_if_index_out_of_bounds"].b, node.name
 
 
-@pytest.mark.parametrize("task", ["classifier", "masked_lm", "question_answering", "tagging"])
+@pytest.mark.parametrize(
+    "task", rows(["classifier", "masked_lm", "question_answering", "tagging"], "tagging")
+)
 def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
     """The exporter itself compares what the graph answers with Keras."""
     tokenizer = load_tokenizer(str(WORDPIECE))
@@ -178,7 +180,7 @@ def test_versions_are_numbers_as_they_are_written(tmp_path):
 
 
 def test_hashes_of_different_exports_differ(exports):
-    graphs = {result.graph_sha256 for result in exports.results.values()}
+    graphs = {exports.results[task].graph_sha256 for task in TASKS}
     assert len(graphs) == len(TASKS)
     classifier, regression = (exports.results[task] for task in ("classifier", "regression"))
     assert classifier.weights_sha256 != regression.weights_sha256

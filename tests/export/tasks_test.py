@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
 from export.client import predict_saved_model
 from export.model_folder import LABELS_FILE, LoadedModel, model_kind
+from export.saved_model import MANIFEST_FILE
 from export.tasks import export_model
 
 
@@ -41,22 +43,16 @@ def refuse(model_dir, tmp_path, match, task="classifier", error=UserError, **arg
 
 def test_task_must_fit_the_model(model_dirs, tmp_path):
     refuse(model_dirs["pretrainer"], tmp_path, "--task=classifier needs a model for classification")
-    refuse(
-        model_dirs["classifier"], tmp_path, "masked_lm needs a model for pretraining", "masked_lm"
-    )
-    refuse(
-        model_dirs["classifier"],
-        tmp_path,
-        "is not one of classifier, regression, masked_lm",
-        "squad",
-    )
+    folder = model_dirs["classifier"]
+    refuse(folder, tmp_path, "masked_lm needs a model for pretraining", "masked_lm")
+    refuse(folder, tmp_path, "is not one of classifier, regression, masked_lm", "squad")
 
 
 def test_length_must_fit_the_model(model_dirs, tmp_path):
-    refuse(
-        model_dirs["classifier"], tmp_path, "--max_seq_length=65 .* 64 positions", max_seq_length=65
-    )
-    refuse(model_dirs["classifier"], tmp_path, "--max_seq_length=3", max_seq_length=3)
+    for length, message in ((65, "=65 .* 64 positions"), (3, "=3")):
+        refuse(
+            model_dirs["classifier"], tmp_path, f"--max_seq_length{message}", max_seq_length=length
+        )
 
 
 def test_no_model_folder(tmp_path):
@@ -84,8 +80,11 @@ def test_a_regression_is_no_classifier(model_dirs, tmp_path):
     """The sentence names what can be made of it; none of that has names of classes."""
     message = "holds one for regression. Use --task=regression|"
     refuse(model_dirs["regression"], tmp_path, re.escape(message))
-    path = export_model(model_dirs["regression"], str(tmp_path / "out"), "preprocessor").path
+    folder, settings = model_dirs["regression"], {"version": 7, "max_seq_length": 10}
+    path = export_model(folder, str(tmp_path), "regression", **settings, inputs="tokens").path
+    assert os.path.basename(path) == "7"
     assert not os.path.exists(os.path.join(path, "assets", LABELS_FILE))
+    assert json.loads(Path(path, MANIFEST_FILE).read_text())["max_seq_length"] == 10
 
 
 @pytest.mark.parametrize(
@@ -102,14 +101,6 @@ def test_kinds_of_models(metadata, kind):
     assert model_kind(metadata) == kind
 
 
-def test_length_of_the_export_is_what_texts_are_cut_to(model_dirs, tmp_path):
-    result = export_model(
-        model_dirs["pretrainer"], str(tmp_path / "p"), "preprocessor", version=7, max_seq_length=10
-    )
-    assert os.path.basename(result.path) == "7"
-    assert result.signatures["serving_default"]["outputs"]["input_mask"] == "int32[?, 10]"
-
-
 def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir, tmp_path):
     model = AlbertPretrainer(config.replace(vocab_size=config.vocab_size + 9))
     model.masked_lm.output_bias.assign_add([0.0] * config.vocab_size + [100.0] * 9)
@@ -121,6 +112,7 @@ def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir
     assert answer["top_pieces"].tolist() == [[[b""] * 5]]
 
 
+@pytest.mark.table  # Probes hold texts that are cut, and a wrong answer leaves nothing behind.
 def test_a_graph_that_reads_texts_in_another_way_is_not_published(
     model_dirs, tmp_path, monkeypatch
 ):
