@@ -1,7 +1,6 @@
 """Tiny models, exported once for all tests of this folder."""
 
 import dataclasses
-import functools
 import os
 import random
 import shutil
@@ -15,7 +14,6 @@ from albert_tf.keras_compat import keras  # noqa: I001  (first: it chooses Keras
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 
 from albert_tf.checkpoints import native
 from albert_tf.config import AlbertConfig
@@ -31,6 +29,7 @@ from albert_tf.models import (
 )
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.loading import load_tokenizer
+from export import saved_model
 from export.model_folder import LoadedModel
 from export.tasks import TASKS, export_model
 
@@ -187,7 +186,9 @@ def model_dirs(keras_models, vocabulary_dir, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
-    """Tasks exported from model folders that are deleted before anything is loaded."""
+    """Tasks exported from model folders that are deleted before anything is loaded. Servers and
+    clients of this process load each export once.
+    """
     root = tmp_path_factory.mktemp("exports")
 
     def export(task):
@@ -196,13 +197,20 @@ def exports(model_dirs, keras_models, vocabulary, tmp_path_factory):
         shutil.rmtree(folder)
         return result
 
-    return Exports(Made(export), keras_models, vocabulary)
+    load, loaded = saved_model.load, Made(saved_model.load)
+
+    def load_once(path):
+        return loaded[path] if path.startswith(str(root)) else load(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saved_model, "load", load_once)
+        yield Exports(Made(export), keras_models, vocabulary)
 
 
 @pytest.fixture(scope="session")
 def signatures(exports):
-    """task -> the signatures of its export, each loaded once."""
-    return functools.cache(lambda task: tf.saved_model.load(exports.paths[task]).signatures)
+    """task -> the signatures of its export."""
+    return lambda task: saved_model.load(exports.paths[task]).signatures
 
 
 def assert_same_answer(found, expected, atol=1e-5):

@@ -94,7 +94,7 @@ def test_keras_layer_trains_the_encoder(exports, preprocessor, vocabulary):
     )  # A key's bias has no gradient but rounding: softmax ignores it.
 
 
-@pytest.mark.one_stack
+@pytest.mark.table
 @pytest.mark.parametrize("stored", ["bfloat16", pytest.param("float16", marks=pytest.mark.long)])
 def test_an_encoder_in_fewer_bits_learns(model_dirs, tmp_path, inputs, stored):
     """In that precision: its matrices change, too."""
@@ -119,6 +119,7 @@ def test_encoder_loads_under_a_strategy(exports, two_devices, inputs):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.table
 def test_keras_layer_trains_on_two_devices(exports, two_devices, inputs):
     with two_devices.scope():
         layer, model = classifier_of(exports.paths["encoder"])
@@ -133,6 +134,7 @@ def test_keras_layer_trains_on_two_devices(exports, two_devices, inputs):
         np.testing.assert_array_equal(*copies)
 
 
+@pytest.mark.table
 def test_encoder_of_a_classifier_can_be_exported_too(model_dirs, tmp_path, keras_models, inputs):
     path = export_model(model_dirs["classifier"], str(tmp_path / "encoder"), "encoder").path
     expected = keras_models["classifier"].encoder(inputs, training=False)["pooled_output"]
@@ -206,6 +208,7 @@ def test_masked_words_of_the_encoder(exports, encoder, inputs):
     assert all(gradient is not None for gradient in gradients)
 
 
+@pytest.mark.table
 def test_keras_layer_trains_masked_words(encoder, inputs):
     layer = hub.KerasLayer(encoder.mlm, trainable=True)
     specs = {name: keras.Input([None], dtype=tf.int32, name=name) for name in inputs}

@@ -43,7 +43,12 @@ def test_a_stored_matrix_reads_as_the_matrix(stored, output_axis):
     ids = np.array([[4, 0], [3, 5]])
     np.testing.assert_array_equal(tf.gather(matrix, ids), read[ids])
     np.testing.assert_array_equal(matrix[:2], read[:2])
-    np.testing.assert_array_equal(tf.matmul(values.T, matrix), tf.matmul(values.T, read))
+    with tf.GradientTape() as tape:
+        product = tf.matmul(values.T, matrix)
+    np.testing.assert_array_equal(product, tf.matmul(values.T, read))
+    trained = matrix.trainable_variables  # Integers have no gradient.
+    assert [variable.dtype.name for variable in trained] == [stored] * (stored != "int8")
+    assert all(gradient is not None for gradient in tape.gradient(product, trained))
 
 
 def test_quantize_takes_the_closest_integers():

@@ -13,26 +13,25 @@ from export.saved_model import Exported
 
 
 def test_prints_path_signatures_difference_and_what_to_do_next(
-    keras_models, vocabulary_dir, tmp_path, run_module
+    keras_models, vocabulary_dir, tmp_path, result_of
 ):
     """The model is of Hugging Face's library: its classes have the names of its config.json."""
     theirs, ours, out = (tmp_path / name for name in ("theirs", "ours", "topics"))
     huggingface.save(keras_models["classifier"], str(theirs), ["no", "maybe", "yes"])
     shutil.copytree(vocabulary_dir, theirs, dirs_exist_ok=True)
-    process = run_module(
+    converted = result_of(
         "albert_tf.convert", f"--input={theirs}", f"--output={ours}", "--format=native"
     )
-    assert process.returncode == 0, process.stderr
-    process = run_module(
-        "export.run_export",
-        f"--model_dir={ours}",
-        f"--output_dir={out}",
-        "--task=classifier",
-    )
+    assert converted.returncode == 0, converted.stderr
+    process = result_of(
+        "export.run_export", f"--model_dir={ours}", f"--output_dir={out}", "--task=classifier",
+        "--inputs=tokens",
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert f"exported {out}/1" in process.stdout
     assert next(out.rglob("labels.txt")).read_text() == "no\nmaybe\nyes\n"
-    assert "signature serving_default: text string[?] -> label string[?]" in process.stdout
+    assert "signature serving_default: input_mask int32[?, ?], input_type_ids" in process.stdout
+    assert "-> label string[?], label_id int32[?], logits float32[?, 3]" in process.stdout
     assert "largest difference from the Keras model: " in process.stdout
     assert f"next: python -m export.server --model=topics={out}" in process.stdout
     assert os.listdir(out) == ["1"]

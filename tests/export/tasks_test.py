@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 import albert_tf.errors
 from albert_tf.checkpoints import native
@@ -16,10 +17,9 @@ from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.client import predict_saved_model
-from export.model_folder import LABELS_FILE, LoadedModel, model_kind
+from export.model_folder import LABELS_FILE, LoadedModel, model_kind, open_model
 from export.saved_model import MANIFEST_FILE
-from export.tasks import export_model
+from export.tasks import TASKS, export_model
 
 
 @pytest.fixture
@@ -107,9 +107,11 @@ def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir
     settings = dataclasses.asdict(TokenizerSettings())
     vocab_file = str(vocabulary_dir / "spiece.model")
     native.save(model, str(tmp_path / "model"), {"max_seq_length": 16}, vocab_file, settings)
-    path = export_model(str(tmp_path / "model"), str(tmp_path / "out"), "masked_lm").path
-    answer = predict_saved_model(path, {"text": ["the [MASK]"]})
-    assert answer["top_pieces"].tolist() == [[[b""] * 5]]
+    folder = str(tmp_path / "model")
+    opened = open_model(folder, native.read_metadata(folder), None, str(tmp_path))
+    module, _ = TASKS["masked_lm"].build(opened)
+    answer = module.signatures()["serving_default"](text=tf.constant(["the [MASK]"]))
+    assert answer["top_pieces"].numpy().tolist() == [[[b""] * 5]]
 
 
 @pytest.mark.table  # Probes hold texts that are cut, and a wrong answer leaves nothing behind.

@@ -22,7 +22,7 @@ from data_pipeline.tokenizers.normalization import is_mark
 from export.graphs import windows
 from export.signatures.common import ROWS_AT_A_TIME
 from export.signatures.question_answering import N_BEST, QuestionAnsweringModule
-from tests.export.conftest import loaded_as
+from tests.export.conftest import loaded_as, rows
 
 CONTEXTS = (
     "The cat looked at the river; the dog runs slowly to a café in Paris, France.",
@@ -43,7 +43,7 @@ def loaded(model, vocabulary, threshold=None):
     return loaded_as(model, vocabulary, doc_stride=8, max_query_length=12, metrics=metrics)
 
 
-@pytest.fixture(scope="module", params=["span_labeler", "span_labeler_v2"])
+@pytest.fixture(scope="module", params=rows(["span_labeler", "span_labeler_v2"], "span_labeler_v2"))
 def asked(request, keras_models, vocabulary):
     """(model, questions and contexts -> the graph's answers); no question is refused."""
     model = keras_models[request.param]
