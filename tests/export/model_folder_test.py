@@ -58,9 +58,10 @@ def test_what_does_not_fit(folder, tmp_path, length, metadata, words):
         opened(folder, tmp_path, length, **metadata)
 
 
-def test_a_missing_file(folder, tmp_path):
-    (folder / "tokenizer_settings.json").unlink()
-    with pytest.raises(UserError, match="tokenizer_settings.json is missing, though"):
+@pytest.mark.parametrize("name", ["spiece.model", "tokenizer_settings.json"])
+def test_a_missing_file(folder, tmp_path, name):
+    (folder / name).unlink()
+    with pytest.raises(UserError, match=f"{name} is missing, though"):
         opened(folder, tmp_path)
 
 

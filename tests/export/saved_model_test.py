@@ -67,20 +67,33 @@ def graph_of(path):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_op_is_known_to_stock_servers(exports, task):
+def test_the_graph_suits_stock_servers(exports, task):
+    graph = graph_of(exports.paths[task])
+    functions = graph.library.function
+    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
     used = ops_of(exports.paths[task])
     assert not sorted(used - TEXT_OPS - set(CORE_OPS.split()))
-    if task == "encoder":
-        assert not used & TEXT_OPS  # Loads without tensorflow_text.
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_no_list_is_made_longer(exports, task):
-    """Servers before 2.13 do not know the attribute that says so, and fail at the first write."""
-    graph = graph_of(exports.paths[task])
-    functions = (node for each in graph.library.function for node in each.node_def)
-    for node in (*graph.node, *functions):
+    for (
+        node
+    ) in nodes:  # Servers before 2.13 do not know the attribute, and fail at the first write.
         assert not node.attr["resize_if_index_out_of_bounds"].b, node.name
+    assert not any(function.attr["_XlaMustCompile"].b for function in functions)
+    assert b"/tmp/" not in graph.SerializeToString(), "a path of this machine"
+    assert os.path.dirname(exports.base(task)).encode() not in graph.SerializeToString()
+    if task == "encoder":  # It loads without tensorflow_text, and is trained.
+        assert not used & TEXT_OPS
+        return
+    assert [node.op for node in nodes].count("SentencepieceOp") == 1, "one vocabulary"
+    for function in functions:
+        # Layers that share weights join them once, of kernels and of biases; or each would scale
+        # and join them again, in each request.
+        reads = {node.name for node in function.node_def if node.op == "ReadVariableOp"}
+        joins = [
+            node.name
+            for node in function.node_def
+            if node.op == "ConcatV2" and {each.split(":")[0] for each in node.input} & reads
+        ]
+        assert len(joins) in (0, 2), (function.signature.name, joins)
 
 
 @pytest.mark.parametrize(
@@ -104,28 +117,6 @@ def test_wordpiece_vocabularies_go_along_too(config, tmp_path, task):
     assert not sorted(ops_of(exported.path) - TEXT_OPS - set(CORE_OPS.split()))
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task != "encoder"])  # It is trained.
-def test_layers_that_share_weights_join_them_once(exports, task):
-    """Or each would scale its kernels and biases and join them again, in each request."""
-    for function in graph_of(exports.paths[task]).library.function:
-        reads = {node.name for node in function.node_def if node.op == "ReadVariableOp"}
-        joins = [
-            node.name
-            for node in function.node_def
-            if node.op == "ConcatV2" and {each.split(":")[0] for each in node.input} & reads
-        ]
-        assert len(joins) in (0, 2), (function.signature.name, joins)  # Of kernels, and of biases.
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_nothing_is_compiled_and_no_path_of_this_machine_leaks(exports, task):
-    graph = graph_of(exports.paths[task])
-    for function in graph.library.function:
-        assert not function.attr["_XlaMustCompile"].b
-    assert b"/tmp/" not in graph.SerializeToString()
-    assert os.path.dirname(exports.base(task)).encode() not in graph.SerializeToString()
-
-
 @pytest.mark.parametrize(
     ("task", "model"), [("classifier", "classifier"), ("masked_lm", "pretrainer")]
 )
@@ -138,13 +129,6 @@ def test_shared_weights_are_stored_once(exports, task, model):
     assert (
         weights <= stored <= weights * 1.05 + 20_000
     )  # The rest is the checkpoint's own object graph.
-
-
-@pytest.mark.parametrize("task", [task for task in TASKS if task != "encoder"])
-def test_the_vocabulary_is_in_the_graph_once(exports, task):
-    graph = graph_of(exports.paths[task])
-    nodes = [*graph.node, *(n for function in graph.library.function for n in function.node_def)]
-    assert [node.op for node in nodes].count("SentencepieceOp") == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,9 @@ from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.base import TokenizerSettings
 from data_pipeline.tokenizers.graph import graph_tokenizer
 from data_pipeline.tokenizers.text_graph import TextEncoder
-from export.model_folder import LABELS_FILE, LoadedModel, model_kind, open_model
+from export.model_folder import LABELS_FILE, LoadedModel, open_model
 from export.saved_model import MANIFEST_FILE
 from export.tasks import TASKS, export_model
-
-
-@pytest.fixture
-def broken_dir(model_dirs, tmp_path):
-    """A copy of the classifier's folder to break."""
-    return shutil.copytree(model_dirs["classifier"], tmp_path / "model")
-
-
-def edit(folder, name, **changes):
-    values = json.loads((folder / name).read_text())
-    values.pop("sha256", None)  # Whoever edits a file on purpose removes its hash.
-    (folder / name).write_text(json.dumps({**values, **changes}))
 
 
 def refuse(model_dir, tmp_path, match, task="classifier", error=UserError, **arguments):
@@ -48,32 +35,8 @@ def test_task_must_fit_the_model(model_dirs, tmp_path):
     refuse(folder, tmp_path, "is not one of classifier, regression, masked_lm", "squad")
 
 
-def test_length_must_fit_the_model(model_dirs, tmp_path):
-    for length, message in ((65, "=65 .* 64 positions"), (3, "=3")):
-        refuse(
-            model_dirs["classifier"], tmp_path, f"--max_seq_length{message}", max_seq_length=length
-        )
-
-
 def test_no_model_folder(tmp_path):
     refuse(tmp_path, tmp_path, "model.json", error=albert_tf.errors.UserError)
-
-
-@pytest.mark.parametrize(
-    "name, message",
-    [
-        ("spiece.model", "spiece.model is missing, though"),
-        ("tokenizer_settings.json", "tokenizer_settings.json is missing, though"),
-    ],
-)
-def test_missing_vocabulary(broken_dir, tmp_path, name, message):
-    os.remove(broken_dir / name)
-    refuse(broken_dir, tmp_path, message, error=ValueError)
-
-
-def test_wrong_number_of_labels(broken_dir, tmp_path):
-    edit(broken_dir, "model.json", labels=["one", "two"])
-    refuse(broken_dir, tmp_path, "names 2 labels for 3 classes")
 
 
 def test_a_regression_is_no_classifier(model_dirs, tmp_path):
@@ -85,20 +48,6 @@ def test_a_regression_is_no_classifier(model_dirs, tmp_path):
     assert os.path.basename(path) == "7"
     assert not os.path.exists(os.path.join(path, "assets", LABELS_FILE))
     assert json.loads(Path(path, MANIFEST_FILE).read_text())["max_seq_length"] == 10
-
-
-@pytest.mark.parametrize(
-    "metadata, kind",
-    [
-        ({"task": "span"}, "span"),
-        ({"task": "classification", "num_classes": 2, "labels": ["a", "b"]}, "classification"),
-        ({"task": "classification", "num_classes": 2}, "classification"),
-        ({"task": "classification", "num_classes": 1, "labels": []}, "regression"),
-        ({"task": "classification", "num_classes": 1}, "regression"),
-    ],
-)
-def test_kinds_of_models(metadata, kind):
-    assert model_kind(metadata) == kind
 
 
 def test_a_model_may_have_more_rows_than_there_are_pieces(config, vocabulary_dir, tmp_path):

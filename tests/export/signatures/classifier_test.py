@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from export.check_export import describe_signature
 from export.encoding import encode_batch
-from export.probes import example_of, probes_of
-from export.signatures.classifier import ClassifierModule, expected
+from export.probes import example_of
+from export.signatures.classifier import expected
 from tests.export.conftest import loaded_as
 
 
@@ -82,15 +82,3 @@ def test_answers_of_a_classifier(vocabulary):
     assert pair["logits"][0, 1] > 0
     assert classify["classes"].tolist() == [[b"a", b"b"]] * 6
     assert classify["scores"] is single["probabilities"]
-
-
-def test_a_probe_for_each_signature_with_its_own_inputs(keras_models, vocabulary):
-    loaded = loaded_as(keras_models["classifier"], vocabulary, labels=("a", "b", "c"))
-    found = probes_of(ClassifierModule(loaded).signatures(), expected(loaded))
-    assert {probe.signature: list(probe.inputs) for probe in found} == {
-        "serving_default": ["text"],
-        "text_pair": ["text_a", "text_b"],
-        "tokens": ["input_word_ids", "input_mask", "input_type_ids"],
-        "classify": ["inputs"],
-    }
-    assert {len(value) for probe in found for value in probe.inputs.values()} == {6}

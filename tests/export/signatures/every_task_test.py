@@ -28,45 +28,10 @@ CONTRACT = {
     "encoder": (TOKENS, {"tokens"}, 0),
     "preprocessor": ({"text"}, set(), 1),
 }
-every_task = pytest.mark.parametrize("task", TASKS)
 
 
 def test_every_task_is_in_the_table():
     assert list(CONTRACT) == list(TASKS)
-
-
-@every_task
-def test_signatures(exports, task):
-    default, others, _ = CONTRACT[task]
-    found = exports.results[task].signatures
-    assert set(found) == {"serving_default"} | others
-    assert set(found["serving_default"]["inputs"]) == default
-    if "tokens" in found:
-        assert set(found["tokens"]["inputs"]) >= TOKENS
-    for name, method in (("classify", {"classes", "scores"}), ("regress", {"outputs"})):
-        if name in found:
-            assert set(found[name]["inputs"]) == {"inputs"}
-            assert set(found[name]["outputs"]) == method
-
-
-@every_task
-def test_every_output_has_a_row_for_each_text(exports, task):
-    """TF Serving splits batches by the first dimension."""
-    for signature in exports.results[task].signatures.values():
-        for spec in (*signature["inputs"].values(), *signature["outputs"].values()):
-            assert "[?" in spec
-
-
-@every_task
-def test_self_check_warm_up_and_provenance(exports, task):
-    result = exports.results[task]
-    assert result.warmup_requests == CONTRACT[task][2]
-    assert 0 <= result.max_difference <= 1e-5
-    with open(os.path.join(result.path, saved_model.MANIFEST_FILE)) as file:
-        manifest = json.load(file)
-    assert manifest["task"] == task
-    assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
-    assert {"model_sha256", "config", "versions", "signatures"} <= set(manifest)
 
 
 # Task -> a row of inputs for serving_default, and what people see of the answer.
@@ -82,8 +47,31 @@ ROWS = {
 }
 
 
-@every_task
-def test_the_client_asks_and_prints(exports, task):
+@pytest.mark.parametrize("task", TASKS)
+def test_signatures_manifest_and_client(exports, task):
+    default, others, warmup_requests = CONTRACT[task]
+    result = exports.results[task]
+    found = result.signatures
+    assert set(found) == {"serving_default"} | others
+    assert set(found["serving_default"]["inputs"]) == default
+    if "tokens" in found:
+        assert set(found["tokens"]["inputs"]) >= TOKENS
+    for name, method in (("classify", {"classes", "scores"}), ("regress", {"outputs"})):
+        if name in found:
+            assert set(found[name]["inputs"]) == {"inputs"}
+            assert set(found[name]["outputs"]) == method
+    for signature in found.values():  # TF Serving splits batches by the first dimension.
+        for spec in (*signature["inputs"].values(), *signature["outputs"].values()):
+            assert "[?" in spec
+
+    assert result.warmup_requests == warmup_requests
+    assert 0 <= result.max_difference <= 1e-5
+    with open(os.path.join(result.path, saved_model.MANIFEST_FILE)) as file:
+        manifest = json.load(file)
+    assert manifest["task"] == task
+    assert manifest["vocabulary_sha256"] == exports.vocabulary.fingerprint
+    assert {"model_sha256", "config", "versions", "signatures"} <= set(manifest)
+
     asked, seen = ROWS.get(task, ({"text": "the cat"}, "the cat"))
     [row] = predict_rows(exports.base(task), [asked])
     assert seen in format_row(asked, row)
