@@ -33,6 +33,7 @@ COMMANDS = {
     "glue-submission": "albert_tf.write_glue_submission",
     "describe": "albert_tf.describe",
     "convert": "albert_tf.convert",
+    "verify": "albert_tf.verify",
     "export": "export.run_export",
     "export-litert": "export.run_litert",
     "predict": "export.predict",

@@ -30,6 +30,7 @@ PROGRAMS: dict[str, tuple[list[str], list[str]]] = {
         ["train_data", "eval_data", "config_file", "init_checkpoint", "output_dir"],
         ["--train_batch_size=4"],
     ),
+    "albert_tf.verify": (["model"], []),
     "albert_tf.write_glue_submission": (["runs", "output"], []),
     "export.run_export": (["model_dir", "output_dir"], ["--task=encoder"]),
     "export.run_litert": (["model_dir", "output_dir"], ["--task=encoder"]),
