@@ -1,5 +1,5 @@
-"""Speed and memory of ALBERT base: this project, its peers and the machine's matmul rate, in one
-interleaved run.
+"""Speed and memory of ALBERT base (or --model=bert-base): this project, its peers and the machine's
+matmul rate, in one interleaved run.
 
     python -m benchmarks.encoder --peers=benchmarks/.peers --output=docs/benchmarks
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from albert_tf import get_preset
 from albert_tf.analysis.costs import encoder_flops_per_token
-from benchmarks.encoder_cases import CASES, Case
+from benchmarks.encoder_cases import CASES, MODELS, Case
 from benchmarks.processes import PEERS, Measurement, Worker, take_turns
 from benchmarks.tables import chosen, print_rows, write_csv
 from data_pipeline.command_line import flags, run_binary
@@ -59,7 +59,7 @@ def rows_of(
     limit = seconds.get(LIMIT.name)
     peers = [worker.name for worker in LIBRARIES if worker.kind == "tensorflow"]
     best_peer = min((seconds[name] for name in peers if name in seconds), default=None)
-    config = get_preset("albert-base-v2")
+    config = get_preset(case.model)
     flops = sum(length * encoder_flops_per_token(config, length) for length in case.lengths)
     flops *= 3 if which == "training" else 1
     return [
@@ -85,6 +85,7 @@ def define_flags() -> None:
     flags.DEFINE_string("peers", str(PEERS), "Folder of the peers' environments.")
     flags.DEFINE_string("output", "benchmark_out", "Folder for encoder.csv and workers.log.")
     flags.DEFINE_string("before", "", "Folder of another version of this project.")
+    flags.DEFINE_enum("model", "albert-base-v2", MODELS, "Preset to measure.")
     flags.DEFINE_string("cases", "", "Run the cases whose name matches this pattern.")
     flags.DEFINE_list("passes", ["forward", "training"], "Kinds of passes to measure.")
     flags.DEFINE_list("precisions", ["float32", "bfloat16"], "Precisions to measure in.")
@@ -98,7 +99,8 @@ def main() -> None:
     output = Path(FLAGS.output)
     output.mkdir(parents=True, exist_ok=True)
     log = output / "workers.log"
-    cases = chosen("cases", FLAGS.cases, {case.name: case for case in CASES}).values()
+    every = [replace(case, model=FLAGS.model) for case in CASES]
+    cases = chosen("cases", FLAGS.cases, {case.name: case for case in every}).values()
     libraries = chosen(
         "libraries", FLAGS.libraries, {library.name: library for library in LIBRARIES}
     ).values()

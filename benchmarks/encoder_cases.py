@@ -8,6 +8,8 @@ import numpy as np
 
 from benchmarks.processes import Worker
 
+MODELS = ("albert-base-v2", "bert-base")
+
 
 def real_lengths(count: int, mean: float, longest: int) -> tuple[int, ...]:
     """Token counts spread like those of real sentences: log-normal, cut at the longest."""
@@ -23,12 +25,14 @@ class Case:
 
     Attributes:
       padded_to: how far peers pad; None: to the longest, as this project always does.
+      model: a preset of MODELS.
     """
 
     name: str
     lengths: tuple[int, ...]
     task: str = "pretraining"
     padded_to: int | None = None
+    model: str = "albert-base-v2"
 
     def request(self, worker: Worker, which: str, precision: str) -> dict:
         """The request for a worker, see workers/protocol.py.
@@ -41,6 +45,7 @@ class Case:
         padded_to = longest if worker.kind == "ours" else self.padded_to or longest
         return {
             "pass": which,
+            "model": self.model,
             "task": self.task,
             "precision": precision,
             "lengths": self.lengths,

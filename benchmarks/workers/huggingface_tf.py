@@ -2,12 +2,7 @@
 
 import protocol
 import tensorflow as tf
-from transformers import (
-    AlbertConfig,
-    TFAlbertForPreTraining,
-    TFAlbertForSequenceClassification,
-    TFAlbertModel,
-)
+import transformers
 
 _IGNORED = -100
 
@@ -15,20 +10,10 @@ _IGNORED = -100
 def build(case):
     """A forward pass or a training step of the TensorFlow class of the case's task."""
     tf.keras.backend.clear_session()
+    kind = protocol.huggingface_kind(case)
     mixed = case["precision"] == "bfloat16"
     tf.keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")
-    config = AlbertConfig(
-        vocab_size=protocol.VOCAB_SIZE,
-        embedding_size=protocol.EMBEDDING_SIZE,
-        hidden_size=protocol.HIDDEN_SIZE,
-        num_hidden_layers=protocol.NUM_LAYERS,
-        num_attention_heads=protocol.NUM_HEADS,
-        intermediate_size=protocol.INTERMEDIATE_SIZE,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        classifier_dropout_prob=0.0,
-        num_labels=protocol.NUM_CLASSES,
-    )
+    config = getattr(transformers, f"{kind}Config")(**protocol.huggingface_settings(kind))
     batch = protocol.make_batch(case)
     inputs = {
         "input_ids": tf.constant(batch["word_ids"]),
@@ -36,12 +21,12 @@ def build(case):
         "token_type_ids": tf.constant(batch["type_ids"]),
     }
     if case["task"] == "classification":
-        model = TFAlbertForSequenceClassification(config)
+        model = getattr(transformers, f"TF{kind}ForSequenceClassification")(config)
         labels = {"labels": tf.constant(batch["label"])}
     elif case["pass"] == "forward":
-        model, labels = TFAlbertModel(config), {}
+        model, labels = getattr(transformers, f"TF{kind}Model")(config), {}
     else:
-        model = TFAlbertForPreTraining(config)
+        model = getattr(transformers, f"TF{kind}ForPreTraining")(config)
         shape = batch["word_ids"].shape
         everywhere = tf.fill(shape, _IGNORED)
         rows = tf.repeat(tf.range(shape[0]), batch["positions"].shape[1])
@@ -49,7 +34,7 @@ def build(case):
         masked = tf.tensor_scatter_nd_update(
             everywhere, places, tf.reshape(batch["masked_ids"], [-1])
         )
-        labels = {"labels": masked, "sentence_order_label": tf.constant(batch["order"])}
+        labels = {"labels": masked, protocol.ORDER_LABELS[kind]: tf.constant(batch["order"])}
     if case["pass"] == "forward":
         forward = tf.function(lambda inputs: model(inputs, training=False)[0])
         return lambda: forward(inputs).numpy()

@@ -2,30 +2,16 @@
 
 import protocol
 import torch
-from transformers import (
-    AlbertConfig,
-    AlbertForPreTraining,
-    AlbertForSequenceClassification,
-    AlbertModel,
-)
+import transformers
 
 _IGNORED = -100
 
 
-def make_config():
-    """ALBERT base without dropout."""
-    return AlbertConfig(
-        vocab_size=protocol.VOCAB_SIZE,
-        embedding_size=protocol.EMBEDDING_SIZE,
-        hidden_size=protocol.HIDDEN_SIZE,
-        num_hidden_layers=protocol.NUM_LAYERS,
-        num_attention_heads=protocol.NUM_HEADS,
-        intermediate_size=protocol.INTERMEDIATE_SIZE,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        classifier_dropout_prob=0.0,
-        num_labels=protocol.NUM_CLASSES,
-    )
+def make_model(case, end):
+    """The model without dropout whose class ends so, "ForSequenceClassification" for example."""
+    kind = protocol.huggingface_kind(case)
+    config = getattr(transformers, f"{kind}Config")(**protocol.huggingface_settings(kind))
+    return getattr(transformers, f"{kind}{end}")(config)
 
 
 def make_inputs(batch):
@@ -43,17 +29,19 @@ def build(case):
     batch = protocol.make_batch(case)
     inputs = make_inputs(batch)
     if case["task"] == "classification":
-        model = AlbertForSequenceClassification(make_config())
+        model = make_model(case, "ForSequenceClassification")
         inputs["labels"] = torch.tensor(batch["label"]).long()
     elif case["pass"] == "forward":
-        model = AlbertModel(make_config())
+        model = make_model(case, "Model")
     else:
-        model = AlbertForPreTraining(make_config())
+        model = make_model(case, "ForPreTraining")
         labels = torch.full(batch["word_ids"].shape, _IGNORED)
         positions = torch.tensor(batch["positions"]).long()
         labels.scatter_(1, positions, torch.tensor(batch["masked_ids"]).long())
         inputs["labels"] = labels
-        inputs["sentence_order_label"] = torch.tensor(batch["order"]).long()
+        inputs[protocol.ORDER_LABELS[protocol.huggingface_kind(case)]] = torch.tensor(
+            batch["order"]
+        ).long()
     if case["pass"] == "forward":
         inputs.pop("labels", None)
         model = model.eval().to(torch.bfloat16 if mixed else torch.float32)

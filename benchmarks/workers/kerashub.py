@@ -15,13 +15,15 @@ def build(case):
     keras.utils.clear_session()
     dtype = "mixed_bfloat16" if case["precision"] == "bfloat16" else "float32"
     keras.config.set_dtype_policy(dtype)
-    backbone = keras_hub.models.AlbertBackbone(
+    is_bert = case["model"] == "bert-base"
+    kind = "Bert" if is_bert else "Albert"
+    backbone = getattr(keras_hub.models, f"{kind}Backbone")(
         vocabulary_size=protocol.VOCAB_SIZE,
         num_layers=protocol.NUM_LAYERS,
         num_heads=protocol.NUM_HEADS,
         hidden_dim=protocol.HIDDEN_SIZE,
         intermediate_dim=protocol.INTERMEDIATE_SIZE,
-        embedding_dim=protocol.EMBEDDING_SIZE,
+        **({} if is_bert else {"embedding_dim": protocol.EMBEDDING_SIZE}),
         dropout=0.0,
         max_sequence_length=protocol.MAX_POSITIONS,
     )
@@ -32,7 +34,8 @@ def build(case):
         "padding_mask": batch["mask"],
     }
     if case["task"] == "classification":
-        model = keras_hub.models.AlbertTextClassifier(backbone, protocol.NUM_CLASSES, dropout=0.0)
+        classifier = getattr(keras_hub.models, f"{kind}TextClassifier")
+        model = classifier(backbone, protocol.NUM_CLASSES, dropout=0.0)
     elif case["pass"] == "training":
         head = keras_hub.layers.MaskedLMHead(
             token_embedding=backbone.token_embedding, intermediate_activation="gelu"

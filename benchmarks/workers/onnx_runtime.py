@@ -5,16 +5,15 @@ import tempfile
 import onnxruntime
 import protocol
 import torch
-from huggingface_torch import make_config, make_inputs
-from transformers import AlbertForSequenceClassification, AlbertModel
+from huggingface_torch import make_inputs, make_model
 
 
 def build(case):
     """A forward pass in ONNX Runtime; it has no other passes, and float32 only."""
     if case["pass"] == "training" or case["precision"] != "float32":
         raise NotImplementedError("ONNX Runtime: forward pass in float32 only")
-    classification = case["task"] == "classification"
-    model = (AlbertForSequenceClassification if classification else AlbertModel)(make_config())
+    end = "ForSequenceClassification" if case["task"] == "classification" else "Model"
+    model = make_model(case, end)
     inputs = make_inputs(protocol.make_batch(case))
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"

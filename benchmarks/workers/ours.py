@@ -17,7 +17,9 @@ def build(case):
     keras.backend.clear_session()
     mixed = case["precision"] == "bfloat16"
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if mixed else "float32")
-    config = get_preset("albert-base-v2")
+    config = get_preset(case["model"]).replace(
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
     batch = {name: tf.constant(value) for name, value in protocol.make_batch(case).items()}
     inputs = {
         "input_word_ids": batch["word_ids"],

@@ -20,6 +20,33 @@ VOCAB_SIZE, EMBEDDING_SIZE, HIDDEN_SIZE = 30_000, 128, 768
 NUM_LAYERS, NUM_HEADS, INTERMEDIATE_SIZE, MAX_POSITIONS = 12, 12, 3072, 512
 NUM_CLASSES = 2
 _FIRST_WORD = 5  # Ids below are special pieces.
+# Name of a kind of model in transformers -> its argument for the labels of sentence order.
+ORDER_LABELS = {"Albert": "sentence_order_label", "Bert": "next_sentence_label"}
+
+
+def huggingface_kind(case: dict[str, Any]) -> str:
+    """How the names of transformers' classes begin for the case's model."""
+    return "Bert" if case["model"] == "bert-base" else "Albert"
+
+
+def huggingface_settings(kind: str) -> dict[str, Any]:
+    """The arguments of a configuration of transformers: base size, GELU by tanh, no dropout."""
+    of_kind = {
+        "Albert": {"embedding_size": EMBEDDING_SIZE, "classifier_dropout_prob": 0.0},
+        "Bert": {"classifier_dropout": 0.0},
+    }
+    return {
+        "vocab_size": VOCAB_SIZE,
+        "hidden_size": HIDDEN_SIZE,
+        "num_hidden_layers": NUM_LAYERS,
+        "num_attention_heads": NUM_HEADS,
+        "intermediate_size": INTERMEDIATE_SIZE,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "num_labels": NUM_CLASSES,
+        **of_kind[kind],
+    }
 
 
 def make_batch(case: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -54,9 +81,10 @@ def serve(build: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
     """Answers requests until standard input ends.
 
     Args:
-      build: a case (pass, task, precision, lengths, padded_to) -> a function that runs it once and
-        returns when the result is there. Attributes that it may have: `steps`, how many steps that
-        is; `found`, more of the answer. It raises NotImplementedError for what a library lacks.
+      build: a case (pass, model, task, precision, lengths, padded_to) -> a function that runs it
+        once and returns when the result is there. Attributes that it may have: `steps`, how many
+        steps that is; `found`, more of the answer. It raises NotImplementedError for what a library
+        lacks.
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What libraries print goes to standard error.
