@@ -112,8 +112,11 @@ class HuggingFace(Source):
 
     def metadata(self) -> dict[str, Any]:
         values = read_json(self.config_file) if self.config_file else {}
-        found = {"model_type": values.get("model_type")}
-        found["max_seq_length"] = sentence_transformers.read_length(self.path)
+        found = {
+            "model_type": values.get("model_type"),
+            "max_seq_length": sentence_transformers.read_length(self.path),
+            "origin": huggingface_weights.origin(self.path),
+        }
         return {key: value for key, value in found.items() if value is not None}
 
     def labels(self) -> list[str] | None:

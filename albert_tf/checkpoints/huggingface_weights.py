@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -67,6 +68,7 @@ _SIGNS = {
     "encoder.layer.": "bert",
     "transformer.layer.": "distilbert",
 }
+_IN_CACHE = re.compile(r"models--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 _REMEDY = "AutoModel.from_pretrained(...).save_pretrained(..., safe_serialization=True)."
 Tensors = dict[str, np.ndarray]
 
@@ -127,6 +129,18 @@ def weights_files(directory: str) -> list[str]:
     if not path.endswith(INDEX_FILE):
         return [path]
     return [os.path.join(directory, name) for name in sorted(set(_read_index(path).values()))]
+
+
+def origin(directory: str) -> dict[str, Any] | None:
+    """The repository, the commit and the SHA-256 of each file of weights, if a folder is one of the
+    hub's cache: .../models--org--name/snapshots/COMMIT, with links to files named by their hash.
+    """
+    found = _IN_CACHE.search(directory)
+    if found is None:
+        return None
+    files = [path for path in weights_files(directory) if os.path.islink(path)]
+    hashes = {os.path.basename(path): os.path.basename(os.readlink(path)) for path in files}
+    return {"repository": found[1].replace("--", "/"), "revision": found[2], "sha256": hashes}
 
 
 def _weights_file(directory: str) -> str:

@@ -281,6 +281,8 @@ def test_a_repository_by_its_name(mirror, use, capfd, monkeypatch):
     mirror.requests.clear()
     source = locate(f"albert/albert-base-v2@{REVISION}")
     assert source.vocab_file and mirror.requests == []
+    origin = {"repository": REPOSITORY, "revision": REVISION}
+    assert source.metadata()["origin"] == {**origin, "sha256": {"model.safetensors": sha256}}
     assert "from the cache, since the hub did not answer" in capfd.readouterr().out
 
 
