@@ -228,7 +228,8 @@ def predict_rows(
         instances = [dict(zip(inputs, values)) for values in zip(*inputs.values())]
         found_rows = predict_rest(url, urllib.parse.unquote(name), instances, signature)
         # The name of a single output is not in the answer over HTTP.
-        return [row if isinstance(row, dict) else {"value": row} for row in found_rows]
+        named = [row if isinstance(row, dict) else {"value": row} for row in found_rows]
+        return [_without_fillers(row) for row in named]
     if model.startswith("grpc://"):
         address, slash, name = model[len("grpc://") :].partition("/")
         if not slash or not name:
@@ -265,7 +266,14 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def _rows(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
     """Arrays by output name -> one dict of plain Python values for each row."""
     columns = {name: _plain(value.tolist()) for name, value in outputs.items()}
-    return [dict(zip(columns, values)) for values in zip(*columns.values())]
+    return [_without_fillers(dict(zip(columns, row))) for row in zip(*columns.values())]
+
+
+def _without_fillers(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its own labels alone, of a model that gives each text any number of them."""
+    if "num_labels" not in row:
+        return row
+    return {**row, "labels": row["labels"][: row["num_labels"]]}
 
 
 def _plain(value: Any) -> Any:

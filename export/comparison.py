@@ -14,7 +14,7 @@ from albert_tf.checkpoints import native
 from albert_tf.finetuning.evaluation import Predictor
 from albert_tf.finetuning.finetuned import FineTuned, load_finetuned
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import get_task
+from albert_tf.finetuning.tasks.table import trained_task
 from data_pipeline.errors import UserError
 from export.model_folder import LoadedModel
 from export.probes import Probe
@@ -184,13 +184,13 @@ class _LikeModel:
 
 def _load(model_dir: str) -> FineTuned:
     """The meaning of a fine-tuned model's inputs and outputs."""
-    task = native.read_metadata(model_dir).get("finetuned_on")
-    if task is None:
+    metadata = native.read_metadata(model_dir)
+    if metadata.get("finetuned_on") is None:
         raise UserError(
             f"--eval_file needs a model that was fine-tuned, and {model_dir} does not say on what. "
             "Leave it out, or fine-tune the model first."
         )
-    return load_finetuned(model_dir, get_task(task), None)
+    return load_finetuned(model_dir, trained_task(metadata), None)
 
 
 def _source(found: FineTuned, file: str) -> tuple[str, TaskData]:

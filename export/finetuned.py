@@ -14,14 +14,14 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.finetuning.tasks.base import Predictions, StoredOutputs, Task
-from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.tagging import TaggedExample
 from export.model_folder import LoadedModel
 
-CLASSES, NUMBERS = TASKS["tsv"], TASKS["regression"]
+CLASSES, LABELS, NUMBERS = TASKS["tsv"], own_classes(Classes(multi_label=True)), TASKS["regression"]
 CHOICES, TAGS = TASKS["race"], TASKS["tagging"]
 _SOURCE = "probes"
 TIE = 1e-4  # Answers of scores that are closer may change places.

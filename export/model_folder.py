@@ -62,9 +62,10 @@ class LoadedModel:
 def model_kind(metadata: dict[str, Any]) -> str:
     """The kind of a model: the task of model.json, or "regression" if its answers are numbers."""
     task = metadata["task"]
-    if task == "classification" and (metadata.get("labels") == [] or metadata["num_classes"] == 1):
-        return REGRESSION
-    return task
+    if task != "classification" or metadata.get("multi_label"):
+        return task
+    is_number = metadata.get("labels") == [] or metadata["num_classes"] == 1
+    return REGRESSION if is_number else task
 
 
 def open_model(

@@ -35,6 +35,8 @@ def format_row(asked: Mapping[str, Any] | str, row: Mapping[str, Any]) -> str:
     text = asked if isinstance(asked, str) else _asked_text(asked)
     if "label" in row:
         return f"{row['probabilities'][row['label_id']]:7.4f}  {row['label']:<20}  {text}"
+    if "num_labels" in row:
+        return _format_labels(text, row)
     if "option" in row:
         return f"{row['probabilities'][row['choice']]:7.4f}  {row['option']:<20}  {text}"
     for name in ("value", "similarity"):
@@ -62,6 +64,15 @@ def _short(value: Any) -> Any:
         return value
     shown = [_short(each) for each in value[:_SHOWN]]
     return shown if len(value) <= _SHOWN else [*shown, f"... {len(value)}"]
+
+
+def _format_labels(text: str, row: Mapping[str, Any]) -> str:
+    labels, probabilities = row["labels"], row["probabilities"]
+    # Labels and probabilities are both in the order of the classes.
+    least = min(sorted(probabilities, reverse=True)[: len(labels)], default=1.0)
+    shares = [share for share in probabilities if share >= least]
+    shown = ", ".join(f"{label} {share:.4f}" for label, share in zip(labels, shares))
+    return f"{shown or '(no label)':<30}  {text}"
 
 
 def _format_answer(text: str, row: Mapping[str, Any]) -> str:

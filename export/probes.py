@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -115,6 +115,15 @@ def places(
         for column, span in enumerate(spans):
             found[:, row, column] = [*span, *(len(text[:place].encode()) for place in span)]
     return dict(zip(PLACES, found))
+
+
+def padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
+    """Rows of different lengths as an array, filled up: [["a"], ["b", "c"]] -> [N, W]."""
+    shape = len(rows), max(map(len, rows))
+    padded = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
+    for row, values in enumerate(rows):
+        padded[row, : len(values)] = values
+    return padded
 
 
 def largest_difference(probe: Probe, answer: Mapping[str, np.ndarray], tolerance: float) -> float:

@@ -66,7 +66,7 @@ class ExportTask:
 
 TASKS = {
     "classifier": ExportTask(
-        classifier.ClassifierModule, classifier.expected, ("classification",), is_scored=True
+        classifier.make_module, classifier.expected, ("classification",), is_scored=True
     ),
     "regression": ExportTask(
         regression.RegressionModule, regression.expected, (REGRESSION,), is_scored=True

@@ -20,6 +20,7 @@ from albert_tf.models import ReplacedTokenPretrainer
 from albert_tf.models.losses import Ratio
 from albert_tf.models.objectives import (
     ClassificationObjective,
+    MultiLabelObjective,
     PretrainingObjective,
     RegressionObjective,
     ReplacedTokensObjective,
@@ -137,6 +138,12 @@ TRAININGS = {
         lambda config, **arguments: albert_tf.AlbertClassifier(config, 1, **arguments),
         RegressionObjective,
     ),
+    MultiLabelObjective: Model(
+        lambda config, **arguments: albert_tf.AlbertClassifier(
+            config, CLASSES, multi_label=True, **arguments
+        ),
+        MultiLabelObjective,
+    ),
     ReplacedTokenPretrainer: Model(
         ReplacedTokenPretrainer,
         ReplacedTokensObjective,
@@ -195,6 +202,7 @@ def make_batch(kind: type | None = None) -> dict[str, tf.Tensor]:
         "start_positions": [4, 2, 1, 0],
         "end_positions": [6, 2, 2, 0],
         "is_impossible": [0, 0, 1, 1],
+        "label_matrix": [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]],
     }
     batch = {name: tf.constant(np.asarray(values), tf.int32) for name, values in arrays.items()}
     batch["masked_lm_weights"] = tf.ones([BATCH, 2])

@@ -107,7 +107,7 @@ FILES = [
     ("tsv", "columns", "train", rows("text\tlabel", 'x "y\ta', 'z"'), "train.tsv:3: expected 2"),
     (
         *("tsv", "one label", "train", rows("text\tlabel", "x\ta")),
-        "{dir}/train.tsv: every example has the label 'a'; two are needed.",
+        "train.tsv: 'a' is the only label; two are needed.",
     ),
     (
         *("tsv", "label", "dev", rows("text\tlabel", "x\ta", "y\tc")),
@@ -263,6 +263,16 @@ FLAGS = [
     ("tsv", {"label_column": "score"}, "train.tsv:1: no column 'score'"),
     ("tsv", {"max_seq_length": 64}, "longer than the model's 32 positions"),
     ("ax", {}, "--task=ax has nothing to be trained on"),
+    ("cola", {"multi_label": True}, "--multi_label means nothing to --task=cola.*--task=tsv"),
+    ("regression", {"threshold": 0.3}, "--threshold means nothing to --task=regression"),
+    ("tsv", {"threshold": 0.3}, "--threshold=0.3 is for several labels .* Give --multi_label"),
+    ("tsv", {"label_separator": ";"}, "--label_separator=; is for several labels of a text"),
+    (
+        "tsv",
+        {"multi_label": True, "label_separator": "\t"},
+        r"--label_separator='\\t' cannot stand",
+    ),
+    ("tsv", {"multi_label": True, "threshold": 0}, "expected a finite number above 0, up to 1"),
     ("nonsense", {}, "--task=nonsense"),
 ]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from albert_tf.finetuning.tasks.base import Task
 from albert_tf.finetuning.tasks.squad import SQUAD_TASKS, SquadSettings
-from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
+from albert_tf.finetuning.tasks.texts import MultiLabelTask
 from data_pipeline.finetuning.examples import ChoiceExample, Split, TextExample
 from data_pipeline.finetuning.features import LengthSettings
 from data_pipeline.finetuning.squad_files import Answer, Question, SquadExamples, SquadSplit
@@ -15,6 +16,7 @@ LENGTHS = LengthSettings(max_seq_length=32, doc_stride=8, max_query_length=8)
 FORMS = {
     **{name: TASKS[name] for name in ("cola", "mrpc", "sts-b", "tsv", "copa", "tagging")},
     **{name: TASKS[name] for name in ("squad1.1", "squad2.0")},
+    "several labels": own_classes(Classes(multi_label=True)),
     "whole answers": SQUAD_TASKS["squad1.1"](settings=SquadSettings(only_windows_with_answer=True)),
 }
 
@@ -38,6 +40,8 @@ def _example(
         options = (" ".join(text[:3]), " ".join(text[-2:]))
         return ChoiceExample(guid, " ".join(text), "why?", options, number % 2, "", **where)
     label = number / 7 if task.name == "sts-b" else str(number % 2)
+    if isinstance(task, MultiLabelTask):
+        label = tuple(name for place, name in enumerate("ab") if number >> place & 1)
     pair = " ".join(text[::-1][:5]) if task.name == "mrpc" else None
     return TextExample(guid, " ".join(text), pair, label, **where)
 

@@ -87,7 +87,7 @@ class Native(Source):
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
         metadata = {"max_seq_length": model.config.max_position_embeddings, **beside.metadata}
         if beside.labels and "labels" not in metadata:
-            is_number = type(model) is AlbertClassifier and model.num_classes == 1
+            is_number = type(model) is AlbertClassifier and model.is_regression
             metadata["labels"] = [] if is_number else beside.labels
         native.save(model, folder, metadata, beside.vocab_file, beside.tokenizer)
         return []

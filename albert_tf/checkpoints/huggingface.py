@@ -11,8 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints.huggingface_config import (
-    check_one_answer,
+    MULTI_LABEL,
+    REGRESSION,
     class_names,
+    is_multi_label,
     num_classes,
     to_huggingface,
 )
@@ -195,14 +197,13 @@ def make_model(directory: str, config: AlbertConfig) -> AlbertModel:
     kind = _MODELS[name]
     if kind not in (AlbertClassifier, AlbertTokenClassifier):
         return kind(config)
-    if kind is AlbertClassifier:
-        check_one_answer(values, path)
     is_albert = values.get("model_type", "albert") == "albert"
     key, default = ("classifier_dropout_prob", 0.1) if is_albert else ("classifier_dropout", None)
     rate = values.get(key, default)
     # Theirs: null is the encoder's rate.
     rate = config.hidden_dropout_prob if rate is None else rate
-    return kind(config, num_classes(values, path), rate)
+    several = {"multi_label": is_multi_label(values, path)} if kind is AlbertClassifier else {}
+    return kind(config, num_classes(values, path), rate, **several)
 
 
 def read_labels(directory: str) -> list[str]:
@@ -284,10 +285,14 @@ def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None)
     names = labels or [f"LABEL_{index}" for index in range(model.num_classes)]
     if len(names) != model.num_classes:
         raise UserError(f"{len(names)} names ({', '.join(names)}) for {model.num_classes} classes.")
-    is_regression = isinstance(model, AlbertClassifier) and model.num_classes == 1
+    problem = {}
+    if isinstance(model, AlbertClassifier):
+        if model.is_regression:  # Without it, their pipeline gives the number's sigmoid.
+            problem = {"problem_type": REGRESSION}
+        elif model.multi_label:
+            problem = {"problem_type": MULTI_LABEL}
     return {
-        # Without it, their pipeline gives the number's sigmoid.
-        **({"problem_type": "regression"} if is_regression else {}),
+        **problem,
         ("classifier_dropout_prob" if kind == "albert" else "classifier_dropout"): (
             model.dropout_rate
         ),

@@ -8,6 +8,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.config_file import HUGGINGFACE_ACTIVATIONS, check_groups_agree
 from albert_tf.errors import UserError
 
+# Values of `problem_type`.
+REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
+
 
 def to_huggingface(config: AlbertConfig, kind: str = "albert") -> dict[str, Any]:
     """The keys of a config.json, with what Hugging Face needs besides the architecture, for a kind
@@ -68,20 +71,21 @@ def num_classes(values: dict[str, Any], source: str = "config") -> int:
     return number
 
 
-def check_one_answer(values: dict[str, Any], source: str = "config") -> None:
-    """Raises UserError unless a classifier's answer is one class of several, or one number."""
+def is_multi_label(values: dict[str, Any], source: str = "config") -> bool:
+    """Whether a classifier gives any number of labels, instead of one class or one number."""
     problem, number = values.get("problem_type"), num_classes(values, source)
-    if problem not in (None, "regression", "single_label_classification"):
+    if problem not in (None, REGRESSION, "single_label_classification", MULTI_LABEL):
         raise UserError(
-            f"{source}: problem_type is {problem!r}, of which the answers are not computed yet, "
-            "only those of 'single_label_classification' and 'regression'. To start another model "
-            "from the encoder alone, pass the folder to run_finetuning --init_checkpoint."
+            f"{source}: problem_type is {problem!r}, not 'single_label_classification', "
+            f"{MULTI_LABEL!r} or {REGRESSION!r}. To start another model from the encoder alone, "
+            "pass the folder to run_finetuning --init_checkpoint."
         )
-    if problem == "regression" and number > 1:
+    if problem == REGRESSION and number > 1:
         raise UserError(
             f"{source}: problem_type is 'regression' with {number} numbers for a text (num_labels, "
             "id2label); only one number is computed."
         )
+    return problem == MULTI_LABEL
 
 
 def as_groups(config: AlbertConfig) -> AlbertConfig:

@@ -11,6 +11,7 @@ from typing import Any
 _HOMES = {
     "SCORERS": "albert_tf.metrics",
     "ClassificationTask": "albert_tf.finetuning.tasks.texts",
+    "MultiLabelTask": "albert_tf.finetuning.tasks.texts",
     "MultipleChoiceTask": "albert_tf.finetuning.tasks.choices",
     "RegressionTask": "albert_tf.finetuning.tasks.texts",
     "TaggingTask": "albert_tf.finetuning.tasks.tagging",

@@ -20,6 +20,7 @@ from albert_tf.finetuning.runs.run_files import (
 from albert_tf.finetuning.runs.stored_outputs import Origin, write_outputs
 from albert_tf.finetuning.tasks.base import Predictions, Task, TaskData
 from albert_tf.finetuning.tasks.table import TASKS
+from albert_tf.finetuning.tasks.texts import MultiLabelTask
 from albert_tf.finetuning.training_examples import read_split
 from albert_tf.keras_compat import keras
 from albert_tf.metrics import Scores
@@ -90,6 +91,8 @@ def load_finetuned(folder: str, task: Task, devices: Devices | None) -> FineTune
             "--task=tsv."
         )
     _check_pairs(folder, task, metadata.get("data_settings", {}))
+    _check_labels(folder, task, metadata.get("multi_label", False))
+    task = task.as_in(metadata)
     # SQuAD 2.0's threshold is stored with the scores that it gave.
     task = task.settled(metadata.get("metrics", {}))
     model = None
@@ -114,6 +117,14 @@ def _check_pairs(folder: str, task: Task, trained_with: Mapping[str, Any]) -> No
             + (f"with --{name}={trained}, on pairs" if trained else "on single texts")
             + f", and --{name} is {given or 'missing'}. Read the same kind of texts."
         )
+
+
+def _check_labels(folder: str, task: Task, trained: bool) -> None:
+    """Raises UserError where a model of several labels at once is to give one, or the reverse."""
+    if trained != isinstance(task, MultiLabelTask):
+        number = "any number of labels" if trained else "one label"
+        remedy = "Give --task=tsv --multi_label" if trained else "Leave --multi_label out"
+        raise UserError(f"{folder} holds a model that gives a text {number}. {remedy}.")
 
 
 def _is_other_benchmark(trained_on: str, task: Task) -> bool:

@@ -15,7 +15,7 @@ from albert_tf.finetuning.tasks.squad import SquadSettings
 from albert_tf.finetuning.tasks.table import (
     CONFIGURED,
     TASKS,
-    Columns,
+    Classes,
     get_task,
     tasks_by_setting,
 )
@@ -43,7 +43,7 @@ def define_data_flags() -> None:
         None,
         "Folder of the benchmark, such as GLUE's root, or the task's own folder in it.",
     )
-    define(Columns, _TASK)
+    define(Classes, _TASK, without=("threshold",))
 
 
 def define_task_flags(needs_vocabulary: bool = False) -> None:
@@ -119,9 +119,10 @@ def define_series_flags() -> None:
 
 
 def define_answer_flags(of_ensemble: bool = False) -> None:
-    """Flags of SQuAD's answers. An ensemble averages spans that its members have found, so it has
-    no flags of the finding.
+    """Flags of answers. An ensemble averages spans that its members have found, so it has no flags
+    of the finding.
     """
+    define(Classes, _TASK)  # The threshold: the others are there.
     without = (
         ("max_answer_length", "only_windows_with_answer") if of_ensemble else ("span_average",)
     )

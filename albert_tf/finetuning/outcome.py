@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 
 from albert_tf.checkpoints import formats, native
@@ -188,8 +189,12 @@ def _data_to_predict(task: Task, data: TaskData) -> str:
 def _columns(task: Task) -> str:
     """The flags of a task's columns of text that do not have their usual names."""
     usual = TASKS[task.name].data_settings if task.name in TASKS else {}
+    names = ("text_column", "pair_column", "multi_label", "label_separator")
+    values = {name: task.data_settings.get(name) for name in names}
+    if values["label_separator"] == ",":
+        del values["label_separator"]
     return "".join(
-        f" --{name}={task.data_settings[name]}"
-        for name in ("text_column", "pair_column")
-        if task.data_settings.get(name) != usual.get(name)
+        f" --{name}" if value is True else f" --{name}={shlex.quote(str(value))}"
+        for name, value in values.items()
+        if value != usual.get(name)
     )

@@ -188,7 +188,7 @@ def finetune(
             models=_model_folders(task, tokenizer, labels, settings, preset),
             flops_per_token=3 * flops_per_token,  # The backward pass costs two forward ones.
             evaluator=evaluator,
-            card=_card(recipe, training, labels, settings),
+            card=_card(task, recipe, training, settings),
             next_commands=functools.partial(next_commands, task, data, run.output_dir, labels),
         ),
         score_and_write,
@@ -309,6 +309,7 @@ def _training_data(
             "examples": training.content_sha256,
             "scored_examples": dict(scored),  # They decide which checkpoint is best.
             "length_window": settings.length_window,  # The order of examples depends on it.
+            **task.answer_settings,
         },
         tokens_per_example=training.features.mean_tokens(),
     )
@@ -334,6 +335,7 @@ def _model_folders(
             "vocab_fingerprint": tokenizer.fingerprint,
             **dataclasses.asdict(settings.lengths),
             "data_settings": dict(task.data_settings),  # A model of pairs reads no single texts.
+            **task.answer_settings,
         },
         vocab_file=tokenizer.vocab_file,
         tokenizer=dataclasses.asdict(tokenizer.settings),
@@ -342,12 +344,10 @@ def _model_folders(
 
 
 def _card(
-    recipe: Recipe,
-    training: TrainingExamples,
-    labels: Sequence[str],
-    settings: FineTuningSettings,
+    task: Task, recipe: Recipe, training: TrainingExamples, settings: FineTuningSettings
 ) -> dict[str, str]:
     """The figures of fine-tuning on the start-up card, by name."""
+    labels = training.labels
     batch, examples = settings.train_batch_size, len(training)
     tokens = training.features.mean_tokens()
     passes = recipe.num_train_steps * batch / examples
@@ -358,8 +358,9 @@ def _card(
     if labels:
         shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
         card["classes"] = f"{len(labels)}: {shown}"
-        # An output layer that knows nothing gives all classes the same probability.
-        card["expected first loss"] = f"{math.log(len(labels)):.2f} (ln {len(labels)})"
+        # An output layer that knows nothing gives all outcomes the same probability.
+        outcomes = task.num_outcomes(labels)
+        card["expected first loss"] = f"{math.log(outcomes):.2f} (ln {outcomes})"
     return card
 
 

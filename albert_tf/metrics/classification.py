@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import sklearn.metrics
 
 Labels = Sequence[Any]  # Names or numbers of classes.
@@ -25,6 +26,25 @@ def f1(labels: Labels, predictions: Labels) -> float:
 def f1_macro(labels: Labels, predictions: Labels) -> float:
     """The mean of the classes' F1, in [0, 1]."""
     return float(sklearn.metrics.f1_score(labels, predictions, average="macro", zero_division=0))
+
+
+def multi_label_scores(labels: Labels, predictions: Labels) -> dict[str, float | None]:
+    """Scores of several labels at once, in [0, 1]; both are matrices [N, C] of 0 and 1.
+
+    "f1_micro" is the F1 of all N x C decisions together, "f1_macro" the mean of the labels' F1,
+    "subset_accuracy" the share of examples with all labels right. An F1 without any label is 0.
+    """
+    rows, predicted = np.asarray(labels), np.asarray(predictions)
+    if rows.shape[1] == 1:  # Which scikit-learn would take for two classes.
+        micro = macro = f1(rows, predicted)
+    else:
+        macro = f1_macro(rows, predicted)
+        micro = sklearn.metrics.f1_score(rows, predicted, average="micro", zero_division=0)
+    return {
+        "f1_micro": float(micro),
+        "f1_macro": macro,
+        "subset_accuracy": accuracy(rows, predicted),
+    }
 
 
 def matthews_corrcoef(labels: Labels, predictions: Labels) -> float:

@@ -102,6 +102,7 @@ _CORRELATIONS = _named(correlation.pearson, correlation.spearman, correlation.me
 _CLASSES = _named(
     classification.accuracy, classification.f1_macro, classification.matthews_corrcoef
 )
+_LABELS = (classification.multi_label_scores, ("f1_micro", "f1_macro", "subset_accuracy"))
 _SPANS = (tagging.span_scores, tagging.SCORES)
 
 # Keys follow google-research/albert, whose published scores were chosen by them. GLUE's own
@@ -122,6 +123,7 @@ SCORERS: dict[str, Scorer] = {
     "cb": Scorer(*_ACCURACY_AND_F1_MACRO, "accuracy"),
     "copa": Scorer(*_ACCURACY, "accuracy"),
     "tsv": Scorer(*_CLASSES, "accuracy"),
+    "multi_label": Scorer(*_LABELS, "f1_micro"),
     "regression": Scorer(*_CORRELATIONS, "pearson"),
     "tagging": Scorer(*_SPANS, "f1"),
 }

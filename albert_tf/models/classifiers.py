@@ -17,7 +17,7 @@ from albert_tf.models.task_model import TaskModel, Tensors
 class _ClassesModel(TaskModel):
     """A model whose one head is a dense layer to `num_classes` logits, C, after dropout."""
 
-    settings = ("num_classes", "dropout_rate")
+    settings: tuple[str, ...] = ("num_classes", "dropout_rate")
     per_token = False
 
     def __init__(
@@ -37,11 +37,30 @@ class _ClassesModel(TaskModel):
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertClassifier(_ClassesModel):
-    """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output. With
-    one class it is a regression, and the logit is its answer.
+    """Sentence or sentence-pair classification: logits float32 [B, C] from the pooled output.
+
+    With one class it is a regression, and the logit is its answer. With `multi_label`, a text has
+    any number of the C labels: a label's probability is the sigmoid of its logit.
     """
 
     default_name, saved_as = "classifier", "classification"
+    settings = (*_ClassesModel.settings, "multi_label")
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_classes: int,
+        dropout_rate: float = 0.1,
+        multi_label: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(config, num_classes, dropout_rate, **kwargs)
+        self.multi_label = multi_label
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the answer is a number."""
+        return self.num_classes == 1 and not self.multi_label
 
 
 @keras.utils.register_keras_serializable("albert_tf")

@@ -184,6 +184,31 @@ class ClassificationObjective:
         }
 
 
+class MultiLabelObjective:
+    """Mean binary cross-entropy over C labels, of which a text has any number."""
+
+    losses: ClassVar = {"binary_cross_entropy": "example_weights"}
+    metrics = ("binary_cross_entropy", "label_accuracy")
+
+    def __init__(self, model: AlbertClassifier) -> None:
+        self.model = model
+
+    def ratios(
+        self, batch: Batch, training: bool, seed: tf.Tensor | None = None
+    ) -> dict[str, Ratio]:
+        """Ratios by name; batch: inputs, `label_matrix` int32 [B, C] of 0 and 1, `example_weights`
+        float32 [B].
+        """
+        logits = self.model(batch, training=training, seed=seed)
+        labels, weights = batch["label_matrix"], batch["example_weights"]
+        loss = tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), logits)
+        right = tf.cast(tf.equal(logits > 0, labels > 0), tf.float32)
+        return {
+            "binary_cross_entropy": weighted_mean(tf.reduce_mean(loss, axis=1), weights),
+            "label_accuracy": weighted_mean(tf.reduce_mean(right, axis=1), weights),
+        }
+
+
 class RegressionObjective:
     """Squared error of a number, on its own scale as in the reference (STS-B)."""
 

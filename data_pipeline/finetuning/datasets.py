@@ -30,6 +30,7 @@ def read_dataset(
     label: str | None = "label",
     class_names: Sequence[str] | None = None,
     is_regression: bool = False,
+    multi_label: bool = False,
 ) -> Split[TextExample]:
     """The examples of a tf.data.Dataset or an iterable of dicts, one a text or a pair of texts.
 
@@ -44,6 +45,7 @@ def read_dataset(
       class_names: names of the classes in order, of labels that are numbers from 0; None: a whole
         number is a name, 1 -> "1". A label of -1 is not known.
       is_regression: labels are numbers and stay so, 1 -> 1.0.
+      multi_label: an example has a list of labels, ["a", "b"] or [], instead of one.
 
     Returns:
       The examples in the order of `data`; an example's guid is its number from 1.
@@ -52,6 +54,15 @@ def read_dataset(
       UserError: `data` has another form, or an element is wrong, with its number.
     """
     source = f"{split} dataset"
+
+    def read_label(element: Mapping[str, Any], place: str) -> Any:
+        if multi_label:
+            return _labels(element, str(label), class_names, place)
+        value = _column(element, str(label), place)
+        if value is not None and is_regression:
+            return _number(value, str(label), place)
+        return _label(value, str(label), class_names, place)
+
     examples = []
     for number, element in enumerate(_elements(data, source), start=1):
         place = f"{source}:{number}"
@@ -66,7 +77,7 @@ def read_dataset(
                 guid=str(number),
                 text_a=_text(element, text, place),
                 text_b=_text(element, pair, place) if pair else None,
-                label=_label(element, label, class_names, is_regression, place) if label else None,
+                label=read_label(element, place) if label else None,
                 source=source,
                 line=number,
             )
@@ -120,19 +131,25 @@ def _text(element: Mapping[str, Any], name: str, place: str) -> str:
     return value
 
 
-def _label(
-    element: Mapping[str, Any],
-    name: str,
-    class_names: Sequence[str] | None,
-    is_regression: bool,
-    place: str,
-) -> str | float | None:
-    """The label of an example, see `read_dataset`."""
-    value = _column(element, name, place)
+def _labels(
+    element: Mapping[str, Any], name: str, class_names: Sequence[str] | None, place: str
+) -> tuple[str, ...]:
+    """The labels of an example that may have several."""
+    values = element[name] if name in element else _column(element, name, place)
+    if not isinstance(values, (np.ndarray, list, tuple)) or np.ndim(values) != 1:
+        raise UserError(
+            f"{place}: expected a list of labels in the column {name!r}; found {values!r:.40}."
+        )
+    found = [
+        _label(_column({name: each}, name, place), name, class_names, place) for each in values
+    ]
+    return tuple(each for each in found if each is not None)
+
+
+def _label(value: Any, name: str, class_names: Sequence[str] | None, place: str) -> str | None:
+    """The class of an example, see `read_dataset`."""
     if value is None:
         return None
-    if is_regression:
-        return _number(value, name, place)
     if isinstance(value, str):
         if not value.strip():
             raise UserError(f"{place}: the label is empty. Fill it in, or remove the example.")

@@ -22,7 +22,8 @@ class TextExample:
       guid: name of the example, unique in its split: the file's own index, or "train-7".
       text_a: the first text.
       text_b: the second text; None: the task has none.
-      label: name of the class as the file has it; a number in a regression; None: not known.
+      label: name of the class as the file has it; a number in a regression; names where there may
+        be several; None: not known.
       source: path of the file.
       line: line of the file, from 1.
     """
@@ -30,7 +31,7 @@ class TextExample:
     guid: str
     text_a: str
     text_b: str | None
-    label: str | float | None
+    label: str | float | tuple[str, ...] | None
     source: str
     line: int
 

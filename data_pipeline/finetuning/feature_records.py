@@ -38,14 +38,20 @@ class RecordColumn:
     Attributes:
       name: of the array, and of the feature of a record.
       dtype: "int32" or "float32".
-      shape: what stands between B and L, () or (C,); None: the array is [B].
-      fill: what stands after the last piece of a row.
+      shape: what stands between B and L, () or (C,); of an array [B, C] without pieces, (C,);
+        None: the array is [B].
+      fill: what stands after the last piece of a row; None: the array has no pieces.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...] | None
-    fill: float = 0
+    fill: float | None = 0
+
+    @property
+    def has_pieces(self) -> bool:
+        """Whether the last axis of the array is one of pieces."""
+        return self.shape is not None and self.fill is not None
 
     @property
     def feature(self) -> Feature:
@@ -56,18 +62,17 @@ class RecordColumn:
 
 def columns_of(features: Features) -> list[RecordColumn]:
     """The arrays of the batches of N rows, in their order."""
-    # Its end is padding, unless all rows are of full length.
+
+    def column(name: str, values: np.ndarray) -> RecordColumn:
+        if values.ndim == 1:
+            return RecordColumn(name, values.dtype.name, None)
+        if name in features.targets:
+            return RecordColumn(name, values.dtype.name, values.shape[1:], None)
+        # Its end is padding, unless all rows are of full length.
+        return RecordColumn(name, values.dtype.name, values.shape[1:-1], values.flat[-1].item())
+
     shortest = features.batch(np.argmin(features.lengths)[None], features.max_seq_length)
-    return [
-        RecordColumn(
-            name,
-            values.dtype.name,
-            None if values.ndim == 1 else values.shape[1:-1],
-            0 if values.ndim == 1 else values.flat[-1].item(),
-        )
-        for name, values in shortest.items()
-        if name not in _NOT_STORED
-    ]
+    return [column(name, values) for name, values in shortest.items() if name not in _NOT_STORED]
 
 
 def write_features(features: Features, folder: str, prefix: str) -> dict[str, Any]:
@@ -90,13 +95,14 @@ def _frames(features: Features, columns: Sequence[RecordColumn]) -> Iterator[byt
         batch = features.batch(rows, int(lengths.max()))
         encoded = {}
         for column in columns:
-            values, sizes = batch[column.name], np.ones_like(rows)
-            if column.shape is not None:
+            values = batch[column.name]
+            sizes = np.full_like(rows, math.prod(column.shape or ()))
+            if column.has_pieces:
                 values = values[_is_piece(lengths, values.shape)]
-                sizes = lengths * math.prod(column.shape)
+                sizes *= lengths
             is_float = column.feature.dtype == "float32"
             encode = example_bytes.float_column if is_float else example_bytes.int_column
-            encoded[column.name] = encode(values, np.cumsum(sizes))
+            encoded[column.name] = encode(values.reshape(-1), np.cumsum(sizes))
         yield from map(example_bytes.frame, example_bytes.encode_examples(encoded))
 
 
@@ -161,12 +167,12 @@ def read_features(manifest: Mapping[str, Any]) -> Features[None]:
         raise record_folder.explain_read_error(
             manifest["directory"], error, record_folder.FINETUNING
         ) from None
-    pieces = [column for column in columns if column.shape is not None]
+    pieces = [column for column in columns if column.has_pieces]
     lengths = sizes[pieces[0].name] // math.prod(pieces[0].shape or ())
     targets = {
-        column.name: values[column.name].astype(column.dtype)
+        column.name: values[column.name].astype(column.dtype).reshape(-1, *(column.shape or ()))
         for column in columns
-        if column.shape is None
+        if not column.has_pieces
     }
     if len(lengths) != manifest["num_records"]:
         raise UserError(

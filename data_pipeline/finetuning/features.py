@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -156,12 +157,33 @@ def encode_choices(
 
 def label_ids(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
     """The places of the examples' labels in `labels`, int32 [N]; UserError for any other label."""
-    ids: dict[str | float | None, int] = {name: i for i, name in enumerate(labels)}
+    ids: dict[Any, int] = {name: i for i, name in enumerate(labels)}
     for example in examples:
         if example.label not in ids:
             found = "no label" if example.label is None else f"the label {example.label!r}"
             raise UserError(f"{example.place}: found {found}, not one of {', '.join(labels)}.")
     return np.array([ids[example.label] for example in examples], np.int32)
+
+
+def label_matrix(examples: Sequence[TextExample], labels: Sequence[str]) -> np.ndarray:
+    """A row of 0 and 1 for each example, int32 [N, C], by its labels; UserError for an unknown one.
+
+    ("b",), ("a", "b"), () of the labels a, b -> [[0, 1], [1, 1], [0, 0]].
+    """
+    places = {name: place for place, name in enumerate(labels)}
+    matrix = np.zeros([len(examples), len(labels)], np.int32)
+    for row, example in enumerate(examples):
+        if not isinstance(example.label, tuple):
+            raise UserError(
+                f"{example.place}: expected a tuple of labels, found {example.label!r:.40}."
+            )
+        for name in example.label:
+            if name not in places:
+                raise UserError(
+                    f"{example.place}: found the label {name!r}, not one of {', '.join(labels)}."
+                )
+            matrix[row, places[name]] = 1
+    return matrix
 
 
 def label_values(examples: Sequence[TextExample]) -> np.ndarray:

@@ -26,11 +26,13 @@ def read_tsv(
     pair_column: str | None = None,
     label_column: str | None = "label",
     is_regression: bool = False,
+    label_separator: str | None = None,
 ) -> Split[TextExample]:
     """The examples of a tab-separated file whose first row names the columns; quotes mean nothing.
 
     Rows that are empty are left out; an example's line is its guid. Labels of a regression are
-    numbers, "2.50" -> 2.5; others are names, "2.50" -> "2.50".
+    numbers, "2.50" -> 2.5; others are names, "2.50" -> "2.50". With a separator, an example has any
+    number of names, "a, b" -> ("a", "b"), "" -> ().
     """
     path = os.fspath(path)
     _check_apart(text_column=text_column, pair_column=pair_column, label_column=label_column)
@@ -55,7 +57,7 @@ def read_tsv(
                 text_b=None if text_b is None else fields[text_b],
                 label=None
                 if label is None
-                else _label(fields[label], is_regression, f"{path}:{line}"),
+                else _label(fields[label], is_regression, label_separator, f"{path}:{line}"),
                 source=path,
                 line=line,
             )
@@ -78,8 +80,12 @@ def _check_apart(**columns: str | None) -> None:
             flags[name] = flag
 
 
-def _label(text: str, is_regression: bool, place: str) -> str | float:
-    """A label without the spaces around it, which would make two classes of one."""
+def _label(
+    text: str, is_regression: bool, separator: str | None, place: str
+) -> str | float | tuple[str, ...]:
+    """A label, or several, without the spaces around it, which would make two classes of one."""
+    if separator is not None:
+        return tuple(filter(None, map(str.strip, text.split(separator))))
     name = text.strip()
     if not name:
         raise UserError(f"{place}: the label is empty. Fill it in, or remove the row.")
@@ -95,7 +101,7 @@ def class_names(labels: Iterable[str], source: str) -> list[str]:
     if not names:
         raise UserError(f"{source}: no example has a label; two different ones are needed.")
     if len(names) < 2:
-        raise UserError(f"{source}: every example has the label {min(names)!r}; two are needed.")
+        raise UserError(f"{source}: {min(names)!r} is the only label; two are needed.")
     if len(names) > _MAX_NUMBERS and all(map(_NUMBER.fullmatch, names)) and "." in "".join(names):
         raise UserError(
             f"{source}: the labels are {len(names)} different numbers such as {min(names)}, which "

@@ -1,18 +1,20 @@
-"""Classification: a text, or a pair of texts -> a label and probabilities.
+"""Classification: a text, or a pair of texts -> a label, or several, and probabilities.
 
-Shapes: B batch, S sequence, C classes.
+Shapes: B batch, S sequence, C classes, L the most labels of a row.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.finetuning.tasks.base import Task
 from export import finetuned
 from export.model_folder import LoadedModel
-from export.probes import PAIRS, TEXTS, Expected, text_array
+from export.probes import PAIRS, TEXTS, Expected, padded, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     Signatures,
@@ -56,16 +58,62 @@ class ClassifierModule(TextModule):
         return {**super().signatures(), "classify": self.serve_examples}
 
 
+class MultiLabelModule(ClassifierModule):
+    """Text, text pairs, tokens or tf.Examples -> any number of labels, and probabilities."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        super().__init__(loaded)
+        self._threshold = _task(loaded).answer_settings["threshold"]
+
+    def answer(self, inputs: Tensors) -> Tensors:
+        """Logits, probabilities float32 [B, C]; labels string [B, L], filled with ""; num_labels
+        int32 [B].
+        """
+        logits = self.forward(inputs)
+        probabilities = tf.sigmoid(logits)
+        holds = probabilities >= self._threshold
+        counts = tf.reduce_sum(tf.cast(holds, tf.int32), axis=1)
+        # The places of labels that hold, in order, then C, the place of "".
+        count = len(self._labels)
+        places = tf.sort(tf.where(holds, tf.range(count), count), axis=1)
+        places = places[:, : tf.reduce_max(counts)]  # [B, L]
+        return {
+            "logits": logits,
+            "probabilities": probabilities,
+            "labels": tf.gather(tf.constant([*self._labels, ""]), places),
+            "num_labels": counts,
+        }
+
+
+def make_module(loaded: LoadedModel) -> ClassifierModule:
+    """The module of a model that gives one label or several."""
+    return (MultiLabelModule if loaded.metadata.get("multi_label") else ClassifierModule)(loaded)
+
+
+def _task(loaded: LoadedModel) -> Task:
+    """The task that a model answers as."""
+    task = finetuned.LABELS if loaded.metadata.get("multi_label") else finetuned.CLASSES
+    return task.as_in(loaded.metadata)
+
+
 def expected(loaded: LoadedModel) -> Expected:
-    """The answers of fine-tuning to all signatures of ClassifierModule."""
+    """The answers of fine-tuning to all signatures of a classifier."""
+
+    task = _task(loaded)
+    threshold = task.answer_settings.get("threshold")
 
     def answered(pairs: Sequence[str] | None = None) -> tuple[dict, dict]:
         """The model's inputs, and fine-tuning's answer by the names of the outputs."""
         split = finetuned.text_split(TEXTS, pairs)
-        found = finetuned.answer(finetuned.CLASSES, loaded, split)
+        found = finetuned.answer(task, loaded, split)
         values, probabilities, _ = found.predictions
         outputs = {"logits": found.outputs["logits"], "probabilities": probabilities}
-        if finetuned.are_decided(probabilities):
+        if threshold is not None:
+            if (np.abs(probabilities - threshold) > finetuned.TIE).all():
+                names = [text_array([*itertools.compress(loaded.labels, row)]) for row in values]
+                outputs["labels"] = padded(names, b"")
+                outputs["num_labels"] = np.sum(values, axis=1, dtype=np.int32)
+        elif finetuned.are_decided(probabilities):
             outputs["label_id"] = np.array(values)
             outputs["label"] = text_array([loaded.labels[value] for value in values])
         return found.inputs, outputs

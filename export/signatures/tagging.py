@@ -6,8 +6,6 @@ Shapes: B batch, S sequence, W words, C classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +15,7 @@ from data_pipeline.tokenizers.graph_characters import Characters
 from export import finetuned
 from export.graphs.checks import required, same_rows
 from export.model_folder import LoadedModel
-from export.probes import PLACES, TEXTS, Expected, places, text_array
+from export.probes import PLACES, TEXTS, Expected, padded, places, text_array
 from export.signatures.common import (
     DEFAULT_SIGNATURE,
     TOKENS,
@@ -136,10 +134,10 @@ def expected(loaded: LoadedModel) -> Expected:
     sentences = [text.split() for text in TEXTS]
     found = finetuned.answer(finetuned.TAGS, loaded, finetuned.tagged_split(sentences))
     tags, of_words, highest = found.predictions
-    by_word = {"probabilities": _padded(highest, np.float32(0))}
+    by_word = {"probabilities": padded(highest, np.float32(0))}
     if finetuned.are_decided(of_words):
-        by_word["labels"] = _padded([text_array(each) for each in tags], b"")
-    words = _padded([text_array(sentence) for sentence in sentences], b"")
+        by_word["labels"] = padded([text_array(each) for each in tags], b"")
+    words = padded([text_array(sentence) for sentence in sentences], b"")
     spans = [[word.span() for word in re.finditer(r"\S+", text)] for text in TEXTS]
     by_text = {
         "words": words,
@@ -151,12 +149,3 @@ def expected(loaded: LoadedModel) -> Expected:
     by_token = {"logits": logits, "probabilities": tf.nn.softmax(logits).numpy()}
     answers = {DEFAULT_SIGNATURE: by_text, "words": by_word, "tokens": by_token}
     return Expected(answers, {"words": words, **found.inputs})
-
-
-def _padded(rows: Sequence[Sequence], filler: Any) -> np.ndarray:
-    """Rows of different lengths as an array, filled up: [["a"], ["b", "c"]] -> [N, W]."""
-    shape = len(rows), max(map(len, rows))
-    padded = np.full(shape, filler, object if isinstance(filler, bytes) else filler.dtype)
-    for row, values in enumerate(rows):
-        padded[row, : len(values)] = values
-    return padded

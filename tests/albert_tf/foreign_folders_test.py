@@ -87,7 +87,7 @@ def test_the_number_of_classes_without_names(convert, tiny_config, tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"problem_type": "multi_label_classification"}, "'multi_label_classification', of which"),
+        ({"problem_type": "ranking"}, "problem_type is 'ranking', not 'single_label_"),
         ({"problem_type": "regression"}, "problem_type is 'regression' with 3 numbers"),
         ({"id2label": None, "num_labels": "3"}, "num_labels must be a positive integer, not '3'"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label does not number its classes from 0 on"),

@@ -83,6 +83,7 @@ def run_ensemble(
     splits = find_splits(task, data, folders, settings.checkpoints, settings.splits)
     members, hashes = load_members(task, folders, settings.checkpoints, splits)
     model, answered = read_answered(task, data, folders, hashes)
+    task = task.as_in(model.metadata)
     chosen = choose_members(task, members, answered, settings.choose)
 
     def answer(task: Task, split: str) -> Predictions:

@@ -37,6 +37,23 @@ AVERAGES = {
 }
 
 
+def average_labels(
+    stored: Sequence[StoredOutputs], average: str | None, threshold: float
+) -> Predictions:
+    """The labels of each of N rows, as lists of C times 0 or 1: those whose probability, by an
+    average over the models, is at least the threshold; by votes, those of half of the models.
+    """
+    logits = np.stack([member["logits"] for member in stored])  # [M, N, C]
+    if average == "logits":
+        probabilities = scipy.special.expit(logits.mean(axis=0))
+    else:
+        probabilities = scipy.special.expit(logits)
+        if average == "votes":
+            probabilities, threshold = (probabilities >= threshold).astype(np.float64), 0.5
+        probabilities = probabilities.mean(axis=0)
+    return Predictions((probabilities >= threshold).astype(int).tolist(), probabilities)
+
+
 def average_classes(stored: Sequence[StoredOutputs], average: str | None) -> Predictions:
     """The likeliest of C classes for each of N rows, by an average of the models' logits."""
     logits = np.stack([member["logits"] for member in stored])  # [M, N, C]

@@ -56,8 +56,8 @@ class Predictions(NamedTuple):
     """The answers to the examples of a split.
 
     Attributes:
-      values: one for each of N examples, as the scorer takes them: places of classes, numbers,
-        tags, texts.
+      values: one for each of N examples, as the scorer takes them: places of classes, lists of 0
+        and 1 where an example has several labels, numbers, tags, texts.
       probabilities: float [N, C], where there are classes; of tags [W, C], of all W words.
       details: what else the task's files show.
     """
@@ -176,6 +176,10 @@ class Task(abc.ABC, Generic[Source]):
     def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
         """The arguments of `model_class` that are about the output layer."""
 
+    def num_outcomes(self, labels: Sequence[str]) -> int:
+        """The number of outcomes of one decision, where there are labels: C."""
+        return len(labels)
+
     @abc.abstractmethod
     def keep(self, features: Features[Source], outputs: Mapping[str, np.ndarray]) -> StoredOutputs:
         """The part of a model's outputs that answers are made from, and that runs store."""
@@ -212,6 +216,15 @@ class Task(abc.ABC, Generic[Source]):
         if gold is not None and labels and isinstance(values[0], int):
             gold, values = [labels[place] for place in gold], [labels[place] for place in values]
         return remarks(gold, values)
+
+    @property
+    def answer_settings(self) -> dict[str, Any]:
+        """Entries of model.json that answers depend on, besides the data's settings."""
+        return {}
+
+    def as_in(self, metadata: Mapping[str, Any]) -> Task[Source]:
+        """The task with the `answer_settings` of a model folder, where it has none of its own."""
+        return self
 
     @property
     def is_settled(self) -> bool:

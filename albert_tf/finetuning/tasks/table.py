@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from albert_tf.errors import UserError
@@ -12,7 +12,7 @@ from albert_tf.finetuning.tasks.base import Task
 from albert_tf.finetuning.tasks.choices import MultipleChoiceTask
 from albert_tf.finetuning.tasks.squad import SquadSettings, SquadTask, SquadV2Task
 from albert_tf.finetuning.tasks.tagging import TaggingTask
-from albert_tf.finetuning.tasks.texts import ClassificationTask, RegressionTask
+from albert_tf.finetuning.tasks.texts import ClassificationTask, MultiLabelTask, RegressionTask
 from albert_tf.metrics import SCORERS
 from data_pipeline.finetuning.examples import Split
 from data_pipeline.finetuning.glue import GLUE_TASKS, read_glue
@@ -52,10 +52,55 @@ class Columns(Settings):
     label_column: str = setting("label", "Column of the label.")
 
 
-def own_classes(columns: Columns = Columns()) -> ClassificationTask:
+@dataclasses.dataclass(frozen=True)
+class Classes(Columns):
+    """The columns of TSV files, and the number of labels in a row: one, or any."""
+
+    multi_label: bool = setting(
+        False, "Learn any number of labels for a text: those in its field; none in an empty one."
+    )
+    label_separator: str | None = setting(
+        None, "Text between two labels of --multi_label; by default a comma.", expert=True
+    )
+    threshold: float | None = setting(
+        None,
+        "Probability from which a label of --multi_label is predicted; by default the one that the "
+        "model was trained with, or 0.5.",
+        above=0,
+        at_most=1,
+        expert=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("label_separator", "threshold"):
+            value = getattr(self, name)
+            if value is not None and not self.multi_label:
+                raise UserError(
+                    f"--{name}={value} is for several labels of a text. Give --multi_label as "
+                    f"well, or leave --{name} out."
+                )
+        separator = self.label_separator
+        if separator is not None and (not separator or set(separator) & set("\t\r\n")):
+            raise UserError(
+                f"--label_separator={separator!r} cannot stand in a field of a tab-separated file. "
+                "Give a character that no label contains, such as ; or |."
+            )
+
+
+def own_classes(classes: Classes = Classes()) -> ClassificationTask:
     """Classes in TSV files of one's own; those to be predicted need no labels."""
-    own_files = _own_files(columns, is_regression=False)
-    return ClassificationTask("tsv", None, None, SCORERS["tsv"], **own_files)
+    if not classes.multi_label:
+        return ClassificationTask("tsv", None, None, SCORERS["tsv"], **_own_files(classes))
+    separator = classes.label_separator or ","
+    own_files = _own_files(classes, separator=separator)
+    own_files["columns"] |= {"multi_label": True, "label_separator": separator}
+    return MultiLabelTask(
+        *("tsv", None, None, SCORERS["multi_label"]),
+        threshold=classes.threshold,
+        separator=separator,
+        **own_files,
+    )
 
 
 def own_numbers(columns: Columns = Columns()) -> RegressionTask:
@@ -64,15 +109,20 @@ def own_numbers(columns: Columns = Columns()) -> RegressionTask:
     return RegressionTask("regression", None, SCORERS["regression"], **own_files)
 
 
-def _own_files(columns: Columns, is_regression: bool) -> dict[str, Any]:
-    """The fields of a task of files with these columns."""
+def _own_files(
+    columns: Columns, is_regression: bool = False, separator: str | None = None
+) -> dict[str, Any]:
+    """The fields of a task of files with these columns, whose labels may have a separator."""
 
     def read(path: str, split: str) -> Split:
         label = None if split == "predict" else columns.label_column
-        examples = read_tsv(path, columns.text_column, columns.pair_column, label, is_regression)
+        examples = read_tsv(
+            *(path, columns.text_column, columns.pair_column, label, is_regression, separator)
+        )
         return dataclasses.replace(examples, name=split)
 
-    by_flag = dataclasses.asdict(columns)
+    names = [each.name for each in settings_of(Columns)]
+    by_flag = {name: getattr(columns, name) for name in names}
     return {"file_reader": read, "test_splits": ("predict",), "columns": by_flag}
 
 
@@ -96,7 +146,7 @@ TASKS: dict[str, Task] = {
 CONFIGURED: dict[str, tuple[type[Settings], Callable[[Any], Task]]] = {
     "squad1.1": (SquadSettings, lambda settings: SquadTask(settings=settings)),
     "squad2.0": (SquadSettings, lambda settings: SquadV2Task(settings=settings)),
-    "tsv": (Columns, own_classes),
+    "tsv": (Classes, own_classes),
     "regression": (Columns, own_numbers),
 }
 
@@ -109,6 +159,16 @@ def tasks_by_setting() -> dict[str, list[str]]:
         for each in (*task.lengths, *own):
             tasks.setdefault(each, []).append(name)
     return tasks
+
+
+def trained_task(metadata: Mapping[str, Any]) -> Task:
+    """The task of a model that was fine-tuned, by its model.json: data are read as in training."""
+    name = metadata["finetuned_on"]
+    if name not in CONFIGURED:
+        return get_task(name)
+    kind, make = CONFIGURED[name]
+    stored, known = metadata.get("data_settings", {}), [each.name for each in settings_of(kind)]
+    return make(kind(**{name: stored[name] for name in known if name in stored}))
 
 
 def get_task(task: str | Task) -> Task:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from albert_tf.finetuning.tasks.answer_tables import write_predictions
-from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes
+from albert_tf.finetuning.tasks.averaging import AVERAGES, average_classes, average_labels
 from albert_tf.finetuning.tasks.base import Predictions, ScoredTask, StoredOutputs
-from albert_tf.metrics import Scores
+from albert_tf.metrics import Scores, remarks
 from albert_tf.models import AlbertClassifier, objectives
 from data_pipeline.finetuning.batches import Features
 from data_pipeline.finetuning.encoded import EncodedExamples
@@ -21,6 +22,7 @@ from data_pipeline.finetuning.features import (
     LengthSettings,
     encode_texts,
     label_ids,
+    label_matrix,
     label_values,
 )
 from data_pipeline.finetuning.tsv import class_names
@@ -111,7 +113,7 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
         right = [self.right_answer(example, labels) for example in examples]
         answers, probabilities = predictions.values, None
         if labels:
-            answers = [labels[place] for place in predictions.values]
+            answers = [self.named(value, labels) for value in predictions.values]
             probabilities = dict(zip(labels, np.transpose(predictions.probabilities)))
         table = f"{path}.tsv"
         write_predictions(
@@ -125,8 +127,12 @@ class ExampleTask(ScoredTask[list[Example]], Generic[Example]):
         )
         return [table]
 
-    def right_answer(self, example: Example, labels: Sequence[str]) -> str | float | None:
-        """The right answer as a table shows it; None: not known."""
+    def named(self, value: Any, labels: Sequence[str]) -> str:
+        """A predicted value as a table shows it, where there are labels."""
+        return labels[value]
+
+    def right_answer(self, example: Example, labels: Sequence[str]) -> Any:
+        """The right answer as a table shows it, a text or a number; None: not known."""
         return example.label
 
 
@@ -163,6 +169,68 @@ class ClassificationTask(TextTask):
 
     def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
         return {"label_ids": label_ids(examples, labels)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MultiLabelTask(ClassificationTask):
+    """A task in which each text, or pair of texts, has any number of C labels.
+
+    Attributes:
+      threshold: probability from which a label is predicted; None: the trained model's, or 0.5.
+      separator: what stands between the labels of a text in tables.
+    """
+
+    threshold: float | None = dataclasses.field(default=None, kw_only=True)
+    separator: str = dataclasses.field(default=",", kw_only=True)
+
+    objective = objectives.MultiLabelObjective
+
+    @property
+    def answer_settings(self) -> dict[str, Any]:
+        return {"threshold": 0.5 if self.threshold is None else self.threshold}
+
+    def as_in(self, metadata: Mapping[str, Any]) -> MultiLabelTask:
+        if self.threshold is not None:
+            return self
+        return dataclasses.replace(self, threshold=metadata.get("threshold"))
+
+    def find_labels(self, examples: Split) -> Sequence[str]:
+        sets = [example.label for example in examples.examples if example.label is not None]
+        if all(len(names) <= 1 for names in sets):
+            print(f"{examples.source}: no example has more than one label.")
+        return class_names(itertools.chain.from_iterable(sets), examples.source)
+
+    def head(self, labels: Sequence[str], dropout_rate: float) -> dict[str, float]:
+        return {**super().head(labels, dropout_rate), "multi_label": True}
+
+    def num_outcomes(self, labels: Sequence[str]) -> int:
+        return 2  # A label holds or does not.
+
+    def targets(self, examples: list[TextExample], labels: Sequence[str]) -> dict[str, np.ndarray]:
+        return {"label_matrix": label_matrix(examples, labels)}
+
+    def answer(
+        self, features: Features[list[TextExample]], stored: Sequence[StoredOutputs]
+    ) -> Predictions:
+        return average_labels(stored, self.average, self.answer_settings["threshold"])
+
+    def remarks(
+        self,
+        features: Features[list[TextExample]],
+        predictions: Predictions,
+        labels: Sequence[str] = (),
+    ) -> list[str]:
+        gold, predicted = (
+            [self.named(row, labels) or "(no label)" for row in rows]
+            for rows in (self.gold(features), predictions.values)
+        )
+        return remarks(gold, predicted)
+
+    def named(self, value: Any, labels: Sequence[str]) -> str:
+        return self.separator.join(itertools.compress(labels, value))
+
+    def right_answer(self, example: TextExample, labels: Sequence[str]) -> str | None:
+        return self.separator.join(example.label) if isinstance(example.label, tuple) else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

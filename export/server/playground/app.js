@@ -29,6 +29,16 @@ const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
 const hue = (name) => [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 360, 7);
 
+const CLASSIFY = {
+  signature: "classify",
+  verb: "classify",
+  fields: ["text", "text_b"],
+  labels: { text_b: "Second text, if there is one" },
+  purpose: "Puts a text, or a pair of texts, into a class.",
+  examples: [["A charming film with a great cast.", ""], ["The plot makes no sense at all.", ""]],
+  show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
+};
+
 // A task: which models it is for, its fields with examples, its request, and how answers look.
 const TASKS = [
   {
@@ -71,7 +81,7 @@ const TASKS = [
     },
   },
   {
-    fits: (m) => has(m, "outputs", "labels") && has(m, "inputs", "text"),
+    fits: (m) => has(m, "outputs", "num_words"),
     purpose: "Gives each word its tag.",
     examples: [["Angela Merkel met Macron in Paris on Monday."]],
     show(row, values) {
@@ -117,15 +127,11 @@ const TASKS = [
     show: (row, values) => ranked(values.options.split("\n").filter((line) => line.trim()), row.probabilities),
   },
   {
-    fits: (m) => "classify" in m.signatures,
-    signature: "classify",
-    verb: "classify",
-    fields: ["text", "text_b"],
-    labels: { text_b: "Second text, if there is one" },
-    purpose: "Puts a text, or a pair of texts, into a class.",
-    examples: [["A charming film with a great cast.", ""], ["The plot makes no sense at all.", ""]],
-    show: (row) => ranked(row.map(([name]) => name), row.map(([, share]) => share)),
+    ...CLASSIFY,
+    fits: (m) => has(m, "outputs", "num_labels"),
+    purpose: "Gives a text, or a pair of texts, any number of labels, each with its probability.",
   },
+  { ...CLASSIFY, fits: (m) => "classify" in m.signatures },
   {
     fits: (m) => has(m, "outputs", "value"),
     signature: "regress",

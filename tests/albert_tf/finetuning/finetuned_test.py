@@ -14,7 +14,7 @@ from albert_tf.checkpoints import native
 from albert_tf.errors import UserError
 from albert_tf.finetuning.finetuned import evaluate, load_finetuned, predict
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import TASKS, Columns, own_classes
+from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from albert_tf.finetuning.tasks.texts import ClassificationTask
 from albert_tf.metrics import SCORERS
 
@@ -114,7 +114,7 @@ def test_pairs_are_not_read_as_single_texts(folder):
     for trained, given in (("text_b", None), (None, "text_b"), ("a", "b")):
         metadata = native.read_metadata(folder) | {"data_settings": {"pair_column": trained}}
         path.write_text(json.dumps(metadata))
-        task = own_classes(Columns(pair_column=given))
+        task = own_classes(Classes(pair_column=given))
         if trained and given:
             assert load_finetuned(folder, task, None).task is task
             continue

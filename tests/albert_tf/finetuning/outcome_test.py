@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf.finetuning import outcome
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import TASKS, Columns, own_classes
+from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from data_pipeline.finetuning.examples import Split
 
 
@@ -64,6 +64,6 @@ def test_classes_can_be_exported():
 
 
 def test_columns_that_are_not_the_usual_ones():
-    mine = own_classes(Columns("premise", "hypothesis", "gold"))
+    mine = own_classes(Classes("premise", "hypothesis", "gold"))
     (command,) = outcome.next_commands(mine, TaskData(files={"train": "x"}), "runs/x", ())
     assert command.endswith("--predict_file=... --text_column=premise --pair_column=hypothesis")

@@ -13,7 +13,7 @@ import pytest
 from albert_tf.errors import UserError
 from albert_tf.finetuning import training_examples
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import TASKS, Columns, own_classes
+from albert_tf.finetuning.tasks.table import TASKS, Classes, own_classes
 from albert_tf.finetuning.training_examples import (
     make_examples,
     read_training_records,
@@ -162,7 +162,7 @@ COLUMNS = {"text_column": "text", "label_column": "label"}
         ),
         (
             own_classes(),
-            own_classes(Columns(pair_column="other")),
+            own_classes(Classes(pair_column="other")),
             {},
             "pair_column None, and this command has 'other'",
         ),

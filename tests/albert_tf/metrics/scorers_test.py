@@ -72,6 +72,7 @@ def test_keys_are_those_of_the_reference():
         "ax": "matthews_corrcoef",
         "regression": "pearson",
         "tagging": "f1",
+        "multi_label": "f1_micro",
     }
     assert set(SCORED_GLUE_TASKS) < set(SCORERS) and "ax" not in SCORED_GLUE_TASKS
     assert metrics.SCORERS is SCORERS
@@ -88,6 +89,7 @@ NAMES = {
     "cb": {"accuracy", "f1_macro"},
     "tsv": {"accuracy", "f1_macro", "matthews_corrcoef"},
     "tagging": {"f1", "precision", "recall", "accuracy"},
+    "multi_label": {"f1_micro", "f1_macro", "subset_accuracy"},
     "race": {"accuracy", "accuracy_middle", "accuracy_high"},
 }
 
@@ -98,6 +100,8 @@ def test_every_task_has_its_scores():
         examples = VALUES if "pearson" in NAMES[task] else CLASSES
         if task == "tagging":
             examples = ([["B-X", "O"]], [["B-X", "O"]])
+        if task == "multi_label":
+            examples = ([[0, 1], [1, 1]], [[0, 0], [1, 1]])
         groups = ["middle", "high", "high"] if task == "race" else None
         scores = scorer(*examples, groups)
         assert set(scores) == NAMES[task] and scorer.key in scores

@@ -56,6 +56,18 @@ def test_labels_are_names_numbers_or_unknown():
     assert labels_of([1, np.float32(2.5), "3.5", -1], is_regression=True) == [1.0, 2.5, 3.5, -1.0]
 
 
+def test_several_labels_are_a_list():
+    values = [["b", " a "], [], np.array([1, -1, 0]), (b"c\xc3\xa9",)]
+    expected = [("b", "a"), (), ("1", "0"), ("cé",)]
+    assert labels_of(values, multi_label=True) == expected
+    assert labels_of([[1, 0]], multi_label=True, class_names=("no", "yes")) == [("yes", "no")]
+    for wrong in ("a", None, [["a"]]):
+        with pytest.raises(UserError, match="train dataset:1: expected a list of labels"):
+            labels_of([wrong], multi_label=True)
+    with pytest.raises(UserError, match="train dataset:1: no column 'label'"):
+        read_dataset([{"text": "a"}], "train", multi_label=True)
+
+
 @pytest.mark.parametrize(
     "row, sentence",
     [

@@ -68,7 +68,7 @@ def test_names_of_classes():
     assert class_names(["10", "9", "0"], "f") == ["0", "9", "10"], "sorted as numbers"
     for names in (["1", "01", "2"], ["2", "01", "1"]):
         assert class_names(names, "f") == ["01", "1", "2"], "the same in every process"
-    with pytest.raises(UserError, match=r"f: every example has the label 'a'; two are needed"):
+    with pytest.raises(UserError, match=r"f: 'a' is the only label; two are needed"):
         class_names(["a", "a"], "f")
     with pytest.raises(UserError, match="f: no example has a label"):
         class_names([], "f")

@@ -26,7 +26,8 @@ LOGITS = {"good": [-1, 3, -1, 1], "worse": [-1, -2, -1, 1], "bad": [1, -1, 1, -1
 def runs(tmp_path, monkeypatch) -> list[str]:
     """Folders of three runs, whose models are not there: no one needs their weights."""
     features = SimpleNamespace(source=DEV.examples, targets={"label_ids": np.array([0, 1, 0, 1])})
-    model = SimpleNamespace(labels=("0", "1"), features=lambda examples, has_targets: features)
+    known = {"labels": ("0", "1"), "metadata": {}}
+    model = SimpleNamespace(features=lambda examples, has_targets: features, **known)
     monkeypatch.setattr(members, "load_finetuned", lambda *_: model)
     for name, logits in LOGITS.items():
         arrays = {"logits": np.stack([np.zeros(4), logits], axis=1).astype(np.float32)}

@@ -8,7 +8,14 @@ import pytest
 
 from albert_tf.errors import UserError
 from albert_tf.finetuning.tasks.base import TaskData
-from albert_tf.finetuning.tasks.table import TASKS, Columns, get_task, own_classes, own_numbers
+from albert_tf.finetuning.tasks.table import (
+    TASKS,
+    Classes,
+    Columns,
+    get_task,
+    own_classes,
+    own_numbers,
+)
 from albert_tf.metrics import SCORED_GLUE_TASKS
 
 NLI = ("contradiction", "entailment", "neutral")
@@ -66,7 +73,7 @@ def test_files_of_ones_own(tmp_path):
     data = TaskData(files={"train": path, "predict": path})
     numbers = own_numbers(columns).read(data, "train")
     assert [example.label for example in numbers.examples] == [2.5, 1.0]
-    classes = own_classes(columns)
+    classes = own_classes(Classes("q", "p", "grade"))
     train = classes.read(data, "train")
     assert train.name == "train" and [e.text_b for e in train.examples] == ["two", "four"]
     assert classes.labels_in(train) == ("1", "2.5")
