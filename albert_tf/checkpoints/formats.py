@@ -87,7 +87,8 @@ class Native(Source):
     def save(cls, model: keras.Model, folder: str, beside: Beside) -> list[str]:
         metadata = {"max_seq_length": model.config.max_position_embeddings, **beside.metadata}
         if beside.labels and "labels" not in metadata:
-            is_number = type(model) is AlbertClassifier and model.is_regression
+            is_classifier = type(model) is AlbertClassifier and not model.multi_label
+            is_number = is_classifier and model.num_classes == 1
             metadata["labels"] = [] if is_number else beside.labels
         native.save(model, folder, metadata, beside.vocab_file, beside.tokenizer)
         return []

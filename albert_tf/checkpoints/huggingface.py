@@ -287,10 +287,10 @@ def _class_settings(model: AlbertModel, kind: str, labels: Sequence[str] | None)
         raise UserError(f"{len(names)} names ({', '.join(names)}) for {model.num_classes} classes.")
     problem = {}
     if isinstance(model, AlbertClassifier):
-        if model.is_regression:  # Without it, their pipeline gives the number's sigmoid.
-            problem = {"problem_type": REGRESSION}
-        elif model.multi_label:
+        if model.multi_label:
             problem = {"problem_type": MULTI_LABEL}
+        elif model.num_classes == 1:  # Without it, their pipeline gives the number's sigmoid.
+            problem = {"problem_type": REGRESSION}
     return {
         **problem,
         ("classifier_dropout_prob" if kind == "albert" else "classifier_dropout"): (

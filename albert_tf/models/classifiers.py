@@ -57,11 +57,6 @@ class AlbertClassifier(_ClassesModel):
         super().__init__(config, num_classes, dropout_rate, **kwargs)
         self.multi_label = multi_label
 
-    @property
-    def is_regression(self) -> bool:
-        """Whether the answer is a number."""
-        return self.num_classes == 1 and not self.multi_label
-
 
 @keras.utils.register_keras_serializable("albert_tf")
 class AlbertTokenClassifier(_ClassesModel):
