@@ -43,3 +43,18 @@ def test_the_name_tells_the_kind(tmp_path, vocab_file):
         assert ids == [python_face.encode(text)] and python_face.unk_id not in ids[0]
     with pytest.raises(UserError, match=r"'plain' are for SentencePiece.*ending in .txt"):
         load_tokenizer(str(WORDPIECE), rules="plain")
+
+
+def test_a_vocabulary_with_capitals_is_a_cased_one(tmp_path):
+    """Archives of google-research's BERT say it in their names only. Hugging Face's default is to
+    lower the case, whatever the vocabulary.
+    """
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    for name, pieces, lower in (("cased", ["The", "cat", "##S"], False), ("un", ["the"], True)):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "vocab.txt"
+        path.write_text("\n".join([*special, *pieces]))
+        assert load_tokenizer(str(path)).settings.lower is lower
+        assert load_tokenizer(str(path), lower=True).settings.lower
+        (tmp_path / name / "config.json").write_text("{}")
+        assert load_tokenizer(str(path)).settings.lower
