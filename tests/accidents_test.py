@@ -15,18 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from albert_tf.checkpoints import native
-from albert_tf.models import AlbertPretrainer
-from data_pipeline.tokenizers.vocabulary import train_vocabulary
-from tests.conformance_cases import SMALLEST
-
 TRAINING = (
     "--config_file={files}/config.json --train_batch_size=4 --num_train_steps=6 --fast=off "
     "--checkpoint_steps=2 --eval_steps=2 --steps_per_loop=1 --learning_rate=0.01 --packed=false "
     "--distribution=one_device --output_dir={out}"
 )
 COMMANDS = {
-    "records": "data_pipeline.create_pretraining_data --input={files}/corpus.txt --dupe_factor=20 "
+    "records": "data_pipeline.create_pretraining_data --input={files}/corpus.txt --dupe_factor=40 "
     "--vocab_file={files}/vocabulary/spiece.model --masking=static --max_seq_length=32 "
     "--num_processes=1 --shard_mb=0.05 --output_dir={out}",
     "export": "export.run_export --task=masked_lm --model_dir={files}/model --output_dir={out}",
@@ -36,20 +31,6 @@ COMMANDS = {
     "--dev_file={files}/rows.tsv --vocab_file={files}/vocabulary/spiece.model --max_seq_length=16 "
     f"{TRAINING}",
 }
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory, small_corpus, few_words) -> Path:
-    """A folder with what the commands read."""
-    folder = tmp_path_factory.mktemp("files")
-    (folder / "corpus.txt").write_text(small_corpus(120), encoding="utf-8")
-    rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
-    (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
-    SMALLEST.to_json_file(str(folder / "config.json"))
-    path = train_vocabulary(str(folder / "corpus.txt"), str(folder / "vocabulary"), 48)
-    settings = {"lower": True, "rules": "google"}
-    native.save(AlbertPretrainer(SMALLEST), str(folder / "model"), {}, path, settings)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -58,12 +58,7 @@ FLOORS = (
         "export.precision",
         "export.probes",
     },
-    {
-        "export.comparison",
-        "export.finetuned",
-        "export.fresh_process",
-        "export.warmup",
-    },
+    {"export.comparison", "export.finetuned", "export.fresh_process", "export.warmup"},
     {"export.check_export", "export.flags", "export.saved_model", "export.signatures"},
     {"export.client", "export.server", "export.tasks"},
     {"export.litert"},

@@ -50,8 +50,10 @@ def good(tmp_path_factory, few_words, small_corpus) -> Path:
     return folder
 
 
-def spoil(good: Path, bad: Path) -> None:
-    """Writes every bad artifact that the cases below name into the folder `bad`."""
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory, good) -> Path:
+    """A folder with every bad artifact that the cases below name."""
+    bad = tmp_path_factory.mktemp("bad")
     (bad / "empty.txt").write_bytes(b"")
     (bad / "blank.txt").write_text("\n \n\n")
     (bad / "words.txt").write_text("one\n\ntwo\n\nthree\n")
@@ -112,6 +114,7 @@ def spoil(good: Path, bad: Path) -> None:
     (bad / "no_vocabulary" / "spiece.model").unlink()
     (bad / "busy").mkdir()
     (bad / "busy" / "mine.txt").write_text("my own file")
+    return bad
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,11 +125,7 @@ class Program:
     arguments: dict[str, str | None]
 
 
-TRAINING = {
-    "output_dir": "{bad}/out",
-    "train_batch_size": "4",
-    "distribution": "one_device",
-}
+TRAINING = {"output_dir": "{bad}/out", "train_batch_size": "4", "distribution": "one_device"}
 VOCABULARY = Program(
     "data_pipeline.train_vocabulary",
     {"input": "{good}/corpus.txt", "output_dir": "{bad}/out", "vocab_size": "48"},
@@ -234,30 +233,20 @@ CASES = [
     (PRETRAINING, {"init_checkpoint": "{bad}/lacking"}, "missing: encoder/pooler/bias"),
     (PRETRAINING, {"init_checkpoint": "{bad}/misshapen"}, "misshapen: encoder/pooler/bias"),
     (PRETRAINING, {"init_checkpoint": "{bad}/cut_weights"}, "{bad}/cut_weights/model.ckpt"),
-    (PRETRAINING, {"steps_per_loop": "0"}, "--steps_per_loop=0: expected an integer from 1"),
     (PRETRAINING, {"distribution": "tpu"}, "--distribution=tpu needs --tpu"),
     (PRETRAINING, {"distribution": "tpu", "tpu": "grpc://127.0.0.1:9"}, "--tpu=grpc://127.0.0.1:9"),
     (PRETRAINING, {"config_file": "{bad}"}, "--config_file={bad}: config file {bad} is a folder"),
     (PRETRAINING, {"output_dir": None}, "--output_dir is missing: Folder of the run"),
     (PRETRAINING, {"output_dir": "/proc/x"}, "--output_dir=/proc/x: /proc/x: No such file"),
-    (PRETRAINING, {"global_clipnorm": "nan"}, "--global_clipnorm=nan: expected a finite number"),
-    (PRETRAINING, {"seed": "2147483648"}, "--seed=2147483648: expected an integer from 0"),
     (PRETRAINING, {"train_batch_size": "1000"}, "--train_batch_size=1000 is more than the"),
-    (PRETRAINING, {"recipe_batch_size": "1000000000"}, "--recipe_batch_size=1000000000: expected"),
     (PRETRAINING, {"flagfile": "{bad}/words.txt"}, "{bad}/words.txt:1: 'one' is not a flag"),
     (PRETRAINING, {"output_dir": "{bad}/busy"}, "{bad}/busy is not empty and holds no run"),
     (PRETRAINING, {"output_dir": "{bad}/empty.txt"}, "{bad}/empty.txt is a file"),
     (PRETRAINING, {"gradient_accumulation_steps": "3"}, "--train_batch_size=4 is not divisible by"),
-    (PRETRAINING, {"max_bad_steps": "-1"}, "--max_bad_steps=-1: expected an integer from 0"),
     (
         PRETRAINING,
         {"layerwise_learning_rate_decay": "0.9"},
         "all 1 layers share one set of weights",
-    ),
-    (
-        PRETRAINING,
-        {"layerwise_learning_rate_decay": "2"},
-        "expected a finite number above 0, up to 1",
     ),
     (
         PRETRAINING,
@@ -276,8 +265,6 @@ CASES = [
     (CLASSIFIER, {"train_file": "{bad}"}, "--train_file={bad}: {bad} is a folder"),
     (CLASSIFIER, {"train_file": "{bad}/scores.tsv"}, "the labels are 24 different numbers"),
     (CLASSIFIER, {"train_batch_size": "5000"}, "--train_batch_size=5000 is more than the 8"),
-    (CLASSIFIER, {"num_train_epochs": "nan"}, "--num_train_epochs=nan: expected a finite number"),
-    (CLASSIFIER, {"warmup_proportion": "inf"}, "--warmup_proportion=inf: expected a finite number"),
     (CLASSIFIER, {"train_file": "{bad}/nowhere.tsv"}, "{bad}/nowhere.tsv does not exist"),
     (CLASSIFIER, {"train_file": "{bad}/empty.tsv"}, "{bad}/empty.tsv"),
     (CLASSIFIER, {"train_file": "{bad}/header.tsv"}, "{bad}/header.tsv holds a header row but no"),
@@ -336,16 +323,15 @@ def case_id(value: object) -> str | None:
 
 
 @pytest.mark.parametrize(("program", "changes", "message"), CASES, ids=case_id)
-def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd, foreign_lines):
-    spoil(good, tmp_path)
-    folders = {"good": good, "bad": tmp_path}
+def test_bad_input(program, changes, message, good, bad, run_program, capfd, foreign_lines):
+    folders = {"good": good, "bad": bad}
     arguments = {**program.arguments, **changes}
     argv = [
         f"--{name}={value.format(**folders)}"
         for name, value in arguments.items()
         if value is not None
     ]
-    before = tree(good) | tree(tmp_path)
+    before = tree(good) | tree(bad)
     with pytest.raises(SystemExit) as exit_info:
         run_program(program.module, *argv)
     shown = capfd.readouterr().err
@@ -357,4 +343,4 @@ def test_bad_input(program, changes, message, good, tmp_path, run_program, capfd
     seen = b"\n".join(line for line in lines if not NOISE.match(line)).decode("utf-8")
     assert not foreign_lines(seen)
     assert message.format(**folders) in shown
-    assert tree(good) | tree(tmp_path) == before
+    assert tree(good) | tree(bad) == before

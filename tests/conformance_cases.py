@@ -5,8 +5,9 @@ A new public model, task or kind of architecture adds a row to a table here, and
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,22 @@ INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 def floats(outputs: Any) -> list[np.ndarray]:
     """Every output of a model."""
     return [tensor.numpy() for tensor in tf.nest.flatten(outputs)]
+
+
+def assert_equal(left: Any, right: Any, atol: float = 0.0) -> None:
+    """All outputs, or variables, of two models."""
+    for one, other in zip(tf.nest.flatten(left), tf.nest.flatten(right), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol, err_msg=getattr(one, "name", ""))
+
+
+@contextlib.contextmanager
+def global_policy(name: str) -> Iterator[None]:
+    """What Keras makes in the block has this precision."""
+    keras.mixed_precision.set_global_policy(name)
+    try:
+        yield
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
 
 
 def mean_square(_, output: tf.Tensor) -> tf.Tensor:

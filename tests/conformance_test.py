@@ -28,12 +28,14 @@ from tests.conformance_cases import (
     SHALLOW,
     TRAININGS,
     OutputsTask,
+    assert_equal,
     every_config,
     every_config_or_model,
     every_config_or_training,
     every_model,
     every_training,
     floats,
+    global_policy,
     make_batch,
 )
 
@@ -104,8 +106,7 @@ def test_save_and_restore(config_name, model_class, tmp_path):
     copy = native.load_model(str(tmp_path / "model"))
     assert copy.get_config() == model.get_config()
     batch = make_batch(model_class)
-    for left, right in zip(floats(model(batch)), floats(copy(batch))):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(model(batch), copy(batch))
 
 
 @every_model
@@ -119,12 +120,10 @@ def test_inputs_of_other_types_and_inputs_left_out(model_class):
     for given in (numbers, lists):
         untyped = {name: each for name, each in batch.items() if name != "input_type_ids"}
         for other in (batch | given, untyped | given):
-            for left, right in zip(floats(model(other)), expected, strict=True):
-                np.testing.assert_array_equal(left, right)
+            assert_equal(model(other), expected)
     without_mask = {name: each for name, each in batch.items() if name != "input_mask"}
     all_real = batch | {"input_mask": tf.ones_like(mask)}
-    for left, right in zip(floats(model(without_mask)), floats(model(all_real)), strict=True):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(model(without_mask), model(all_real))
     wrong = "(?s)Expected a dict with input_word_ids.*received input_word_ids of float32"
     with pytest.raises(ValueError, match=wrong):
         model({**batch, "input_word_ids": tf.cast(ids, tf.float32)})
@@ -220,11 +219,8 @@ def test_recomputation_changes_nothing(kind):
 @every_training
 def test_mixed_precision_is_close_and_answers_in_float32(kind, policy):
     batch, model = make_batch(kind), TRAININGS[kind].make(BASE)
-    keras.mixed_precision.set_global_policy(policy)
-    try:
+    with global_policy(policy):
         mixed = TRAININGS[kind].make(BASE)
-    finally:
-        keras.mixed_precision.set_global_policy("float32")
     mixed.set_weights(model.get_weights())
     for (name, left), (_, right) in zip(named_outputs(model(batch)), named_outputs(mixed(batch))):
         left, right = (at_real_tokens(value, batch) for value in (left, right))
@@ -266,8 +262,7 @@ def test_xla_compiles_answers_and_a_training_step(model_class):
     if MODELS[model_class].task is not OutputsTask:  # Its loss looks at padding.
         np.testing.assert_allclose(loss, expected_loss, atol=1e-5)
         expected = [gradient for gradient in expected if gradient is not None]
-        for left, right in zip(found, expected):
-            np.testing.assert_allclose(left, right, atol=1e-5)
+        assert_equal(found, expected, atol=1e-5)
 
 
 @pytest.mark.fast_layers
@@ -285,8 +280,7 @@ def test_varying_shapes_are_traced_once(kind):
             name: value[:size, ..., :length] if value.shape[-1] == LENGTH else value[:size]
             for name, value in batch.items()
         }
-        for left, right in zip(floats(model(smaller)), floats(function(smaller))):
-            np.testing.assert_allclose(left, right, atol=1e-5)
+        assert_equal(model(smaller), function(smaller), atol=1e-5)
     assert function.experimental_get_tracing_count() == 1
 
 
@@ -339,12 +333,3 @@ def test_padding_changes_nothing(kind, packed):
                     np.testing.assert_allclose(value * real, before * real, atol=1e-5)
             else:
                 np.testing.assert_allclose(value, expected[name], atol=1e-5)
-
-
-def test_a_sequence_longer_than_the_positions():
-    model = albert_tf.AlbertEncoder(BASE)
-    ids = tf.zeros([1, 13], tf.int32)
-    with pytest.raises(
-        ValueError, match="sequence length 13 is longer than the model's 12 positions"
-    ):
-        model({"input_word_ids": ids, "input_mask": ids, "input_type_ids": ids})

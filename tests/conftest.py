@@ -265,6 +265,25 @@ def small_corpus(few_words):
     return corpus
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, small_corpus, few_words) -> Path:
+    """A folder with what programs read: corpus.txt, rows.tsv, config.json, vocabulary, model."""
+    from albert_tf.checkpoints import native
+    from albert_tf.models import AlbertPretrainer
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+    from tests.conformance_cases import SMALLEST
+
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "corpus.txt").write_text(small_corpus(60), encoding="utf-8")
+    rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
+    (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
+    SMALLEST.to_json_file(str(folder / "config.json"))
+    path = train_vocabulary(str(folder / "corpus.txt"), str(folder / "vocabulary"), 48)
+    settings = {"lower": True, "rules": "google"}
+    native.save(AlbertPretrainer(SMALLEST), str(folder / "model"), {}, path, settings)
+    return folder
+
+
 @contextlib.contextmanager
 def flags_of_its_own() -> Iterator[None]:
     """Removes the flags that are defined in the block: programs have flags of the same names."""

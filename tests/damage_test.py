@@ -24,12 +24,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from albert_tf.checkpoints import native
-from albert_tf.models import AlbertPretrainer
-from data_pipeline.tokenizers.vocabulary import train_vocabulary
-from tests.conformance_cases import SMALLEST
-
-SETTINGS = {"lower": True, "rules": "google"}
 DAMAGES = ("deleted", "empty", "half", "flipped", "a folder", "NULs")
 # Kills a program of training before its fourth update.
 KILLER = """
@@ -248,19 +242,6 @@ class Trials:
         if ".. " in errors[0] or not (folder in errors[0] or any(n in errors[0] for n in known)):
             return f"UNCLEAR: {place}: {errors[0]}"
         return "refused"
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory, small_corpus, few_words) -> Path:
-    """A folder with what the commands read."""
-    folder = tmp_path_factory.mktemp("files")
-    (folder / "corpus.txt").write_text(small_corpus(60), encoding="utf-8")
-    SMALLEST.to_json_file(str(folder / "config.json"))
-    rows = [f"{' '.join(few_words[i:])}\t{'ab'[i % 2]}" for i in range(16)]
-    (folder / "rows.tsv").write_text("\n".join(["text\tlabel", *rows, ""]))
-    path = train_vocabulary(str(folder / "corpus.txt"), str(folder / "vocabulary"), 48)
-    native.save(AlbertPretrainer(SMALLEST), str(folder / "model"), {}, path, SETTINGS)
-    return folder
 
 
 @pytest.mark.parametrize(

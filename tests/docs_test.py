@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.program_flags import PROGRAMS, flags_of
+from tests.docstrings_test import HOMES
+from tests.program_flags import PACKAGES, PROGRAMS, flags_of
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("albert_tf", "data_pipeline", "export", "demo", "benchmarks", "experiments")
 FOLDERS = (*PACKAGES, "tests", "configs", "docs", "scripts")
 _WITH_DOCUMENTS = [ROOT / folder for folder in ("docs", "experiments", "export")]
 DOCUMENTS = sorted(
@@ -24,14 +24,6 @@ DOCUMENTS = sorted(
 TODAY = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
 # Documents that programs write.
 WRITTEN = {"results.md", "seeds.md", "search.md", "ensemble.md"}
-# Where user code imports from; other modules may move.
-HOMES = (
-    "albert_tf",
-    "albert_tf.finetuning",
-    "albert_tf.pretraining",
-    "albert_tf.training",
-    "data_pipeline",
-)
 OF_EVERY_PROGRAM = {"print_flags", "flagfile", "help", "helpfull"}
 # Of docker, curl, pip, gcloud and tensorflow/serving; of scripts/mutate.py.
 FLAGS_OF_OTHERS = {

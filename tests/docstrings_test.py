@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("albert_tf", "data_pipeline", "export")
-# The modules that user code imports from: see docs_test.py.
+# The modules that user code imports from; others may move.
 HOMES = (
     "albert_tf",
     "albert_tf.finetuning",

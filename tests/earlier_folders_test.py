@@ -15,8 +15,6 @@ import pytest
 from albert_tf.checkpoints import native
 from data_pipeline.pretraining.dataset import pretraining_dataset
 
-pytestmark = pytest.mark.fast_layers
-
 EARLIER = Path(__file__).parent / "goldens" / "earlier_folders"
 LOWER_CASED = {"lower": True, "rules": "google"}  # The tokenizer's settings.
 RUN_FLAGS = [
@@ -29,7 +27,8 @@ RUN_FLAGS = [
     "--eval_steps=4",
     "--train_batch_size=8",
     "--learning_rate=0.01",
-    "--distribution=one_device",  # Faster here than two logical devices.
+    "--distribution=one_device",
+    "--fast=off",
 ]
 
 
@@ -136,7 +135,7 @@ def test_an_earlier_model(expected):
         np.testing.assert_allclose(outputs[name], array, atol=1e-5, err_msg=name)
 
 
-def test_an_earlier_run_goes_on(expected, folder, run_program, capsys):
+def test_an_earlier_run_goes_on(expected, folder, eager, run_program, capsys):
     with pytest.raises(SystemExit) as end:
         run_program(
             "albert_tf.run_pretraining", *RUN_FLAGS, "--output_dir=run", "--num_train_steps=6"

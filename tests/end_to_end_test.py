@@ -1,4 +1,4 @@
-"""The whole job through the doors a user has: the demonstration, and every command of the README.
+"""The whole job through the doors a user has: the demonstration, and the commands of the README.
 
 Both run real processes on a small corpus of real text with little training. They are forked, since
 starting takes longer than what they do (data_pipeline/command_line/quiet_test.py tests fresh
@@ -40,6 +40,17 @@ SHORTENED = {
     "--num_train_epochs=5": "--num_train_steps=3 --max_failures=2 --fast=off",
     "--num_train_epochs=3": "--num_train_epochs=1 --max_failures=2 --fast=off",
     'get_preset("albert-base-v2")': 'get_preset("albert-tiny")',
+}
+
+
+# The commands of the README that the demonstration runs as well, and what the other ones read.
+DEMONSTRATED_ALREADY = re.compile(
+    "create_pretraining|run_pretraining|run_export|_dir=work/tickets|--train_file"
+)
+DEMONSTRATED = {
+    "work/records": "records",
+    "work/classifier": "classifier/seed-0",
+    "work/models/topics": "saved_models/classifier",
 }
 
 
@@ -119,10 +130,7 @@ def run(foreign_lines):
 
 
 def run_quietly(
-    foreign_lines: Callable[[str], list[str]],
-    command: list[str],
-    folder: Path,
-    interpreter: str,
+    foreign_lines: Callable[[str], list[str]], command: list[str], folder: Path, interpreter: str
 ) -> str:
     result = subprocess.run(
         command,
@@ -139,25 +147,32 @@ def run_quietly(
     return result.stdout
 
 
+def in_a_shell(script: str) -> list[str]:
+    """The command that runs commands of the README, its server on other ports."""
+    ports = {"8500": str(free_port()), "8501": str(free_port())}
+    script = re.sub("850[01]", lambda found: ports[found[0]], script)
+    return ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"]
+
+
+def labels_in(output: str) -> list[str]:
+    """Those of the answers that the server of the README gave."""
+    answers, _ = json.JSONDecoder().raw_decode(output[output.index('{"predictions"') :])
+    return [answer["label"] for answer in answers["predictions"]]
+
+
+@pytest.mark.table
 def test_the_commands_of_the_readme(folder, run, quick_python):
     script = "\n".join(blocks("sh"))
     for long, short in SHORTENED.items():
         script = script.replace(long, short)
-    ports = {"8500": str(free_port()), "8501": str(free_port())}
-    script = re.sub("850[01]", lambda found: ports[found[0]], script)
-    output = run(
-        ["bash", "-e", "-c", f"set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"],
-        folder,
-        quick_python,
-    )
+    output = run(in_a_shell(script), folder, quick_python)
     assert "Pre-training" in output and "Held-out evaluation" in output
     written = folder / "work/classifier/predictions/tsv_predict.tsv"
     predictions = written.read_text(encoding="utf-8").splitlines()
     classes = [f"p({label})" for label in sorted(MODULES[:2])]
     assert predictions[0].split("\t") == ["id", "text", "prediction", *classes]
     assert len(predictions) == 1 + 5
-    answers, _ = json.JSONDecoder().raw_decode(output[output.index('{"predictions"') :])
-    assert [answer["label"] in MODULES[:2] for answer in answers["predictions"]] == [True, True]
+    assert [label in MODULES[:2] for label in labels_in(output)] == [True, True]
 
     program = "\n".join(blocks("python"))
     for long, short in SHORTENED.items():
@@ -185,3 +200,14 @@ def test_the_demonstration(folder, run, quick_python):
     assert max(differences["hub.load"], differences["hub.KerasLayer"]) <= 1e-4  # As float32 has it.
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "$ python" not in run(command, folder, quick_python)  # Nothing is run twice.
+
+    script = "\n".join(blocks("sh")).replace("\\\n", "")
+    lines = [line for line in script.split("\n") if line and not DEMONSTRATED_ALREADY.search(line)]
+    assert len(lines) == 8
+    script = "\n".join(lines).replace("--vocab_size=8000", "--vocab_size=400")
+    for name, place in DEMONSTRATED.items():
+        assert name in script
+        script = script.replace(name, f"{out}/{place}")
+    assert len(set(labels_in(run(in_a_shell(script), folder, quick_python)))) <= 2
+    predicted = out / DEMONSTRATED["work/classifier"] / "predictions" / "tsv_predict.tsv"
+    assert len(predicted.read_text(encoding="utf-8").splitlines()) == 1 + 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from tests.finetuning_files import (
     COPA,
     GOOD,
     IMPOSSIBLE,
-    RACE,
     json_rows,
     lengths_of,
     rows,
@@ -35,9 +33,7 @@ PROGRAM = "albert_tf.run_finetuning"
 # Task, what is wrong, the split whose file has it, the content (None: no file), the message.
 FILES = [
     ("cola", "no column", "train", rows("s\t1\t\tx", "s\t1"), "train.tsv:2: expected at least 4"),
-    ("cola", "label", "train", rows("s\t2\t\tx"), "train.tsv:1: the label (column 'label') is '2'"),
     ("sst-2", "no header", "train", rows("good\t1"), "train.tsv:1: no column 'sentence'"),
-    ("sst-2", "label", "dev", rows("sentence\tlabel", "x\tgood"), "dev.tsv:2: the label (column"),
     (
         *("qnli", "one id twice", "dev"),
         rows("index\tquestion\tsentence\tlabel", *["7\ta\tb\tentailment"] * 2),
@@ -47,12 +43,6 @@ FILES = [
         *("cb", "one id twice", "train", json_rows(CB, CB)),
         "train.jsonl:2: the id '0' is that of {dir}/CB/train.jsonl:1, too",
     ),
-    (
-        *("race", "one id twice", "dev", json.dumps({**RACE, "id": "high1.txt:1"})),
-        "dev/high/1.txt:1: the id 'high1.txt:1-0' is that of {dir}/dev/middle/1.txt:1, too",
-    ),
-    ("sst-2", "empty", "train", b"", "train.tsv:1: no column 'sentence'"),
-    ("sst-2", "header alone", "dev", rows("sentence\tlabel"), "dev.tsv holds no example"),
     ("sst-2", "no dev", "dev", None, "none of the files SST-2/dev.tsv, dev.tsv"),
     (
         "sst-2",
@@ -62,49 +52,22 @@ FILES = [
         "train.tsv:1: the text is not UTF-8",
     ),
     (
-        *("sts-b", "NaN score", "dev"),
-        rows("index\tsentence1\tsentence2\tscore", "0\ta\tb\tnan"),
-        "dev.tsv:2: expected a number as label; found 'nan'",
-    ),
-    (
         *("qnli", "label", "train"),
         rows("index\tquestion\tsentence\tlabel", "0\ta\tb\tEntailment"),
         "train.tsv:2: the label (column 'label') is 'Entailment'",
     ),
-    ("boolq", "no JSON", "train", rows("no JSON"), "train.jsonl:1: expected one JSON object"),
     (
         *("boolq", "no field", "train", json_rows({"question": "a", "label": True})),
         "train.jsonl:1: expected a field 'passage'",
-    ),
-    ("cb", "empty", "dev", b"", "{dir}/CB/dev.jsonl holds no example; download the data of CB"),
-    (
-        *("cb", "label", "dev", json_rows(CB, {**CB, "label": "maybe", "idx": 1})),
-        "{dir}/CB/dev.jsonl:2: the label is 'maybe', not one of contradiction, entailment",
     ),
     (
         *("copa", "label", "train", json_rows({**COPA, "label": 2})),
         "{dir}/COPA/train.jsonl:1: expected 0 or 1 in 'label'; found 2.",
     ),
-    (
-        *("race", "answer", "dev", json.dumps({**RACE, "answers": ["E"]})),
-        "{dir}/dev/middle/1.txt:1: question 1: the answer is 'E', not A, B, C or D.",
-    ),
     ("race", "no dev", "dev", None, "{dir}/dev/middle holds no passages such as 10229.txt."),
-    (
-        "tagging",
-        "columns",
-        "train",
-        rows("cat\tO", "sat\tO\tO"),
-        "train.conll:2: expected 2 columns",
-    ),
-    ("tagging", "no tags", "train", rows("cat", "sat"), "train.conll:1: expected a word and its"),
     ("tagging", "one tag", "train", rows("cat\tO", "sat\tO"), "train.conll: every word has the"),
     ("tagging", "tag", "dev", rows("cat\tB-X", "sat\tB-Y"), "dev.conll:2: the tag 'B-Y' is none"),
-    ("tagging", "empty", "dev", b"", "dev.conll holds no word"),
-    ("tagging", "no dev", "dev", None, "none of the files dev.conll, dev.txt"),
-    ("tsv", "empty", "train", b"", "train.tsv:1: no column 'text'"),
     ("tsv", "no label", "train", rows("text\tlabel", "x\ta", "y\t"), "train.tsv:3: the label is"),
-    ("tsv", "columns", "train", rows("text\tlabel", 'x "y\ta', 'z"'), "train.tsv:3: expected 2"),
     (
         *("tsv", "one label", "train", rows("text\tlabel", "x\ta")),
         "train.tsv: 'a' is the only label; two are needed.",
@@ -114,7 +77,6 @@ FILES = [
         "dev.tsv:3: found the label 'c', not one of a, b",
     ),
     ("tsv", "no dev", "dev", None, "dev.tsv does not exist"),
-    ("regression", "NaN score", "train", rows("text\tlabel", "x\tNaN"), "train.tsv:2: expected a"),
     (
         *("regression", "name", "dev", rows("text\tlabel", "x\tgood")),
         "{dir}/dev.tsv:2: expected a number as label; found 'good'.",
@@ -136,10 +98,6 @@ SQUAD_FILES = [
         "context, found ' ca'. Correct answer_start.",
     ),
     (
-        *("squad2.0", "two answers", "train", squad({**ASKED, "answers": ASKED["answers"] * 2})),
-        "{dir}/train-v2.0.json:9: question q1: expected one answer to learn, found 2.",
-    ),
-    (
         *("squad1.1", "answer of no piece", "train"),
         squad(ASKED, {**answered("\x01", 8), "id": "q2"}, context="the cat \x01 sat"),
         "{dir}/train-v1.1.json:20: question q2: expected an answer of at least one piece; nothing "
@@ -154,25 +112,10 @@ SQUAD_FILES = [
         "{dir}/dev-v2.0.json: no question has an answer, nor is one marked is_impossible.",
     ),
     (
-        *("squad1.1", "one id twice", "dev", squad(ASKED, {**ASKED, "question": "why?"})),
-        "{dir}/dev-v1.1.json:9: two questions have the id q1",
-    ),
-    (
         *("squad2.0", "one id twice", "train", squad(ASKED, {**IMPOSSIBLE, "id": "q1"})),
         "{dir}/train-v2.0.json:9: two questions have the id q1",
     ),
-    (
-        *("squad2.0", "context without text", "train", squad(IMPOSSIBLE, context=" \n")),
-        "{dir}/train-v2.0.json:9: question q2: its context holds no text.",
-    ),
-    (
-        *("squad1.1", "no question", "dev", squad()),
-        "{dir}/dev-v1.1.json:1: expected at least one question; found none.",
-    ),
-    ("squad1.1", "empty", "train", b"", "{dir}/train-v1.1.json:1: expected JSON as SQuAD's"),
     ("squad2.0", "cut", "dev", squad(ASKED)[:-30], "{dir}/dev-v2.0.json:18: expected JSON"),
-    ("squad2.0", "not JSON", "train", '{"data":\n [}', "{dir}/train-v2.0.json:2: expected JSON"),
-    ("squad1.1", "other JSON", "dev", '[{"id": 1}]', "{dir}/dev-v1.1.json:1: expected 'data' with"),
     ("squad1.1", "no dev", "dev", None, "none of the files SQuAD/dev-v1.1.json, dev-v1.1.json."),
 ]
 

@@ -20,7 +20,7 @@ VOCABULARY = ROOT / "tests" / "goldens" / "hf_tokenizer" / "spiece.model"
 
 
 @pytest.fixture
-def blocks_of(tiny_config, tmp_path, monkeypatch):
+def blocks_of(tiny_config, eager, tmp_path, monkeypatch):
     """(document, **others) -> its blocks of Python, with a tiny model in place of the published
     one, runs in tmp_path, and further names of folders replaced.
     """

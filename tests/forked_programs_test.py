@@ -43,12 +43,6 @@ def test_a_module_and_a_traceback(quick_python):
     assert ended.returncode == 1 and "ZeroDivisionError" in ended.stderr
 
 
-def test_programs_that_a_program_starts(quick_python):
-    inner = "import sys; assert 'tensorflow' in sys.modules; sys.exit(3)"
-    outer = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {inner!r}]))"
-    assert subprocess.call([quick_python, "-c", outer]) == 3
-
-
 def test_the_signal_that_ends_a_program(quick_python):
     program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     assert subprocess.call([quick_python, "-c", program]) == -signal.SIGKILL

@@ -21,27 +21,26 @@ from tests.conformance_cases import (
     INPUTS,
     MODELS,
     SHALLOW,
+    assert_equal,
     every_model,
     floats,
+    global_policy,
     is_trainable,
     make_batch,
     mean_square,
 )
 
 OUTPUTS = FEW_MODELS
-FEW_REPLICAS = {(albert_tf.AlbertPretrainer, 1), (albert_tf.AlbertClassifier, 2)}
 
 
 # On one replica every model; on two, one for each kind of output.
 ON_REPLICAS = [(model, 1) for model in MODELS] + [(model, 2) for model in OUTPUTS]
+IN_EVERY_RUN = (albert_tf.AlbertPretrainer, 2)
 
 
 @pytest.mark.parametrize(
     ("model_class", "replicas"),
-    [
-        pytest.param(model, n, marks=() if (model, n) in FEW_REPLICAS else pytest.mark.table)
-        for model, n in ON_REPLICAS
-    ],
+    [pytest.param(*row, marks=[pytest.mark.table] * (row != IN_EVERY_RUN)) for row in ON_REPLICAS],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_keras_own_fit_evaluate_predict_and_save(model_class, replicas, two_devices, tmp_path):
@@ -57,15 +56,12 @@ def test_keras_own_fit_evaluate_predict_and_save(model_class, replicas, two_devi
     squares = [mean_square(None, output) for output in tf.nest.flatten(model(inputs))]
     assert evaluated["loss"] == pytest.approx(float(sum(squares)), rel=1e-5)
     predicted = model.predict(inputs, batch_size=BATCH, verbose=0)
-    for left, right in zip(tf.nest.flatten(predicted), floats(model(inputs))):
-        np.testing.assert_allclose(left, right, atol=1e-5)
+    assert_equal(tf.nest.flatten(predicted), model(inputs), atol=1e-5)
     if replicas == 1:
-        formats = ("saved_model", "model.keras") if model_class in OUTPUTS else ("model.keras",)
-        for path in map(tmp_path.joinpath, formats):
-            model.save(path)
-            loaded = keras.models.load_model(path, compile=False)
-            for left, right in zip(floats(model(inputs)), floats(loaded(inputs))):
-                np.testing.assert_allclose(left, right, atol=1e-5)
+        path = tmp_path / "model.keras"
+        model.save(path)
+        loaded = keras.models.load_model(path, compile=False)
+        assert_equal(model(inputs), loaded(inputs), atol=1e-5)
 
 
 def variable_names(model: keras.Model) -> list[str]:
@@ -80,7 +76,7 @@ saved_as = pytest.mark.parametrize(
             pytest.param(model, "model.keras", marks=() if model in OUTPUTS else pytest.mark.table)
             for model in MODELS
         ),
-        (albert_tf.AlbertClassifier, "saved_model"),
+        *(pytest.param(model, "saved_model", marks=pytest.mark.table) for model in OUTPUTS),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -122,7 +118,10 @@ def named_inputs(prefix: str = "") -> dict[str, keras.KerasTensor]:
     return {name: keras.Input([None], name=prefix + name, dtype=tf.int32) for name in INPUTS}
 
 
-def test_teacher_and_student_in_one_functional_model(tmp_path):
+@pytest.mark.parametrize(
+    "file_name", ["model.keras", pytest.param("saved_model", marks=pytest.mark.table)]
+)
+def test_teacher_and_student_in_one_functional_model(file_name, eagerly, tmp_path):
     """Two encoders with weights of their own and one of them twice, trained, saved and loaded."""
     left, right = named_inputs("left_"), named_inputs("right_")
     teacher = albert_tf.AlbertEncoder(BASE, name="teacher")
@@ -138,23 +137,22 @@ def test_teacher_and_student_in_one_functional_model(tmp_path):
     batch = make_batch()
     inputs = [{name: batch[name] for name in INPUTS}] * 2
     targets = np.ones([BATCH, 48], np.float32)
-    history = model.fit(inputs, targets, epochs=4, verbose=0).history["loss"]
+    with eagerly():
+        history = model.fit(inputs, targets, epochs=4, verbose=0).history["loss"]
     assert history[-1] < history[0]
     model.save_weights(tmp_path / "weights.h5")
     before, expected = model.get_weights(), model.predict(inputs, verbose=0)
     model.set_weights([0 * value for value in before])
     model.load_weights(tmp_path / "weights.h5")
     np.testing.assert_array_equal(model.predict(inputs, verbose=0), expected)
-    for file_name in ("saved_model", "model.keras"):
-        model.save(tmp_path / file_name)
-        loaded = keras.models.load_model(tmp_path / file_name)
-        np.testing.assert_allclose(loaded.predict(inputs, verbose=0), expected, atol=1e-6)
-        assert {"teacher", "student"} <= {layer.name for layer in loaded.layers}
-        assert isinstance(loaded.optimizer, LAMB)
+    model.save(tmp_path / file_name)
+    loaded = keras.models.load_model(tmp_path / file_name)
+    np.testing.assert_allclose(loaded.predict(inputs, verbose=0), expected, atol=1e-6)
+    assert {"teacher", "student"} <= {layer.name for layer in loaded.layers}
+    assert isinstance(loaded.optimizer, LAMB)
     native.save(loaded.get_layer("student"), str(tmp_path / "student"), {})
     copy = native.load_model(str(tmp_path / "student"))
-    for one, other in zip(student.variables, copy.variables, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal(student.variables, copy.variables)
 
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -172,11 +170,8 @@ POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 def test_a_dtype_policy_of_its_own(model_class, policy, tmp_path):
     """It computes as under the global policy of that name, and is saved with it."""
     batch, model = make_batch(model_class), MODELS[model_class].make(BASE, dtype=policy)
-    keras.mixed_precision.set_global_policy(policy)
-    try:
+    with global_policy(policy):
         expected = MODELS[model_class].make(BASE)
-    finally:
-        keras.mixed_precision.set_global_policy("float32")
     expected.set_weights(model.get_weights())
     model.save(tmp_path / "model.keras")
     copies = [
@@ -195,14 +190,11 @@ def test_a_dtype_policy_of_its_own(model_class, policy, tmp_path):
 
 
 def test_a_policy_of_float32_under_a_global_one():
-    keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    try:
+    with global_policy("mixed_bfloat16"):
         model = albert_tf.AlbertEncoder(BASE, dtype="float32")
         batch = make_batch()
         assert model(batch)["sequence_output"].dtype == tf.float32
         assert keras.mixed_precision.global_policy().name == "mixed_bfloat16"
-    finally:
-        keras.mixed_precision.set_global_policy("float32")
 
 
 @every_model
@@ -240,24 +232,9 @@ def test_a_clone_has_the_settings_and_weights_of_its_own(model_class):
     assert is_trainable(clone) == is_trainable(model)
     expected = floats(model(batch))
     clone.set_weights([0 * value for value in clone.get_weights()])
-    for left, right in zip(floats(model(batch)), expected, strict=True):
-        np.testing.assert_array_equal(left, right)  # No variable is of both.
+    assert_equal(model(batch), expected)  # No variable is of both.
     clone.set_weights(model.get_weights())
-    for left, right in zip(floats(clone(batch)), expected, strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_a_clone_of_a_functional_model():
-    inputs = named_inputs()
-    encoder = albert_tf.AlbertEncoder(SHALLOW, name="student")
-    model = keras.Model(inputs, keras.layers.Dense(CLASSES)(encoder(inputs)["pooled_output"]))
-    clone = keras.models.clone_model(model)
-    copy = clone.get_layer("student")
-    assert copy is not encoder and copy.get_config() == encoder.get_config()
-    batch = {name: make_batch()[name] for name in INPUTS}
-    assert np.abs(clone(batch) - model(batch)).max() > 1e-3
-    clone.set_weights(model.get_weights())
-    np.testing.assert_array_equal(clone(batch), model(batch))
+    assert_equal(clone(batch), expected)
 
 
 @every_model
@@ -270,11 +247,10 @@ def test_from_preset_of_a_class(model_class, tmp_path):
     assert type(model) is model_class
     assert model.name == "mine"
     of_model = getattr(model, "encoder", model)
-    for left, right in zip(encoder.variables, of_model.variables, strict=True):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(encoder.variables, of_model.variables)
 
 
-def test_rebuilt_again_and_again_as_tuners_do():
+def test_rebuilt_again_and_again_as_tuners_do(eager):
     """A function of hyperparameters makes a compiled model, and each trial a new session."""
     batch = make_batch()
     inputs = {name: batch[name] for name in INPUTS}
@@ -296,6 +272,7 @@ def test_rebuilt_again_and_again_as_tuners_do():
     assert other != first
 
 
+@pytest.mark.table
 def test_hub_loads_a_saved_model_as_a_layer(tmp_path):
     hub = pytest.importorskip("tensorflow_hub")
     model, batch = MODELS[albert_tf.AlbertClassifier].make(SHALLOW), make_batch()

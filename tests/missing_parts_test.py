@@ -15,7 +15,7 @@ import albert_tf
 from albert_tf.checkpoints import bundle, formats, huggingface
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
-from tests.conformance_cases import CLASSES, MODELS, SMALLEST
+from tests.conformance_cases import CLASSES, MODELS, SMALLEST, assert_equal
 
 GOOGLE = Path(__file__).parent / "goldens" / "google_tiny"
 POOLER = ("albert.pooler.weight", "albert.pooler.bias")
@@ -73,9 +73,7 @@ def test_a_classifier_without_its_pooler_is_not_converted(masked_lm, result_of, 
     config = huggingface.read_config(str(masked_lm))
     huggingface.save(albert_tf.AlbertClassifier(config, 2), str(tmp_path / "classifier"))
     keep(
-        tmp_path / "classifier",
-        "AlbertForSequenceClassification",
-        lambda name: name not in POOLER,
+        tmp_path / "classifier", "AlbertForSequenceClassification", lambda name: name not in POOLER
     )
     flags = (f"--input={tmp_path / 'classifier'}", f"--output={tmp_path / 'out'}")
     result = result_of("albert_tf.convert", *flags, "--format=native")
@@ -83,7 +81,7 @@ def test_a_classifier_without_its_pooler_is_not_converted(masked_lm, result_of, 
     assert "classifier lacks encoder/pooler/kernel" in result.stderr
 
 
-def test_fine_tuning_begins_without_a_pooler(masked_lm, result_of, tmp_path):
+def test_fine_tuning_begins_without_a_pooler(masked_lm, eager, result_of, tmp_path):
     rows = "text\tlabel\nthe cat\ta\nold dog\tb\n"
     for name in ("train", "dev"):
         (tmp_path / f"{name}.tsv").write_text(rows)
@@ -134,8 +132,7 @@ def test_slots_of_tensorflows_optimizers_are_no_weights(google, tensors):
         tensors |= {f"{name}/{slot}": tensors[name] + 1 for name in weights}
     tensors |= {"beta1_power": np.float32(0.9), "beta2_power": np.float32(0.99)}
     tensors["global_step"] = np.int64(3)
-    for left, right in zip(loaded(google(tensors)), expected, strict=True):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(loaded(google(tensors)), expected)
 
 
 def test_averages_are_read_where_they_are_asked_for(google, tensors, capfd):
@@ -146,8 +143,7 @@ def test_averages_are_read_where_they_are_asked_for(google, tensors, capfd):
     tensors |= {f"{name}/ExponentialMovingAverage": tensors[name] + 1 for name in weights}
     prefix = google(tensors)
     capfd.readouterr()
-    for left, right in zip(loaded(prefix), expected, strict=True):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(loaded(prefix), expected)
     assert "convert --use_averages" in capfd.readouterr().err
     for left, right in zip(loaded(prefix, use_averages=True), expected, strict=True):
         np.testing.assert_array_equal(left, right + 1)
@@ -162,8 +158,7 @@ def test_norms_that_keras_made(google, tensors):
         for name, value in tensors.items()
     }
     assert renamed.keys() != tensors.keys()
-    for left, right in zip(loaded(google(renamed)), expected, strict=True):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(loaded(google(renamed)), expected)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +220,5 @@ def test_convert_reads_averages_and_the_head_of_race(result_of, google, tensors,
     model = source.make_model(source.config())
     formats.load_weights(model, source.path)
     np.testing.assert_array_equal(
-        model.encoder.embeddings.word_embeddings,
-        tensors["bert/embeddings/word_embeddings"] + 1,
+        model.encoder.embeddings.word_embeddings, tensors["bert/embeddings/word_embeddings"] + 1
     )

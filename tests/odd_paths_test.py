@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +18,6 @@ TRAINING = (
     "--fast=off",
     "--checkpoint_steps=2",
 )
-
-
-@pytest.fixture(scope="module")
-def program(quick_python) -> Callable[..., subprocess.CompletedProcess]:
-    """(module, *arguments) -> its result, in a process of its own."""
-
-    def run(module: str, *arguments: str) -> subprocess.CompletedProcess:
-        command = [quick_python, "-m", module, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +54,10 @@ def interrupt(run: Path) -> None:
         path.unlink()
 
 
-def test_a_journey_in_a_folder_whose_name_is_a_pattern(program, folder, tmp_path):
+def test_a_journey_in_a_folder_whose_name_is_a_pattern(result_of, folder, eagerly, tmp_path):
     def done(module: str, *arguments: str) -> str:
-        result = program(module, *arguments)
+        with eagerly():
+            result = result_of(module, *arguments)
         assert result.returncode == 0, result.stderr + result.stdout[-2000:]
         return result.stdout
 
@@ -81,7 +69,7 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(program, folder, tmp_path
     done(
         "data_pipeline.create_pretraining_data",
         *(f"--input={folder}/corpus[[]1].tx?", f"--output_dir={folder}/records"),
-        *(f"--vocab_file={vocabulary}/spiece.model", "--max_seq_length=32", "--num_processes=2"),
+        *(f"--vocab_file={vocabulary}/spiece.model", "--max_seq_length=32", "--num_processes=1"),
     )
     done("data_pipeline.inspect_records", f"--data={folder}/records")
 
@@ -100,13 +88,8 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(program, folder, tmp_path
         np.testing.assert_array_equal(resumed[name], value)
 
     finetuning = (
-        *(
-            "albert_tf.run_finetuning",
-            "--task=tsv",
-            "--max_seq_length=32",
-            "--num_train_steps=4",
-            *TRAINING,
-        ),
+        *("albert_tf.run_finetuning", "--task=tsv", "--max_seq_length=32"),
+        *(*TRAINING, "--num_train_steps=4"),
         *(f"--train_file={folder}/rows.tsv", f"--dev_file={folder}/rows.tsv"),
         *(f"--init_checkpoint={folder}/run", f"--output_dir={folder}/tuned"),
     )
@@ -129,7 +112,7 @@ def test_a_journey_in_a_folder_whose_name_is_a_pattern(program, folder, tmp_path
     assert not (folder.parent / "a1xyz" / "run").exists()
 
     export = (f"--model_dir={models[0]}", "--task=classifier")
-    refused = program("export.run_export", *export, f"--output_dir={folder}/exports")
+    refused = result_of("export.run_export", *export, f"--output_dir={folder}/exports")
     assert refused.returncode == 2
     assert "takes [ ] * and ? in its path for a pattern" in refused.stderr
     assert not (folder / "exports").exists()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
 from albert_tf.checkpoints import native
@@ -46,17 +43,6 @@ VALUES = {
 }
 
 
-@pytest.fixture(scope="module")
-def program(quick_python) -> Callable[..., subprocess.CompletedProcess]:
-    """(module, *arguments) -> its result, in a process of its own."""
-
-    def run(module: str, *arguments: str) -> subprocess.CompletedProcess:
-        command = [quick_python, "-m", module, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-    return run
-
-
 def refusals() -> list:
     """Each program with each of its flags and another value; in the end all values occur."""
     found, values = [], list(VALUES)
@@ -69,14 +55,14 @@ def refusals() -> list:
 
 
 @pytest.mark.parametrize(("module", "name", "value"), refusals())
-def test_a_path_out_of_reach(program, tmp_path, module, name, value):
+def test_a_path_out_of_reach(result_of, tmp_path, module, name, value):
     file = tmp_path / "file"
     file.write_text("some text\n")
     names, more = PROGRAMS[module]
     given = {other: str(file if other != "output_dir" else tmp_path / "out") for other in names}
     given[name] = value.replace("FILE", str(file))
     arguments = [f"--{other}={path}" for other, path in given.items()]
-    result = program(module, *arguments, *more)
+    result = result_of(module, *arguments, *more)
     assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
     message = VALUES[value].replace("FILE", str(file))
     assert f"error: --{name}={given[name]}: " in result.stderr and message in result.stderr
@@ -84,12 +70,12 @@ def test_a_path_out_of_reach(program, tmp_path, module, name, value):
 
 
 @pytest.mark.parametrize("name", ["model.json", "albert_config.json"])
-def test_a_folder_in_the_place_of_a_file(program, tmp_path, name):
+def test_a_folder_in_the_place_of_a_file(result_of, tmp_path, name):
     model = tmp_path / "model"
     native.save(AlbertClassifier(SMALLEST, 2), str(model), {})
     (model / name).unlink(missing_ok=True)
     (model / name).mkdir()
     arguments = [f"--input={model}", f"--output={tmp_path / 'out'}", "--format=google"]
-    result = program("albert_tf.convert", *arguments)
+    result = result_of("albert_tf.convert", *arguments)
     assert result.returncode == 2 and "Traceback" not in result.stderr, result.stderr
     assert name in result.stderr and not (tmp_path / "out").exists()

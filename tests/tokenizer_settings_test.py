@@ -95,7 +95,7 @@ def ids_in_records(folder):
         ),
     ],
 )
-def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, vocabulary, config):
+def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, eagerly, vocabulary, config):
     """Records, fine-tuning, conversion, export and back: the ids are those of transformers."""
     expected = ids_of(vocabulary, **config)
     theirs = folder_of_transformers(tmp_path / "theirs", vocabulary, **config)
@@ -117,16 +117,17 @@ def test_a_folder_of_transformers_on_all_ways(tmp_path, run, refused, vocabulary
     tuned = {"task": "tsv", "train_file": rows_file(tmp_path), "dev_file": rows_file(tmp_path)}
     tuned |= {"num_train_steps": 1, "train_batch_size": 2, "max_seq_length": 32}
     tuned |= {"distribution": "one_device", "warmup_proportion": 0, "fast": "off"}
-    run("albert_tf.run_finetuning", init_checkpoint=theirs, output_dir=tmp_path / "run", **tuned)
+    tuned |= {"init_checkpoint": theirs}
+    with eagerly():
+        run("albert_tf.run_finetuning", output_dir=tmp_path / "run", **tuned)
     model = tmp_path / "run" / "model"
     assert (model / "tokenizer_settings.json").read_bytes() == stored
     other = str(not json.loads(stored)["lower"]).lower()
     message = refused(
         "albert_tf.run_finetuning",
-        init_checkpoint=model,
         output_dir=tmp_path / "other",
         lower_case=other,
-        **tuned,
+        **{**tuned, "init_checkpoint": model},
     )
     assert "--lower_case) contradicts" in message and "tokenizer_settings.json" in message
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
-import matplotlib
-
-from benchmarks.chart import LIBRARIES, Panel, chart, library_bars, panels_of
+from benchmarks.chart import LIBRARIES, library_bars, panels_of
 
 DATA = Path(__file__).parents[2] / "docs" / "benchmarks"
 
@@ -38,12 +35,3 @@ def test_bars_are_the_figures_of_one_case_in_both_precisions():
     assert list(bars) == list(LIBRARIES.values())
     assert bars["this project"] == (7.5, 5.0)
     assert bars["KerasHub"] == (9.0, None) and bars["Model Garden"] == (None, None)
-
-
-def test_a_figure_that_is_missing_is_not_drawn_as_zero():
-    panel = Panel("Title", "unit", {"this project": (1234.5, 0.25), "other": (None, 2.0)}, digits=2)
-    file = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
-        chart([panel]).savefig(file, format="svg")
-    shown = file.getvalue()
-    assert all(f">{text}<" in shown for text in ("Title", "unit", "1,234.50", "0.25", "no figure"))

@@ -20,12 +20,6 @@ def test_real_lengths_are_like_the_sentences_they_stand_for():
     assert np.mean(lengths) == pytest.approx(23, rel=0.05)
 
 
-def test_only_peers_pad_further_than_the_longest():
-    ours, peer = encoder.LIBRARIES[0], encoder.LIBRARIES[2]
-    assert CASE.request(ours, "forward", "float32")["padded_to"] == 5
-    assert CASE.request(peer, "forward", "float32")["padded_to"] == 8
-
-
 def test_a_row_compares_with_the_limit_and_the_best_tensorflow_peer():
     seconds = {
         "ours, packed": 1.0,
@@ -48,6 +42,7 @@ def test_a_row_compares_with_the_limit_and_the_best_tensorflow_peer():
     )
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("which", ["forward", "training"])
 def test_our_workers_take_turns(which, tmp_path):
     workers = [encoder.LIBRARIES[0]]
@@ -78,38 +73,3 @@ def test_a_worker_that_lacks_a_case_or_dies_is_left_out(tmp_path, capfd):
     assert "dies ended without an answer" in capfd.readouterr().out
     assert "no memory" in (tmp_path / "log").read_text()
     assert workers[0].python("").samefile(sys.executable)
-
-
-def test_another_version_runs_its_own_script_and_modules(tmp_path):
-    workers = tmp_path / "before" / "benchmarks" / "workers"
-    workers.mkdir(parents=True)
-    (tmp_path / "before" / "albert_tf.py").write_text("SECONDS = 7.0\n")
-    (workers / "ours.py").write_text(
-        "import json, sys, albert_tf\n"
-        "for line in sys.stdin:\n"
-        "    answer = {'ready': True, 'seconds': albert_tf.SECONDS, 'peak_bytes': 0}\n"
-        "    print(json.dumps(answer), flush=True)\n"
-    )
-    ours, peer = encoder.LIBRARIES[0], encoder.LIBRARIES[2]
-    assert encoder.with_versions([ours, peer], "") == [ours, peer]
-    *same, before = encoder.with_versions([ours, peer], f"{tmp_path}/before")
-    assert same == [ours, peer] and before.name == "before: ours, packed"
-    measured = take_turns([before], lambda worker: {}, peers="", log=tmp_path / "log")
-    assert measured[before.name].seconds == 7.0
-
-
-def test_every_start_counts(tmp_path):
-    script, begun = tmp_path / "worker.py", tmp_path / "begun"
-    script.write_text(
-        "import json, pathlib, sys\n"
-        f"begun = pathlib.Path({str(begun)!r})\n"
-        "begun.write_text(begun.read_text() + 'x' if begun.exists() else 'x')\n"
-        "for line in sys.stdin:\n"
-        "    answer = {'ready': True, 'seconds': len(begun.read_text()), 'peak_bytes': 0}\n"
-        "    print(json.dumps(answer), flush=True)\n"
-    )
-    workers = [Worker("counts", (str(script),), "", "ours")]
-    log = tmp_path / "log"
-    measured = take_turns(workers, lambda worker: {}, peers="", log=log, starts=3)
-    assert begun.read_text() == "xxx"
-    assert measured["counts"].seconds == 2

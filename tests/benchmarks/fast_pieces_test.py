@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
-from benchmarks import encoder_cases, fast_pieces
-from benchmarks.processes import ROOT, Measurement, take_turns
+from benchmarks import fast_pieces
+from benchmarks.processes import ROOT, Measurement
 
 
 def test_a_row_compares_with_all_pieces_there():
@@ -19,11 +18,6 @@ def test_a_row_compares_with_all_pieces_there():
     assert [row["without"] for row in rows] == ["gelu", "streams"]
     assert [row["time over now"] for row in rows] == [1.25, 0.95]
     assert [row["memory over now"] for row in rows] == [1.3, 0.9]
-
-
-def test_cases_are_of_the_encoder_benchmark():
-    known = {case.name for case in encoder_cases.CASES}
-    assert {case for _, case, _ in fast_pieces.CASES.values()} <= known
 
 
 # In a process of its own, since a piece that is left out stays so.
@@ -43,17 +37,5 @@ assert training.attend is Operations.attend
 """
 
 
-def test_what_is_left_out():
-    subprocess.run([sys.executable, "-c", LEFT_OUT], cwd=ROOT, check=True)
-
-
-def test_a_worker_answers(tmp_path):
-    case = encoder_cases.Case("tiny", (3, 5), "classification")
-    measured = take_turns(
-        fast_pieces._workers(["all of them", "gelu"], "forward"),
-        lambda worker: case.request(worker, "forward", "float32"),
-        peers="",
-        log=tmp_path / "log",
-    )
-    assert set(measured) == {"all of them"}, (tmp_path / "log").read_text()
-    assert measured["all of them"].seconds > 0
+def test_what_is_left_out(quick_python):
+    subprocess.run([quick_python, "-c", LEFT_OUT], cwd=ROOT, check=True)

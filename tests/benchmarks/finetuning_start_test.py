@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 import types
 from pathlib import Path
 
 import pytest
 
 from benchmarks import finetuning_start
-from data_pipeline.errors import UserError
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 
@@ -82,22 +80,3 @@ def test_the_clock_stops_at_the_first_row_of_figures(options, monkeypatch, tmp_p
     assert 0 <= finetuning_start.seconds_to_first_update(tmp_path, 64) < 60
     assert len(ended) == 2
     assert len((tmp_path / "train.tsv").read_text().splitlines()) == 65
-
-
-def test_a_command_that_fails_is_not_waited_for(options, tmp_path):
-    options.vocab_file = str(tmp_path / "nothing")
-    with pytest.raises(UserError, match=r"(?s)ended early.*nothing"):
-        finetuning_start.seconds_to_first_update(tmp_path, 32)
-
-
-def test_sentences(tmp_path):
-    finetuning_start.write_sentences(tmp_path / "train.tsv", 4, random.Random(0))
-    header, *rows = (tmp_path / "train.tsv").read_text().splitlines()
-    assert header == "text\tlabel" and [row[-1] for row in rows] == ["0", "1", "0", "1"]
-    assert all(len(row.split("\t")[0].split()) == 23 for row in rows)
-
-
-def test_a_file_that_is_missing(options):
-    options.squad = "nowhere.json"
-    with pytest.raises(UserError, match="--squad=nowhere.json does not exist"):
-        finetuning_start.main()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 import types
 from pathlib import Path
 
 import pytest
 
 from benchmarks import finetuning
-from benchmarks.finetuning import CASES, CommandFailed, Turn, rows_of, run_command
+from benchmarks.finetuning import CASES, CommandFailed
 from benchmarks.workers import finetuning_data
 
 ROOT = Path(__file__).parents[2]
-SQUAD = ROOT.parent / "shared" / "data" / "squad"
 VOCABULARY = ROOT / "tests" / "goldens" / "wordpiece" / "vocab.txt"
 MADE_UP = "\n".join(f"word {number} in a sentence\t{number % 2}" for number in range(40))
 
@@ -84,39 +82,6 @@ def test_commands_take_turns_and_one_that_fails_is_left_out(options, monkeypatch
     assert "TFAlbert, is left out: exit status 9" in capsys.readouterr().out
 
 
-def test_a_row_compares_medians():
-    turns = {
-        "ours": [Turn(2.0, 5 << 20, 0.5), Turn(4.0, 7 << 20, 0.75), Turn(3.0, 0, 0.5)],
-        "KerasHub": [Turn(7.5, 0, 0.5)],
-    }
-    ours, peer = rows_of("SST-2", CASES["SST-2"], {"train": 8, "dev": 4}, turns)
-    assert (ours["seconds"], ours["times ours"], ours["peak MB"]) == (3.0, 1.0, 7)
-    assert (peer["seconds"], peer["times ours"], peer["turns"]) == (7.5, 2.5, 1)
-
-
-def test_a_peer_is_asked_for_what_ours_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(finetuning, "FLAGS", flags())
-    case = CASES["SQuAD"]
-    asked = case.request(tmp_path, {"hidden_size": 8}, tmp_path / "answer.json")
-    given = dict(flag[2:].split("=") for flag in case.flags(tmp_path, tmp_path / "c", tmp_path))
-    same = {
-        "task": "task",
-        "data_dir": "data_dir",
-        "vocab_file": "vocab_file",
-        "dropout": "classifier_dropout",
-        "batch_size": "train_batch_size",
-        **{name: name for name in ("learning_rate", "eval_batch_size", "max_seq_length")},
-    }
-    assert {name: str(asked[name]) for name in same} == {n: given[f] for n, f in same.items()}
-
-
-def test_a_command_that_fails_says_where_its_messages_are(tmp_path):
-    log = tmp_path / "log"
-    with pytest.raises(CommandFailed, match=f"exit status 3, see {log}"):
-        run_command([sys.executable, "-c", "print('why'); exit(3)"], log)
-    assert log.read_text() == "why\n"
-
-
 def test_the_peers_read_the_copies(tmp_path, monkeypatch):
     source = tmp_path / "in"
     (source / "squad").mkdir(parents=True)
@@ -136,19 +101,3 @@ def test_the_peers_read_the_copies(tmp_path, monkeypatch):
     assert finetuning_data.f1({"q": "cats."}, [row]) == 100
     assert finetuning_data.f1({"q": "cats sat"}, [row]) == pytest.approx(200 / 3)
     assert finetuning_data.f1({"q": "dogs"}, [row]) == 0
-
-
-# Predictions of systems -> the F1 that the official script gives them.
-PUBLISHED = {"BERT": 92.196, "SLQA": 88.384, "Match-LSTM": 76.756}
-
-
-@pytest.mark.skipif(
-    not SQUAD.exists(), reason=f"NOT compared with published scores: {SQUAD} is not there"
-)
-def test_published_systems_have_their_official_f1(tmp_path):
-    (tmp_path / "dev-v1.1.json").symlink_to(SQUAD / "dev-v1.1.rebuilt.json")
-    asked = finetuning_data.read_rows({"task": "squad1.1", "data_dir": str(tmp_path)}, "dev")
-    for name, expected in PUBLISHED.items():
-        (path,) = (SQUAD / "predictions").glob(f"1.1_{name}*")
-        answers = json.loads(path.read_text(encoding="utf-8"))
-        assert round(finetuning_data.f1(answers, asked), 3) == expected, name

@@ -16,18 +16,3 @@ def test_a_row_has_size_and_score():
         "accuracy": "0.9050",
         "examples": 872,
     }
-
-
-def test_all_forms_are_called_in_turn(monkeypatch):
-    clock, asked = iter(range(1000)), []
-    monkeypatch.setattr(precision.time, "process_time", lambda: next(clock) / 1e3)
-
-    def call(number):
-        return lambda **inputs: asked.append((number, tuple(inputs["input_mask"].shape)))
-
-    rows: list[dict] = [{}, {}]
-    precision.add_times(rows, [call(0), call(1)], 2)
-    assert asked == [
-        (number, shape) for shape in precision.SHAPES for _ in range(3) for number in (0, 1)
-    ]
-    assert rows == [{"ms, 1 x 32": "1.0", "ms, 8 x 64": "1.0"}] * 2

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TEXT = "\n\n".join("\n".join(f"Word {i} of line {j}." for j in range(9)) for i in range(60))
 
@@ -24,6 +26,7 @@ def run(tmp_path, *arguments):
     return result.stdout
 
 
+@pytest.mark.table
 def test_making_records(tmp_path):
     shown = run(
         tmp_path, "--rounds=1", "--megabytes=0.05", "--scaling_megabytes=0.1",

@@ -15,23 +15,9 @@ from albert_tf.checkpoints import native
 from albert_tf.models import AlbertClassifier
 from benchmarks import serving
 from benchmarks.processes import turns_of
-from data_pipeline.errors import UserError
 from data_pipeline.tokenizers.loading import load_tokenizer
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "hf_tokenizer" / "spiece.model"
-
-
-def test_values_of_the_scheduler():
-    assert str(serving.Batching.of_config(serving.BATCHING_CONFIG)).count("x") == 2
-    assert serving.Batching.parse("16x500x2") == serving.Batching(16, 500, 2)
-    with pytest.raises(UserError, match="--batching=16: expected"):
-        serving.Batching.parse("16")
-
-
-def test_loads():
-    assert serving.parse_load("32x8") == (32, 8)
-    with pytest.raises(UserError, match="--loads=8: expected rows x clients"):
-        serving.parse_load("8")
 
 
 def test_a_row_compares_with_ours_batched_alike():
@@ -82,17 +68,6 @@ def test_a_queue_merges_requests_as_the_scheduler_does():
         broken(["a"])
 
 
-def test_answers_are_compared_as_squad_does():
-    assert serving.same_answer("The Amazon,", " amazon")
-    assert not serving.same_answer("Amazon", "Amazonia")
-
-
-def test_only_models_with_a_task_are_served(model_dir, tmp_path):
-    native.save(native.load_model(model_dir).encoder, str(tmp_path / "encoder"), {})
-    with pytest.raises(UserError, match="is a model of encoder; expected one of classification"):
-        serving.prepare(str(tmp_path / "encoder"), tmp_path)
-
-
 @pytest.fixture
 def model_dir(tiny_config, tmp_path) -> str:
     tokenizer = load_tokenizer(str(VOCABULARY))
@@ -103,6 +78,7 @@ def model_dir(tiny_config, tmp_path) -> str:
     return str(tmp_path / "run" / "model")
 
 
+@pytest.mark.table
 def test_our_worker_answers_alike_with_and_without_the_scheduler(model_dir, tmp_path):
     model = serving.prepare(model_dir, tmp_path)
     assert model.name == "run"

@@ -32,11 +32,6 @@ def test_a_table_names_its_processor(tmp_path, monkeypatch, capsys):
     assert (header.split(), row.split()) == (["case", "ms"], ["8x128", "5"])
 
 
-def test_without_linux_there_is_still_a_processor(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "CPU_INFO", tmp_path / "none")
-    assert tables.processor().endswith(f"{os.cpu_count()} cores")
-
-
 @pytest.mark.parametrize("pattern, expected", [("", [1, 2, 3]), ("x128", [1, 2]), ("^8x", [1])])
 def test_names_that_match_are_chosen_in_their_order(pattern, expected):
     assert list(tables.chosen("cases", pattern, PARTS).values()) == expected

@@ -52,12 +52,6 @@ def test_a_page_becomes_sentences():
     ]
 
 
-def test_pages_repeat_nothing_of_each_other():
-    one, two, three = (f"This is the {name} of all sentences." for name in ("a", "b", "c"))
-    pages = {"z": f"{two}\n\n{three}", "a": f"{one}\n\n{two} {one}", "b": two}
-    assert reference_documents(pages) == {"a": [one, two], "z": [three]}
-
-
 def test_the_reference_is_text_enough_for_the_demonstration():
     documents = reference_documents(topics)
     text = " ".join(sentence for sentences in documents.values() for sentence in sentences)
@@ -81,17 +75,6 @@ def test_held_out_documents_do_not_depend_on_the_order():
     random.Random(0).shuffle(names)
     again = hold_out({name: documents[name] for name in names})
     assert sorted(again[1]) == sorted(heldout)
-
-
-@pytest.mark.parametrize("count", [2, 3, 7])
-def test_neither_part_is_empty(count):
-    train, heldout = hold_out(invented(count))
-    assert len(train) == count - 1 and len(heldout) == 1
-
-
-def test_short_documents_are_for_training():
-    train, heldout = hold_out({**invented(90, 1), "x": ["a", "b", "c"], "y": ["d", "e", "f"]})
-    assert ["Sentence 0 of 7."] in train and all(len(document) == 3 for document in heldout)
 
 
 def test_too_little_text_is_said(tmp_path):

@@ -13,64 +13,6 @@ from data_pipeline.errors import UserError
 from demo import query
 
 
-def test_the_largest_difference():
-    assert query.largest(np.array([1.0, -2.0]), [1.5, -3.0]) == 1.0
-    assert query.largest([[3.0]], [[2.75]]) == 0.25
-    assert isinstance(query.largest([1.0], [1.0]), float)
-
-
-@pytest.fixture
-def process(monkeypatch, tmp_path):
-    """A stand-in for the server's process, and the clock: how often it slept."""
-    state = SimpleNamespace(code=None, ready_after=2, slept=0, ended=[], command=None)
-
-    class Process:
-        def __init__(self, command):
-            state.command = command
-
-        def poll(self):
-            return state.code
-
-        def terminate(self):
-            state.ended.append("terminate")
-
-        def wait(self):
-            state.ended.append("wait")
-
-    def sleep(seconds):
-        state.slept += 1
-        if state.slept == state.ready_after:
-            [ready] = [flag for flag in state.command if flag.startswith("--ready_file=")]
-            with open(ready.partition("=")[2], "w") as file:
-                file.write('{"rest": "http://h:1", "grpc": "h:2"}')
-
-    monkeypatch.setattr(query.subprocess, "Popen", Process)
-    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 50.0 * state.slept)
-    monkeypatch.setattr(query, "time", clock)
-    return state
-
-
-def test_the_server_is_ended_with_the_block(process, tmp_path):
-    with query.local_server(tmp_path, ["a", "b"]) as address:
-        assert address == {"rest": "http://h:1", "grpc": "h:2"} and not process.ended
-        assert process.slept == 2
-    assert process.ended == ["terminate", "wait"]
-    assert process.command[1:5] == ["-m", "export.server", "--rest_port=0", "--grpc_port=0"]
-    assert process.command[-2:] == [f"--model=a={tmp_path}/a", f"--model=b={tmp_path}/b"]
-
-
-@pytest.mark.parametrize("code, ready_after, slept", [(1, 9, 0), (None, 9, 3)])
-def test_a_server_that_does_not_start(process, tmp_path, code, ready_after, slept):
-    """It ended, or 120 seconds went by."""
-    process.code, process.ready_after = code, ready_after
-    with (
-        pytest.raises(UserError, match="^the local server did not start"),
-        query.local_server(tmp_path, ["a"]),
-    ):
-        pass
-    assert process.slept == slept and process.ended == ["terminate", "wait"]
-
-
 @pytest.fixture
 def demonstration(tmp_path, monkeypatch):
     """(difference by REST, by TF Hub) -> runs the program on two examples; gRPC differs by 1e-6."""
@@ -119,10 +61,6 @@ def test_answers_are_compared_and_shown(demonstration, capsys):
     assert len([line for line in shown if "should be" in line]) == 4
     assert shown[4].startswith("The value of the [MASK] is true.") and shown[4].endswith("one two")
     assert shown[6] == "REST: largest difference from Keras 5.0e-06"
-
-
-def test_outputs_of_an_encoder_may_differ_more(demonstration):
-    assert demonstration(5e-6, of_hub=9e-5)["largest_difference"] == 9e-5
 
 
 @pytest.mark.parametrize(

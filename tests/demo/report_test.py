@@ -76,28 +76,3 @@ def test_accuracies(tmp_path, write, capsys):
     assert float(found["words"]) < 1
     report.print_accuracies(found)
     assert "  from scratch         0.700 (med" in capsys.readouterr().out
-
-
-def test_curves(tmp_path, write, monkeypatch):
-    """Points without a number are left out; fine-tuning shows all seeds of both starts."""
-    for run in ("pretraining", *(f"{c}/seed-{n}" for c in report.STARTS for n in (0, 1))):
-        write(f"{run}/metrics.csv", METRICS)
-    saved = []
-    monkeypatch.setattr(
-        report.Figure, "savefig", lambda figure, path, dpi: saved.append((figure, path))
-    )
-    report.plot(tmp_path)
-    [(figure, path)] = saved
-    assert path == tmp_path / "curves.png"
-    loss, accuracy, intents = figure.axes
-    assert [axes.get_title() for axes in (loss, accuracy)] == [
-        "pre-training: masked_lm_loss", "pre-training: masked_lm_accuracy",
-    ]  # fmt: skip
-    assert {line.get_label(): line.get_xydata().tolist() for line in loss.lines} == {
-        "train": [[10, 9.5], [30, 9.0]], "eval": [[0, 9.75], [20, 9.25]],
-    }  # fmt: skip
-    assert [text.get_text() for text in intents.get_legend().get_texts()] == [
-        "from the weights train", "from the weights eval", "from scratch train",
-        "from scratch eval",
-    ]  # fmt: skip
-    assert len(intents.lines) == 8

@@ -90,13 +90,6 @@ def test_a_finished_command_is_not_run_again(speedrun, tmp_path):
     assert f"$ python -m {command}" in shown
 
 
-def test_a_command_that_failed_is_run_again(speedrun):
-    for _ in range(2):
-        commands, _ = speedrun(code=1, FAILING="albert_tf.run_pretraining")
-        assert commands[-1][1] == "albert_tf.run_pretraining"
-    assert [command[1] for command in speedrun()[0]] == MODULES[3:]
-
-
 def test_further_flags_and_a_text_of_ones_own(speedrun):
     commands, _ = speedrun(
         CORPUS="my text/*.txt", PRETRAINING="--num_train_steps=4 --seed=1", FINETUNING="--seed=2"
@@ -113,21 +106,4 @@ def test_other_settings_need_another_folder(speedrun, changed, tmp_path):
     assert not commands
     assert shown.splitlines()[-1].startswith(
         f"speedrun.sh: {tmp_path}/an out was made with other settings (see "
-    )
-
-
-def test_make_demo_runs_the_script():
-    command = [
-        "make",
-        "--no-print-directory",
-        "-n",
-        "demo",
-        "OUTPUT=an out",
-        "CORPUS=my.txt",
-        "RESTART=1",
-    ]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    line = shown.splitlines()[-1]
-    assert line.startswith('rm -rf "an out"; PYTHON=') and line.endswith(
-        'CORPUS="my.txt" scripts/speedrun.sh "an out"'
     )

@@ -6,21 +6,9 @@ import collections
 import re
 from pathlib import Path
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
 from data_pipeline.finetuning.tsv import read_tsv
 
 TICKETS = Path(__file__).parents[2] / "demo" / "tickets"
-# Words that do not tell what a message is about.
-COMMON = ENGLISH_STOP_WORDS.union(
-    ("does", "did", "want", "like", "get", "got", "said", "says", "time", "new")
-)
-
-
-def content_words(text: str) -> set[str]:
-    """The beginnings of a message's content words: "Shipping was delayed" -> {"ship", "dela"}."""
-    words = re.findall(r"[^\W\d_]+", text.lower())
-    return {word[:4] for word in words if word not in COMMON and len(word) > 2}
 
 
 def messages() -> dict[str, dict[str, list[str]]]:
@@ -48,15 +36,3 @@ def test_no_message_is_there_twice():
     ]
     plain = collections.Counter(re.sub(r"\W+", " ", text).strip().casefold() for text in texts)
     assert [text for text, count in plain.items() if count > 1] == []
-
-
-def test_dev_messages_have_words_of_their_own():
-    found = messages()
-    shared = total = 0
-    for intent, texts in found["dev"].items():
-        known = set().union(*map(content_words, found["train"][intent]))
-        for text in texts:
-            words = content_words(text)
-            assert len(words & known) <= 2, text
-            shared, total = shared + len(words & known), total + len(words)
-    assert total > 300 and shared / total < 0.11

@@ -12,16 +12,7 @@ import pytest
 from benchmarks.finetuning_files import Lines
 from data_pipeline.errors import UserError
 from experiments import overfit
-from experiments.overfit_tasks import (
-    REAL_TASKS,
-    Column,
-    Field,
-    Letters,
-    Spans,
-    Tags,
-    in_order,
-    records_of,
-)
+from experiments.overfit_tasks import REAL_TASKS, Column, Field, Letters, Spans, Tags
 
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 LABELED = [
@@ -60,11 +51,6 @@ def test_shuffled_answers_are_words_of_the_right_context():
     assert sum(question["is_impossible"] for question in found["qas"]) == 1
 
 
-def test_race_is_in_the_order_of_its_program():
-    levels = [{"level": "high", "n": 0}, {"level": "middle", "n": 1}, {"level": "high", "n": 2}]
-    assert [passage["n"] for passage in in_order(REAL_TASKS["race"], levels)] == [1, 0, 2]
-
-
 @pytest.mark.parametrize(
     "task, right, answers, expected",
     [
@@ -78,18 +64,6 @@ def test_race_is_in_the_order_of_its_program():
 )
 def test_scores(task, right, answers, expected):
     assert overfit.score(REAL_TASKS[task], right, answers) == pytest.approx(expected)
-
-
-def test_an_answer_too_few_is_an_error():
-    with pytest.raises(ValueError, match="mrpc: 1 answers to 2 examples"):
-        overfit.score(REAL_TASKS["mrpc"], ["0", "1"], ["0"])
-
-
-def test_columns_of_a_file_that_has_others(tmp_path):
-    (tmp_path / "glue" / "QQP").mkdir(parents=True)
-    rows = ["7\t1\t2\ta?\tb?\t0", "8\t1\t2\tshort", "9\t1\t2\tc?\td?\t1"]
-    Lines().write(rows, tmp_path / "glue" / "QQP" / "dev_subset.tsv")
-    assert records_of(REAL_TASKS["qqp"], tmp_path, 5) == ["a?\tb?\t0", "c?\td?\t1"]
 
 
 def test_what_is_learned_is_scored_in_another_order(tmp_path, monkeypatch):
@@ -130,26 +104,3 @@ def test_ax_wants_the_model_of_mnli(tmp_path, monkeypatch):
     monkeypatch.setattr(overfit, "FLAGS", types.SimpleNamespace(data_dir=tmp_path, examples=6))
     with pytest.raises(UserError, match="ax is answered by the model of mnli.*run --tasks=mnli"):
         overfit.learn(REAL_TASKS["ax"], False, tmp_path / "config", tmp_path / "out")
-
-
-def test_the_model_of_mnli_answers_ax(tmp_path, monkeypatch):
-    """The command is replaced: nothing is trained, and the right texts are read."""
-    source, run = tmp_path / REAL_TASKS["ax"].source, tmp_path / "out" / "mnli" / "run"
-    source.parent.mkdir(parents=True)
-    kinds = ("neutral", "entailment", "contradiction")
-    Lines().write([f"{kinds[n % 3]}\tp{n}\th{n}" for n in range(8)], source)
-    (run / "predictions").mkdir(parents=True)
-    (run / "predictions" / "mnli_dev_matched.tsv").write_text("of mnli itself")
-
-    def run_program(command, log):
-        assert {"--mode=predict", "--splits=test", f"--output_dir={run}"} < {*command}
-        asked = (tmp_path / "out" / "ax" / "predict" / "diagnostic" / "diagnostic.tsv").read_text()
-        header, *lines = [line.split("\t") for line in asked.splitlines()]
-        assert header[:2] == ["sentence1", "sentence2"] and len(lines) == 6
-        table = ["prediction", *(kinds[int(line[0][1:]) % 3] for line in lines)]
-        (run / "predictions" / "ax_test.tsv").write_text("\n".join(table))
-
-    given = types.SimpleNamespace(data_dir=str(tmp_path), examples=6)
-    monkeypatch.setattr(overfit, "FLAGS", given)
-    monkeypatch.setattr(overfit, "run_program", run_program)
-    assert overfit.learn(REAL_TASKS["ax"], False, tmp_path / "config", tmp_path / "out") == 1

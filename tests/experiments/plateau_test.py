@@ -9,24 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from albert_tf import AlbertConfig
 from albert_tf.checkpoints import native
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertPretrainer
 from experiments import plateau
-from experiments.plateau import Stage, Trial, quarters
+from experiments.plateau import Stage, Trial
 from experiments.plateau_starts import PARTS, write_parts
+from tests.conformance_cases import BASE
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=16,
-    hidden_size=32,
-    num_hidden_layers=4,
-    num_attention_heads=4,
-    intermediate_size=64,
-)
+CONFIG = BASE.replace(embedding_size=16, hidden_size=32, num_hidden_layers=4)
 VOCABULARY = Path(__file__).parents[1] / "goldens" / "wordpiece" / "vocab.txt"
 COLUMNS = "step,split,masked_lm_loss,masked_lm_accuracy,tokens_per_second\n"
 
@@ -116,33 +108,3 @@ def test_stages_follow_each_other_and_are_made_once(informed, tmp_path, monkeypa
     without = dataclasses.replace(trial, name="u", start="", stages=(Stage(8),))
     plateau.train(without, tmp_path)
     assert "init_checkpoint" not in commands[-1][1]
-
-
-def test_quarters_are_those_of_the_time():
-    losses = [7.0, 6.5, 6.0, 5.9, 5.8]
-    points = [
-        {"minutes": minutes, "tokens": 1_250_000, "masked_lm_loss": loss, "masked_lm_accuracy": 0.1}
-        for minutes, loss in zip((1, 2, 4, 6, 8), losses)
-    ]
-    row = quarters(points)
-    assert [row[f"after {quarter}%"] for quarter in (25, 50, 75, 100)] == [
-        *("6.50", "6.00", "5.90", "5.80")
-    ]
-    assert (row["minutes"], row["tokens"], row["accuracy"]) == ("8.0", "1.2 million", "10.0%")
-
-
-def test_the_picture_has_a_line_for_each_trial(tmp_path, monkeypatch):
-    figures, save = [], Figure.savefig
-
-    def note(figure, *args, **keywords):
-        figures.append(figure)
-        return save(figure, *args, **keywords)
-
-    monkeypatch.setattr(Figure, "savefig", note)
-    points = [{"minutes": m, "masked_lm_loss": 7.0 - m} for m in (1.0, 2.0)]
-    plateau.plot({trial.text: points for trial in plateau.TRIALS}, tmp_path / "sub" / "out.png")
-    assert (tmp_path / "sub" / "out.png").read_bytes().startswith(b"\x89PNG")
-    lines = figures[0].axes[0].lines
-    assert [line.get_label() for line in lines] == [trial.text for trial in plateau.TRIALS]
-    looks = {(line.get_color(), line.get_linestyle()) for line in lines}
-    assert len(looks) == len(lines)

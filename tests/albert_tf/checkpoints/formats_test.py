@@ -9,6 +9,7 @@ from albert_tf.checkpoints import bundle, formats, google, huggingface, native
 from albert_tf.errors import UserError
 from albert_tf.models import AlbertClassifier, AlbertEncoder, AlbertPretrainer
 from albert_tf.pretrained.loading import locate
+from tests.conformance_cases import assert_equal
 
 
 @pytest.fixture
@@ -50,8 +51,7 @@ def test_each_format(folders, tiny_config, kind):
     assert formats.load_weights(model, source.path) == []
     other = AlbertPretrainer(tiny_config)
     formats.load_weights(other, str(folders / "native"))
-    for left, right in zip(model.variables, other.variables):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(model.variables, other.variables)
 
 
 @pytest.mark.parametrize("kind", formats.FORMATS)
@@ -61,8 +61,7 @@ def test_an_encoder_is_loaded_and_heads_are_new(folders, tiny_config, kind):
     head = model.classification.logits.kernel.numpy()
     formats.load_start(model, str(folders / kind))
     np.testing.assert_array_equal(model.classification.logits.kernel, head)
-    for left, right in zip(model.encoder.variables, whole.encoder.variables):
-        np.testing.assert_array_equal(left, right)
+    assert_equal(model.encoder.variables, whole.encoder.variables)
 
 
 def test_a_checkpoint_by_its_prefix(folders):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import bundle, google
+from albert_tf.checkpoints import google
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.models import (
@@ -48,58 +48,9 @@ def test_missing_variables_are_listed_and_nothing_is_assigned(config):
     assert kept == ["classification/logits/kernel", "classification/logits/bias"]
 
 
-def test_misshapen_variables_are_listed(config):
-    model = AlbertPretrainer(config.replace(intermediate_size=48, max_position_embeddings=64))
-    with pytest.raises(UserError) as error:
-        google.load(model, PREFIX)
-    message = str(error.value)
-    assert (
-        "misshapen: bert/embeddings/position_embeddings has shape [32, 16], the model needs [64, "
-        "16]" in message
-    )
-    assert message.count("misshapen") == 4
-
-
-def test_optimizer_slots_and_hub_prefixes(config, tmp_path):
-    """A checkpoint as the reference writes it in training, under the names of a TF-Hub module."""
-    tensors = {}
-    weights = bundle.BundleWeights(PREFIX)
-    for name, shape in weights.shapes.items():
-        tensors[f"module/{name}"] = weights.read(name)
-        tensors[f"module/{name}/adam_m"] = np.zeros(shape, np.float32)
-    tensors["global_step"] = np.int64(3)
-    bundle.write(str(tmp_path / "model.ckpt"), tensors)
-    direct, prefixed = AlbertPretrainer(config), AlbertPretrainer(config)
-    google.load(direct, PREFIX)
-    google.load(prefixed, str(tmp_path / "model.ckpt"))
-    for left, right in zip(direct.variables, prefixed.variables):
-        np.testing.assert_array_equal(left, right)
-
-
 def test_sharing_that_the_reference_does_not_know(config):
     with pytest.raises(UserError, match="parameter_sharing='ffn' has no counterpart"):
         google.load(AlbertPretrainer(config.replace(parameter_sharing="ffn")), PREFIX)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        AlbertEncoder,
-        AlbertPretrainer,
-        lambda config: AlbertClassifier(config, 3),
-        AlbertMultipleChoice,
-        AlbertSpanLabeler,
-        AlbertSpanLabelerV2,
-    ],
-)
-@pytest.mark.parametrize("changes", [{}, {"parameter_sharing": "none"}])
-def test_written_checkpoints_are_read_back(config, tmp_path, make, changes):
-    prefix = str(tmp_path / "model.ckpt")
-    model, copy = make(config.replace(**changes)), make(config.replace(**changes))
-    google.save(model, prefix)
-    assert google.load(copy, prefix) == []
-    for left, right in zip(model.variables, copy.variables):
-        np.testing.assert_array_equal(left, right)
 
 
 def test_written_names_and_shapes_are_the_references(config, tmp_path):
@@ -141,14 +92,6 @@ def test_the_heads_of_the_references_fine_tuned_models(config, tmp_path):
 def test_a_model_without_counterpart(config, tmp_path):
     with pytest.raises(UserError, match="AlbertTokenClassifier has no counterpart"):
         google.save(AlbertTokenClassifier(config, 2), str(tmp_path / "model.ckpt"))
-
-
-def test_a_missing_or_damaged_checkpoint(config, tmp_path):
-    with pytest.raises(UserError, match=r"there is no file .*nowhere\.index"):
-        google.load(AlbertPretrainer(config), str(tmp_path / "nowhere"))
-    (tmp_path / "broken.index").write_bytes(b"not an index")
-    with pytest.raises(UserError, match="broken cannot be read"):
-        google.load(AlbertPretrainer(config), str(tmp_path / "broken"))
 
 
 @pytest.mark.parametrize(

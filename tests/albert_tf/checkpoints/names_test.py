@@ -121,19 +121,6 @@ def test_rows_of_heads(tiny_config):
         (bias, None, "classifier.bias"),
     ]
     assert rows["AlbertSpanLabeler"][0][1:3] == ("cls/squad/output_weights", "qa_outputs.weight")
-    assert [row.google for row in rows["AlbertSpanLabelerV2"]] == [
-        "start_logits/dense/kernel",
-        "start_logits/dense/bias",
-        "end_logits/dense_0/kernel",
-        "end_logits/dense_0/bias",
-        "end_logits/LayerNorm/gamma",
-        "end_logits/LayerNorm/beta",
-        "end_logits/dense_1/kernel",
-        "end_logits/dense_1/bias",
-        "answer_class/dense_0/kernel",
-        "answer_class/dense_0/bias",
-        "answer_class/dense_1/kernel",
-    ]
     assert {row.huggingface for row in rows["AlbertSpanLabelerV2"]} == {None}
 
 

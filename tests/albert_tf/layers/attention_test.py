@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.layers.attention import AttentionBlock
 from albert_tf.layers.blocks import Operations
 from albert_tf.layers.forward_pass import ForwardPass, attention_bias
 from albert_tf.layers.packing import PackedLayout, PaddedLayout
+from tests.conformance_cases import BASE
 
-CONFIG = AlbertConfig(
-    vocab_size=10, hidden_size=12, num_attention_heads=3, intermediate_size=8, num_hidden_layers=1
-)
+CONFIG = BASE.replace(hidden_size=12, num_attention_heads=3)
 MASK = np.int32([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 X = np.random.default_rng(0).normal(size=[2, 5, 12]).astype(np.float32)
 POSITIONS = tf.constant([[4, 0, 1], [2, 2, 0]])
@@ -70,42 +68,6 @@ def test_attention_at_some_positions(packed):
     found = call(block, packed, positions=POSITIONS)
     whole = np.take_along_axis(expected(block), POSITIONS.numpy()[..., None], axis=1)
     np.testing.assert_allclose(found, whole.reshape(6, 12), atol=1e-5)
-
-
-def test_what_is_masked_has_no_influence(monkeypatch):
-    block, before = make(), call(make())
-    other = X.copy()
-    other[MASK == 0] += 5.0
-    monkeypatch.setitem(globals(), "X", other)
-    real = MASK.ravel() > 0
-    np.testing.assert_array_equal(call(block)[real], before[real])
-    assert (call(block)[~real] != before[~real]).all()
-
-
-def test_sizes_that_are_known_late():
-    block = make()
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None, 12]), tf.TensorSpec([None, None])])
-    def attend(x, mask):
-        mask = tf.cast(mask, tf.int32)
-        layout = PaddedLayout(mask)
-        forward = ForwardPass(Operations(), layout, attention_bias(mask))
-        return block(layout.to_rows(x), block.read_weights(), forward)
-
-    np.testing.assert_allclose(attend(X, np.float32(MASK)), call(block), atol=1e-6)
-
-
-def test_variables_of_query_key_and_value_are_three():
-    shapes = {weight.name: weight.shape.as_list() for weight in make().weights}
-    assert shapes == {
-        **{
-            f"attention/{part}/{name}:0": shape
-            for part in ("query", "key", "value", "output")
-            for name, shape in (("kernel", [12, 12]), ("bias", [12]))
-        },
-        "attention/layer_norm/gamma:0": [12],
-        "attention/layer_norm/beta:0": [12],
-    }
 
 
 @pytest.mark.parametrize(

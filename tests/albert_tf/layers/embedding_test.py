@@ -89,18 +89,6 @@ def test_dropout_comes_before_the_projection(tiny_config):
     np.testing.assert_allclose(dropped[dropped != 0], 2 * call()[dropped != 0], rtol=1e-6)
 
 
-def test_gradients_reach_every_table(tiny_config):
-    embedding = make(tiny_config)
-    with tf.GradientTape() as tape:
-        rows = embedding(tf.constant(IDS), tf.constant(TYPES), layouts()["packed"])
-        loss = tf.reduce_sum(rows**2)
-    gradients = tape.gradient(loss, embedding.trainable_variables)
-    tables = [np.abs(tf.convert_to_tensor(each)).sum(axis=1) > 0 for each in gradients[:3]]
-    assert np.flatnonzero(tables[0]).tolist() == [0, 1, 2, 4, 7]
-    assert tables[1].tolist() == [True, True]
-    assert np.flatnonzero(tables[2]).tolist() == [0, 1, 2, 3]
-
-
 def test_a_sequence_longer_than_the_positions(tiny_config):
     embedding = make(tiny_config)
     for length in (16, 17):

@@ -39,26 +39,6 @@ def test_two_products_and_an_activation(tiny_config, name):
     np.testing.assert_allclose(call(block), expected(block, activation), atol=1e-4)
 
 
-def test_the_norm_is_not_applied_inside(tiny_config):
-    """It follows the residual connection, which stands in the stack."""
-    block = make(tiny_config.replace(hidden_act="linear"))
-    before = call(block)
-    block.layer_norm.set_weights([np.full(16, 9.0), np.full(16, 9.0)])
-    np.testing.assert_array_equal(call(block), before)
-
-
-def test_variables(tiny_config):
-    shapes = {weight.name: weight.shape.as_list() for weight in make(tiny_config).weights}
-    assert shapes == {
-        "ffn/intermediate/kernel:0": [16, 32],
-        "ffn/intermediate/bias:0": [32],
-        "ffn/output/kernel:0": [32, 16],
-        "ffn/output/bias:0": [16],
-        "ffn/layer_norm/gamma:0": [16],
-        "ffn/layer_norm/beta:0": [16],
-    }
-
-
 def test_dropout_of_the_output(tiny_config):
     block, seed = make(tiny_config.replace(hidden_dropout_prob=0.5)), tf.constant([1, 2])
     whole, dropped = call(block), call(block, True, seed)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.blocks import Operations
-from albert_tf.layers.forward_pass import ForwardPass, attention_bias
-from albert_tf.layers.packing import PaddedLayout
+from albert_tf.layers.forward_pass import attention_bias
 
 
 def test_the_bias_masks_padding_by_the_references_number():
@@ -18,9 +16,3 @@ def test_the_bias_masks_padding_by_the_references_number():
 
 def test_the_bias_is_a_number_in_float16():
     assert np.isfinite(np.float16(attention_bias(tf.zeros([1, 1], tf.int32))))
-
-
-def test_dropout_is_off_unless_asked_for():
-    mask = tf.ones([1, 2], tf.int32)
-    forward = ForwardPass(Operations(), PaddedLayout(mask), attention_bias(mask))
-    assert forward.training is False

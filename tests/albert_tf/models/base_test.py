@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import UserError
 from albert_tf.keras_compat import keras
 from albert_tf.models import AlbertClassifier, AlbertEncoder
 from albert_tf.models.base import COMMON_SETTINGS
-
-IDS = [[3, 4, 5], [6, 7, 8]]
 
 
 def test_settings_that_every_model_has(tiny_config):
@@ -53,22 +49,6 @@ def test_frozen_parts_are_recorded_and_come_back(tiny_config):
     assert names == {variable.name for variable in model.trainable_variables}
 
 
-def test_a_frozen_encoder_is_one_part(tiny_config):
-    model = AlbertClassifier(tiny_config, 2)
-    model.encoder.trainable = False
-    assert model.get_config()["frozen"] == ["encoder"]
-    copy = AlbertClassifier.from_config(model.get_config())
-    assert not copy.encoder.trainable and copy.classification.trainable
-
-
-def test_a_frozen_model_says_so_once(tiny_config):
-    model = AlbertClassifier(tiny_config, 2, trainable=False)
-    assert not model.trainable_variables
-    settings = model.get_config()
-    assert (settings["trainable"], settings["frozen"]) == (False, [])
-    assert not AlbertClassifier.from_config(settings).trainable
-
-
 def test_from_config_leaves_its_argument_alone(tiny_config):
     settings = AlbertEncoder(tiny_config).get_config()
     before = dict(settings)
@@ -76,12 +56,6 @@ def test_from_config_leaves_its_argument_alone(tiny_config):
     assert settings == before
     del settings["frozen"]  # Of a model of an earlier version.
     assert AlbertEncoder.from_config(settings).config == tiny_config
-
-
-def test_lists_are_taken_for_tensors(tiny_config):
-    model = AlbertClassifier(tiny_config, 2)
-    np.testing.assert_array_equal(model(IDS), model(tf.constant(IDS)))
-    np.testing.assert_array_equal(model({"input_word_ids": IDS}), model(tf.constant(IDS)))
 
 
 def test_the_optimizer_has_its_variables_once_it_is_compiled(tiny_config):
@@ -104,35 +78,3 @@ def test_it_is_compiled_from_what_it_was_compiled_with(tiny_config):
     copy.compile_from_config(model.get_compile_config())
     assert isinstance(copy.optimizer, keras.optimizers.Adam) and copy.loss == "mse"
     assert float(copy.optimizer.learning_rate) == 0.25
-
-
-def test_saved_moments_are_taken_over_by_name(tiny_config):
-    """As Keras calls it while it loads a SavedModel, whose optimizer holds the moments."""
-    model = AlbertClassifier(tiny_config, 2)
-    saved = keras.optimizers.Adam(0.1)
-    saved.build(model.trainable_variables)
-    for variable in saved.variables:
-        variable.assign(tf.cast(tf.fill(variable.shape, 3), variable.dtype))
-    model.optimizer = saved
-    model.encoder.trainable = True
-    model._frozen_when_made = frozenset(["classification"])
-    model.compile(keras.optimizers.Adam(0.1), from_serialized=True)
-    assert not model.classification.trainable
-    assert model.optimizer is not saved
-    moments = [v for v in model.optimizer.variables if v.shape.rank]
-    assert moments and all((moment.numpy() == 3).all() for moment in moments)
-    assert int(model.optimizer.iterations) == 3
-    model.compile(keras.optimizers.Adam(0.1))
-    assert int(model.optimizer.iterations) == 0  # A user's own call begins anew.
-
-
-def test_a_preset_makes_a_model_of_its_class(tiny_config, monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        "albert_tf.pretrained.loading.from_preset",
-        lambda *given, **named: calls.append((given, named)),
-    )
-    AlbertClassifier.from_preset("albert-base-v2", config=tiny_config, num_classes=3)
-    assert calls == [
-        (("albert-base-v2", AlbertClassifier), {"config": tiny_config, "num_classes": 3})
-    ]

@@ -182,9 +182,3 @@ def test_encoder_and_head_have_seeds_of_their_own(tiny_config, monkeypatch, name
     seed = tf.constant([3, 4])
     model(inputs, training=True, seed=seed)
     assert seeds == [(True, fold_in(seed, part).numpy().tolist()) for part in (0, 1)]
-
-
-def test_heads_take_the_policy_of_the_model(tiny_config):
-    model = models.AlbertClassifier(tiny_config, 3, dtype="mixed_bfloat16")
-    assert model.classification.compute_dtype == "bfloat16" == model.encoder.compute_dtype
-    assert model(INPUTS).dtype == tf.float32

@@ -69,18 +69,6 @@ def test_hidden_at_some_positions(tiny_config, packed):
     np.testing.assert_allclose(found[1], whole[1][[1, 1, 0]], atol=1e-5)
 
 
-def test_variables_do_not_depend_on_the_name(tiny_config):
-    names = [variable.name for variable in AlbertEncoder(tiny_config, name="teacher").variables]
-    assert names == [variable.name for variable in AlbertEncoder(tiny_config).variables]
-    block = "encoder/transformer/group_0_inner_0_"
-    assert names[:3] == [
-        f"encoder/embeddings/{table}_embeddings:0" for table in ("word", "token_type", "position")
-    ]
-    assert names[-2:] == ["encoder/pooler/kernel:0", "encoder/pooler/bias:0"]
-    assert {f"{block}attention/query/kernel:0", f"{block}ffn/output/bias:0"} < set(names)
-    assert len(names) == len(set(names)) == 25
-
-
 def test_there_are_variables_before_the_first_call_and_only_once(tiny_config):
     encoder = AlbertEncoder(tiny_config)
     before = [id(variable) for variable in encoder.variables]
@@ -88,19 +76,6 @@ def test_there_are_variables_before_the_first_call_and_only_once(tiny_config):
     encoder(INPUTS)
     assert [id(variable) for variable in encoder.variables] == before
     assert encoder.built
-
-
-def test_dropout_follows_from_the_seed(tiny_config):
-    encoder = filled(AlbertEncoder(tiny_config.replace(hidden_dropout_prob=0.3)))
-
-    def output(training=True, seed=(1, 2)):
-        seed = None if seed is None else tf.constant(seed)
-        return encoder(INPUTS, training=training, seed=seed)["pooled_output"].numpy()
-
-    np.testing.assert_array_equal(output(), output())
-    assert (output() != output(seed=(1, 3))).any()
-    assert (output(seed=None) != output(seed=None)).any()
-    np.testing.assert_array_equal(output(training=False), encoder(INPUTS)["pooled_output"])
 
 
 def test_embedding_and_stack_have_seeds_of_their_own(tiny_config, monkeypatch):
@@ -119,14 +94,6 @@ def test_embedding_and_stack_have_seeds_of_their_own(tiny_config, monkeypatch):
         "embeddings": fold_in(given, 0).numpy().tolist(),
         "transformer": fold_in(given, 1).numpy().tolist(),
     }
-
-
-def test_a_policy_of_its_own(tiny_config):
-    encoder = AlbertEncoder(tiny_config, dtype="mixed_bfloat16")
-    outputs = encoder(INPUTS)
-    assert outputs["sequence_output"].dtype == outputs["pooled_output"].dtype == tf.bfloat16
-    assert {variable.dtype for variable in encoder.variables} == {tf.float32}
-    assert AlbertEncoder(tiny_config)(INPUTS)["pooled_output"].dtype == tf.float32
 
 
 def test_a_configuration_or_its_fields(tiny_config):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.keras_compat import keras
 from albert_tf.models.heads import MaskedLMHead, OutputHead
+from tests.conformance_cases import global_policy
 
 RNG = np.random.default_rng(0)
 HIDDEN = RNG.normal(size=[2, 3, 16]).astype(np.float32)
@@ -42,35 +42,8 @@ def test_masked_language_model(masked_lm):
     np.testing.assert_allclose(logits, expected_logits(masked_lm), atol=1e-4)
 
 
-def test_masked_language_model_of_sizes_that_are_known_late(masked_lm):
-    @tf.function(input_signature=[tf.TensorSpec([None, None, 16])])
-    def logits(hidden):
-        found = masked_lm(hidden, tf.constant(TABLE))
-        assert found.shape.as_list() == [None, None, 50]
-        return found
-
-    np.testing.assert_allclose(logits(HIDDEN), expected_logits(masked_lm), atol=1e-4)
-
-
-def test_variables_of_the_masked_language_model(tiny_config):
-    head = MaskedLMHead(tiny_config)
-    with tf.name_scope("masked_lm"):
-        head.build(None)
-    shapes = {weight.name: weight.shape.as_list() for weight in head.weights}
-    assert shapes == {
-        "masked_lm/transform/kernel:0": [16, 8],
-        "masked_lm/transform/bias:0": [8],
-        "masked_lm/layer_norm/gamma:0": [8],
-        "masked_lm/layer_norm/beta:0": [8],
-        "masked_lm/output_bias:0": [50],
-    }
-    np.testing.assert_array_equal(head.output_bias, np.zeros(50))
-
-
 def test_logits_and_their_bias_are_float32_in_mixed_precision(tiny_config):
-    before = keras.mixed_precision.global_policy()
-    keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    try:
+    with global_policy("mixed_bfloat16"):
         head, output = MaskedLMHead(tiny_config), OutputHead(tiny_config, 2)
         head.build(None)
         bias = 1 + 2.0**-12 * np.arange(50)  # bfloat16 has no such numbers.
@@ -78,17 +51,8 @@ def test_logits_and_their_bias_are_float32_in_mixed_precision(tiny_config):
         head.layer_norm.gamma.assign(np.zeros(8))
         logits = head(tf.constant(HIDDEN), tf.constant(TABLE))
         assert output(tf.constant(HIDDEN)).dtype == tf.float32
-    finally:
-        keras.mixed_precision.set_global_policy(before)
     assert logits.dtype == tf.float32
     np.testing.assert_array_equal(logits[0, 0], np.float32(bias))
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_logits_are_float32_in_any_precision(tiny_config, dtype):
-    head = MaskedLMHead(tiny_config, dtype=dtype)
-    head.build(None)
-    assert head(tf.cast(HIDDEN, dtype), tf.cast(TABLE, dtype)).dtype == tf.float32
 
 
 def test_an_output_head(tiny_config):

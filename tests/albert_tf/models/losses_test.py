@@ -21,11 +21,6 @@ def test_a_weighted_mean_is_two_sums():
     assert ratio.numerator.dtype == ratio.denominator.dtype == tf.float32
 
 
-def test_a_share_of_hits_is_a_weighted_mean():
-    ratio = weighted_mean(tf.constant([True, False, True]), tf.constant([1.0, 1.0, 0.5]))
-    assert (float(ratio.numerator), float(ratio.denominator)) == (1.5, 2.5)
-
-
 def test_sums_of_half_precision_are_float32():
     ratio = weighted_mean(tf.ones([300], tf.bfloat16), tf.ones([300], tf.bfloat16))
     assert (float(ratio.numerator), float(ratio.denominator)) == (300.0, 300.0)

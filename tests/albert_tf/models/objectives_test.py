@@ -33,7 +33,7 @@ def test_the_objective_names_losses_and_metrics(tiny_config, pretraining_data, o
     assert figures["loss"] == pytest.approx(sum(figures[f"{name}_loss"] for name in names))
 
 
-def test_without_a_pair_objective_its_head_stays_as_it_is(tiny_config, pretraining_data):
+def test_without_a_pair_objective_its_head_stays_as_it_is(tiny_config, pretraining_data, eager):
     task = PretrainingObjective(AlbertPretrainer(tiny_config), "none")
     before = {variable.name: variable.numpy() for variable in task.model.trainable_variables}
     stepper = Stepper(task, LAMB(0.01), ONE_DEVICE)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.models import AlbertSpanLabeler
 from albert_tf.models.spans import SpanHead, position_mask
 
 RNG = np.random.default_rng(0)
@@ -97,29 +96,6 @@ def test_the_beam(head):
     np.testing.assert_allclose(found["answer_logits"], answer_logits(head), atol=1e-4)
 
 
-def test_impossible_positions_have_no_probability(head):
-    found = call(head, tf.constant(STARTS))
-    for name in ("start_log_probs", "end_log_probs"):
-        assert (np.exp(found[name])[IMPOSSIBLE > 0] == 0).all()
-
-
-def test_variables(head):
-    shapes = {weight.name: weight.shape.as_list() for weight in head.weights}
-    assert shapes == {
-        "span/start_logits/kernel:0": [16, 1],
-        "span/start_logits/bias:0": [1],
-        "span/end_transform/kernel:0": [32, 16],
-        "span/end_transform/bias:0": [16],
-        "span/end_layer_norm/gamma:0": [16],
-        "span/end_layer_norm/beta:0": [16],
-        "span/end_logits/kernel:0": [16, 1],
-        "span/end_logits/bias:0": [1],
-        "span/answer_transform/kernel:0": [32, 16],
-        "span/answer_transform/bias:0": [16],
-        "span/answer_logits/kernel:0": [16, 1],
-    }
-
-
 def test_dropout_of_the_answer_alone(head):
     """A tenth, whatever the configuration says."""
     seed = tf.constant([1, 2])
@@ -133,27 +109,3 @@ def test_dropout_of_the_answer_alone(head):
     np.testing.assert_array_equal(dropped["answer_logits"], again["answer_logits"])
     assert (dropped["answer_logits"] != whole["answer_logits"]).any()
     assert (dropped["answer_logits"] != other["answer_logits"]).any()
-
-
-def test_the_references_beam(tiny_config):
-    assert (SpanHead(tiny_config).start_n_top, SpanHead(tiny_config).end_n_top) == (5, 5)
-
-
-def test_another_dropout(tiny_config):
-    assert SpanHead(tiny_config, dropout_rate=0.5).answer_dropout.rate == 0.5
-
-
-def test_start_and_end_on_their_own(tiny_config):
-    model = AlbertSpanLabeler(tiny_config)
-    inputs = {
-        "input_word_ids": tf.constant([[3, 4, 5, 6], [7, 8, 9, 0]]),
-        "input_mask": tf.constant([[1, 1, 1, 1], [1, 1, 1, 0]]),
-        "input_type_ids": tf.zeros([2, 4], tf.int32),
-    }
-    outputs = model(inputs)
-    logits = dense(model.span.logits, model.encoder(inputs)["sequence_output"].numpy())
-    real = inputs["input_mask"].numpy() == 1
-    for number, name in enumerate(["start_logits", "end_logits"]):
-        found = outputs[name].numpy()
-        np.testing.assert_allclose(found[real], logits[..., number][real], atol=1e-5)
-        assert (found[~real] < -9000).all()

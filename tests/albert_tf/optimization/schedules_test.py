@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.errors import UserError
-from albert_tf.optimization import (
-    Recipe,
-    WarmupConstantDecay,
-    WarmupPolynomialDecay,
-    scale_recipe,
-)
+from albert_tf.optimization import Recipe, WarmupConstantDecay, WarmupPolynomialDecay, scale_recipe
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.optimization import LAMB
 from albert_tf.optimization.updates import AdamSettings, adamw_update, lamb_update, trust_ratio
 
 RATE, STEPS = 0.1, 4
@@ -54,14 +53,3 @@ def test_trust_ratio_is_one_where_a_norm_is_zero():
     zero, one = tf.zeros([3]), tf.ones([3])
     pairs = ((zero, one), (one, zero), (zero, zero), (2 * one, one))
     assert [float(trust_ratio(*pair)) for pair in pairs] == [1.0, 1.0, 1.0, 2.0]
-
-
-def test_off_compiles_nothing(fast_choice, monkeypatch):
-    """Where the fast form is off, plain functions make the update."""
-    fast_choice("off")
-    called = []
-    monkeypatch.setattr("albert_tf.optimization.in_place.update", lambda *_: called.append(1))
-    variable = tf.Variable([1.0, 2.0], name="kernel")
-    LAMB(RATE).apply_gradients([(tf.constant([0.1, 0.2]), variable)])
-    assert not called
-    assert not np.array_equal(variable, [1.0, 2.0])

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,10 +133,10 @@ def weights_in(cache: Path) -> list[Path]:
     return [path for path in found if path.suffix not in (".lock", ".incomplete")]
 
 
-def start(cache: Path, mirror: Mirror, **environment: str) -> subprocess.Popen:
+def start(python: str, cache: Path, mirror: Mirror, **environment: str) -> subprocess.Popen:
     """The program above in a process of its own, as the hub reads its environment."""
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [python, "-c", PROGRAM],
         cwd=ROOT,
         env={
             **os.environ,
@@ -151,9 +150,11 @@ def start(cache: Path, mirror: Mirror, **environment: str) -> subprocess.Popen:
     )
 
 
-def test_a_killed_download_counts_for_nothing_and_a_finished_one_is_kept(mirror, tmp_path):
+def test_a_killed_download_counts_for_nothing_and_a_finished_one_is_kept(
+    mirror, quick_python, tmp_path
+):
     mirror.broken = "hung"
-    killed = start(tmp_path, mirror)
+    killed = start(quick_python, tmp_path, mirror)
     assert mirror.is_half.wait(timeout=300)
     killed.kill()
     killed.communicate()
@@ -161,11 +162,12 @@ def test_a_killed_download_counts_for_nothing_and_a_finished_one_is_kept(mirror,
     assert weights_in(tmp_path) == []
     encoder = from_preset(str(GOLDEN))
     expected = [float(encoder.pooler.kernel[0, 0]), "p"]
-    output, _ = start(tmp_path, mirror).communicate(timeout=300)
+    output, _ = start(quick_python, tmp_path, mirror).communicate(timeout=300)
     assert json.loads(output.splitlines()[-1]) == expected
     assert mirror.requests.count("GET model.safetensors") == 2
     before = list(mirror.requests)
-    output, _ = start(tmp_path, mirror, HF_HUB_OFFLINE="1").communicate(timeout=300)
+    offline = start(quick_python, tmp_path, mirror, HF_HUB_OFFLINE="1")
+    output, _ = offline.communicate(timeout=300)
     assert json.loads(output.splitlines()[-1]) == expected
     assert mirror.requests == before
 

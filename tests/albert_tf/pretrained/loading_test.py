@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from albert_tf import (
-    AlbertClassifier,
-    AlbertEncoder,
-    from_preset,
-    preset_vocabulary,
-)
+from albert_tf import AlbertClassifier, AlbertEncoder, from_preset, preset_vocabulary
 from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
 from albert_tf.pretrained import hub, loading

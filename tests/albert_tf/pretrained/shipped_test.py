@@ -7,23 +7,17 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from albert_tf import (
-    AlbertClassifier,
-    AlbertPretrainer,
-    from_preset,
-    get_preset,
-    preset_vocabulary,
-)
+from albert_tf import AlbertClassifier, AlbertPretrainer, from_preset, get_preset, preset_vocabulary
 from albert_tf.checkpoints import huggingface
 from albert_tf.errors import UserError
 from albert_tf.pretrained import loading
 from albert_tf.training import InitialModel
+from tests.conformance_cases import assert_equal
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
 every_shipped = pytest.mark.parametrize("name", loading.shipped_names())
@@ -31,6 +25,7 @@ FRESH = """
 import time
 import albert_tf
 from albert_tf import MaskFiller
+from tests.conformance_cases import assert_equal
 begin = time.process_time()
 model = albert_tf.from_preset("{name}", albert_tf.AlbertPretrainer)
 seconds = time.process_time() - begin
@@ -58,8 +53,7 @@ def test_the_name_is_enough(in_package, tmp_path):
     assert loading.shipped_names() == ["albert-tiny"]
     assert preset_vocabulary("albert-tiny") == str(folder / "spiece.model")
     found = from_preset("albert-tiny", AlbertPretrainer)
-    for ours, theirs in zip(in_package.variables, found.variables, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    assert_equal(in_package.variables, found.variables, atol=1e-3)
     classifier = AlbertClassifier.from_preset("albert-tiny", num_classes=3)
     pooler = in_package.encoder.pooler.kernel
     np.testing.assert_allclose(classifier.encoder.pooler.kernel, pooler, atol=1e-3)
@@ -103,11 +97,11 @@ def test_the_files_are_those_that_were_made(name):
 
 
 @every_shipped
-def test_a_new_process_without_network(name):
+def test_a_new_process_without_network(name, quick_python):
     """Loads in little processor time, a second where nothing else runs, and fills a mask."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://127.0.0.1:1"}
     shown = subprocess.run(
-        [sys.executable, "-c", FRESH.format(name=name)],
+        [quick_python, "-c", FRESH.format(name=name)],
         env=environment,
         capture_output=True,
         text=True,

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from albert_tf import (
     AlbertClassifier,
-    AlbertConfig,
     AlbertEncoder,
     AlbertPreprocessor,
     AlbertPretrainer,
@@ -25,6 +24,7 @@ from albert_tf.pretrained.presets import get_preset
 from data_pipeline.finetuning.examples import TextExample
 from data_pipeline.finetuning.features import encode_texts
 from data_pipeline.tokenizers.loading import load_tokenizer
+from tests.conformance_cases import SHALLOW
 
 VOCABULARY = Path(__file__).parents[2] / "goldens" / "hf_tokenizer" / "spiece.model"
 TEXTS = ["the cat sat on the mat", "in 2010", ""]
@@ -38,14 +38,7 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def folder(tokenizer, tmp_path_factory):
     """A model folder whose model knows that every mask is "▁cat", or else "▁the"."""
-    config = AlbertConfig(
-        vocab_size=tokenizer.vocab_size,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-    )
+    config = SHALLOW.replace(vocab_size=tokenizer.vocab_size, max_position_embeddings=512)
     model = AlbertPretrainer(config)
     bias = np.zeros(config.vocab_size, np.float32)
     bias[tokenizer.encode("the cat")] = [20, 21]

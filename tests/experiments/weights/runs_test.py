@@ -34,12 +34,13 @@ def split(name, size):
 
 @pytest.fixture
 def start(tiny_config, tmp_path):
-    config = tiny_config.replace(vocab_size=load_tokenizer(VOCABULARY).vocab_size)
+    pieces = load_tokenizer(VOCABULARY).vocab_size
+    config = tiny_config.replace(vocab_size=pieces, num_hidden_layers=1)
     huggingface.save(AlbertEncoder(config), str(tmp_path / "start"))
     return InitialModel(init_checkpoint=str(tmp_path / "start"))
 
 
-def test_finished_runs_are_read(start, tmp_path, monkeypatch):
+def test_finished_runs_are_read(start, eager, tmp_path, monkeypatch):
     task, splits = WEIGHTS_TASKS["sst-2"], {"train": split("train", 8), "dev": split("dev", 6)}
     devices = prepare_devices(DeviceSettings("one_device", fast="off"))
     arguments = (task, start, VOCABULARY, splits, PLAN, tmp_path / "runs", devices)

@@ -19,7 +19,6 @@ from albert_tf.layers.fast.operations import (
     TrainingOperations,
     operations_for,
 )
-from albert_tf.layers.operations import DenseWeights
 from albert_tf.machine import fast_switch
 
 
@@ -95,25 +94,6 @@ def test_weights_are_read_once_in_a_forward_pass(kind, streams_of_a_pass, fast_c
         weights = operations.weights_of_each([one, other, one, one])
         assert [float(each[0]) for each in weights] == [1.0, 2.0, 1.0, 1.0]
     assert (one.reads, other.reads) == (1, 1)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_dense_layers_without_a_gradient(dtype):
-    x, kernel, bias = (tf.cast(tf.random.normal(shape), dtype) for shape in ([3, 4], [4, 5], [5]))
-    weights = DenseWeights(kernel, bias)
-    found = InferenceOperations().dense(x, weights)
-    expected = tf.cast(Operations().dense(x, weights), tf.float32)
-    np.testing.assert_allclose(tf.cast(found, tf.float32), expected, rtol=2e-2, atol=2e-2)
-
-
-def test_gradients_of_shared_weights_are_those_of_all_uses(fast_choice):
-    fast_choice("off")
-    one, other = Block("one", 1.0), Block("other", 2.0)
-    with tf.GradientTape() as tape:
-        weights = TrainingOperations().weights_of_each([one, other, one, one, one, one])
-        loss = tf.add_n([10.0**i * each for i, each in enumerate(weights)])
-    gradients = tape.gradient(loss, [one._value, other._value])
-    np.testing.assert_array_equal(gradients, [[111101.0], [10.0]])
 
 
 def noted(monkeypatch, module, name: str) -> list[tuple]:

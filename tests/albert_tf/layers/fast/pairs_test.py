@@ -13,13 +13,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.layers import blocks, fast, operations
-from albert_tf.layers.fast import (
-    attention,
-    gelu,
-    layer_norm,
-    shared_gradients,
-    streams,
-)
+from albert_tf.layers.fast import attention, gelu, layer_norm, shared_gradients, streams
 
 pytestmark = pytest.mark.fast_layers
 
@@ -147,25 +141,3 @@ def test_every_fast_function_has_a_row_and_names_its_twin():
     assert found == tested
     names = {module.__name__.rpartition(".")[2] for module in MODULES}
     assert names | OTHERS == {module.name for module in pkgutil.iter_modules(fast.__path__)}
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 4, 8, 9])
-def test_gradients_of_shared_weights(at_once):
-    weight = tf.ones([3])
-    with tf.GradientTape() as tape:
-        tape.watch(weight)
-        uses = shared_gradients.share([weight, {"other": 2 * weight}], 9, at_once)
-        assert len(uses) == 9
-        result = sum(4.0**i * (use[0] + use[1]["other"]) for i, use in enumerate(uses))
-    assert tape.gradient(result, weight).numpy().tolist() == [3 * sum(4**i for i in range(9))] * 3
-
-
-def test_gradients_of_shared_weights_are_added_in_float32():
-    # In bfloat16, 256 + 1 is 256.
-    weight = tf.ones([3], tf.bfloat16)
-    with tf.GradientTape() as tape:
-        tape.watch(weight)
-        uses = shared_gradients.share({"kernel": weight}, uses=9, at_once=9)
-        factors = [256.0] + [1.0] * 8
-        result = sum(use["kernel"] * tf.cast(f, tf.bfloat16) for use, f in zip(uses, factors))
-    assert tape.gradient(result, weight).numpy().astype(float).tolist() == [264.0] * 3

@@ -4,21 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertConfig, AlbertEncoder, AlbertPretrainer
+from albert_tf import AlbertEncoder, AlbertPretrainer
 from albert_tf.layers.fast.streams import in_streams, stream_sizes
 from albert_tf.models.objectives import PretrainingObjective, total_loss
+from tests.conformance_cases import BASE
 
 pytestmark = pytest.mark.fast_layers
 
-CONFIG = AlbertConfig(
-    vocab_size=30,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=128,
-)
+CONFIG = BASE.replace(num_hidden_layers=3, max_position_embeddings=128)
 BATCH, LENGTH, PREDICTIONS = 9, 128, 5  # 1,152 tokens: two streams, of 5 and 4 sequences.
 
 
@@ -87,8 +80,8 @@ def test_only_large_batches_of_known_size_are_divided(fast_choice):
     assert sizes(8, 128) is None
 
 
-@pytest.mark.parametrize("groups", [1, pytest.param(3, marks=pytest.mark.one_stack)])
-@pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
+@pytest.mark.parametrize("groups", [1, pytest.param(3, marks=pytest.mark.table)])
+@pytest.mark.parametrize("packed", [True, pytest.param(False, marks=pytest.mark.table)])
 def test_losses_equal_those_of_one_stream(packed, groups):
     config = CONFIG.replace(num_hidden_groups=groups)
     tf.keras.utils.set_random_seed(1)
